@@ -1,0 +1,351 @@
+"""The loop IR: loops, scalars and flat arrays, and nothing a tensor would recognise.
+
+Every node is an immutable value whose fields are nodes, tuples and atoms, so passes are functions
+from a tree to a tree. Integer expressions are 64 bits wide throughout; the element type of an
+array says only how an element is stored.
+
+Three roles of statements let one lowered kernel serve three purposes (`passes.phases`): a statement
+that writes the structure of a result (`ASSEMBLY`), one that writes its values (`VALUES`), and
+everything else (`CONTROL`), which both need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from codegen.types import BOOL, INT64, ScalarType
+
+# ---------------------------------------------------------------- arrays
+
+
+class Storage(Enum):
+    """Where an array lives and who may resize it."""
+
+    INPUT = "input"  # a read-only pointer parameter
+    OUTPUT = "output"  # a pointer parameter of fixed extent that the kernel writes
+    GROWING = "growing"  # a `taco_buffer *` parameter: the kernel appends and may enlarge it
+    LOCAL = "local"  # heap memory of the kernel's own, from Allocate to the end of its Block
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A flat array named `name` of `element`s."""
+
+    name: str
+    element: ScalarType
+    storage: Storage
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(Enum):
+    CONTROL = "control"
+    ASSEMBLY = "assembly"
+    VALUES = "values"
+
+
+# ---------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A scalar variable: a parameter, a loop counter or a declared local."""
+
+    name: str
+    type: ScalarType = INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    value: bool | int | float | complex
+    type: ScalarType = INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`op` is one of `-` `!`."""
+
+    op: str
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`op` is one of `+ - * / % < <= > >= == != && ||`, or `min`, `max`.
+
+    `/` and `%` on integers truncate as C's do. Operands have one common type (Cast where they differ).
+    """
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    array: Array
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    type: ScalarType
+    operand: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A pure function of the C library or of the kernel runtime header."""
+
+    function: str
+    args: tuple[Expr, ...]
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    condition: Expr
+    then: Expr
+    orelse: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A hash table from int64 keys to the entry numbers 0, 1, 2 … in the order of their insertion."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many entries `table` has."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The key of entry number `entry`."""
+
+    table: Table
+    entry: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The entry number whose key is the `rank`-th smallest; valid after SortTable, until the next Insert."""
+
+    table: Table
+    rank: Expr
+
+
+Expr = Var | Const | Unary | Binary | Load | Cast | Call | Select | Count | Key | Ranked
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Statements in order, in one scope of names."""
+
+    body: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """Introduce the scalar `var` with a first value. `constant` promises that nothing assigns it."""
+
+    var: Var
+    value: Expr
+    constant: bool = False
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`var = value`, or `var op= value` for `op` in `+ - * / min max || &&`."""
+
+    var: Var
+    value: Expr
+    op: str | None = None
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`array[index] = value`, or `array[index] op= value`."""
+
+    array: Array
+    index: Expr
+    value: Expr
+    op: str | None = None
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Expr
+    then: Block
+    orelse: Block = Block()
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    condition: Expr
+    body: Block
+
+
+class LoopKind(Enum):
+    SERIAL = "serial"
+    PARALLEL = "parallel"  # iterations are independent and may be shared among threads
+    VECTOR = "vector"  # iterations are independent but for the listed reductions
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A scalar that every iteration of a loop updates with the same associative `op`."""
+
+    op: str
+    var: Var
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for (var = start; var < stop; var += step)`.
+
+    `work` is an estimate of the loop's whole cost in scalar operations, an expression evaluated before
+    the loop; a parallel loop wakes threads only when it is large enough.
+    """
+
+    var: Var
+    start: Expr
+    stop: Expr
+    body: Block
+    step: int = 1
+    kind: LoopKind = LoopKind.SERIAL
+    reductions: tuple[Reduction, ...] = ()
+    work: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Give a LOCAL array `size` elements, all zero when `zero`; freed where its Block ends."""
+
+    array: Array
+    size: Expr
+    zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Make room in a GROWING or LOCAL array for at least `size` elements in all, keeping its contents."""
+
+    array: Array
+    size: Expr
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class SetLength:
+    """Tell the owner of a GROWING array how many elements it now holds."""
+
+    array: Array
+    size: Expr
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Set `count` elements from `start` on to `value`."""
+
+    array: Array
+    start: Expr
+    count: Expr
+    value: Expr
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Sort `count` integers of `array` from `start` on, ascending."""
+
+    array: Array
+    start: Expr
+    count: Expr
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Ask for `array[index]` to be brought near; `index` may lie outside the array."""
+
+    array: Array
+    index: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """Create `table`, empty; freed where its Block ends."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Declare `entry` as the entry number of `key` in `table`, which is a new last one if `key` was absent."""
+
+    table: Table
+    key: Expr
+    entry: Var
+
+
+@dataclass(frozen=True, slots=True)
+class SortTable:
+    """Rank the entries by key, for Ranked."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class ClearTable:
+    """Remove all entries, keeping the memory."""
+
+    table: Table
+
+
+Stmt = (
+    Block | Comment | Declare | Assign | Store | If | While | For
+    | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
+    | NewTable | Insert | SortTable | ClearTable
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A C function that returns 0, or a non-zero status when memory ran out.
+
+    `arrays` come first in the parameter list, then `scalars`, then `int32_t threads` if `threaded`.
+    """
+
+    name: str
+    arrays: tuple[Array, ...]
+    scalars: tuple[Var, ...]
+    body: Block
+    threaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    functions: tuple[Function, ...]
+    header: str = ""  # a comment for the reader of the source, one line or many
+
+
+TRUE = Const(True, BOOL)
+FALSE = Const(False, BOOL)

@@ -1,0 +1,55 @@
+"""Scalar types: the names NumPy and C give them, and the arithmetic facts the passes need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """One machine scalar. `name` is NumPy's name for it, `c` its spelling in C99, `bits` its storage size."""
+
+    name: str
+    c: str
+    kind: str  # "bool", "int", "uint", "float" or "complex"
+    bits: int
+
+    @property
+    def itemsize(self) -> int:
+        """Storage size in bytes."""
+        return self.bits // 8
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BOOL = ScalarType("bool", "bool", "bool", 8)
+INT8 = ScalarType("int8", "int8_t", "int", 8)
+INT16 = ScalarType("int16", "int16_t", "int", 16)
+INT32 = ScalarType("int32", "int32_t", "int", 32)
+INT64 = ScalarType("int64", "int64_t", "int", 64)
+UINT8 = ScalarType("uint8", "uint8_t", "uint", 8)
+UINT16 = ScalarType("uint16", "uint16_t", "uint", 16)
+UINT32 = ScalarType("uint32", "uint32_t", "uint", 32)
+UINT64 = ScalarType("uint64", "uint64_t", "uint", 64)
+FLOAT32 = ScalarType("float32", "float", "float", 32)
+FLOAT64 = ScalarType("float64", "double", "float", 64)
+COMPLEX64 = ScalarType("complex64", "float complex", "complex", 64)
+COMPLEX128 = ScalarType("complex128", "double complex", "complex", 128)
+
+SCALARS: dict[str, ScalarType] = {
+    t.name: t
+    for t in (
+        BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64,
+        FLOAT32, FLOAT64, COMPLEX64, COMPLEX128,
+    )
+}  # fmt: skip
+
+
+def scalar(name: str) -> ScalarType:
+    """The scalar type NumPy calls `name`; KeyError for one that C99 has no counterpart of."""
+    return SCALARS[name]

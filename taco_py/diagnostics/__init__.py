@@ -1,0 +1,1 @@
+"""Source text, spans with carets, and the error family."""

@@ -1,0 +1,76 @@
+"""The error family. Each message names the place, what was expected and found; the hint is the remedy.
+
+Errors are ordinary exceptions, not frozen dataclasses: a frozen exception that passes through a context
+manager loses its message on Python 3.11.
+"""
+
+from __future__ import annotations
+
+from taco_py.diagnostics.source import Span
+
+
+class TacoError(Exception):
+    """Base of every error this package raises on purpose."""
+
+    def __init__(self, message: str, span: Span | None = None, hint: str | None = None) -> None:
+        self.message = message
+        self.span = span
+        self.hint = hint
+        parts = [message]
+        if span is not None:
+            parts.append(span.carets())
+        if hint is not None:
+            parts.append(f"hint: {hint}")
+        super().__init__("\n".join(parts))
+
+
+class NotationError(TacoError, ValueError):
+    """The text is not index notation, or not a legal einsum string."""
+
+
+class OperandError(TacoError, ValueError):
+    """An operand is missing, superfluous, or has the wrong number of modes."""
+
+
+class DimensionError(TacoError, ValueError):
+    """Two uses of one index disagree about its size."""
+
+
+class OperandTypeError(TacoError, TypeError):
+    """An operand's type or dtype is not supported."""
+
+
+class FormatError(TacoError, ValueError):
+    """A format is malformed, or a tensor is not stored in the one that was promised."""
+
+
+class StructureError(TacoError, ValueError):
+    """A sparse operand's arrays contradict each other."""
+
+
+class ScheduleError(TacoError, ValueError):
+    """A scheduling command is illegal here; nothing was changed."""
+
+
+class OutputError(TacoError, ValueError):
+    """The `out=` array cannot hold the result."""
+
+
+class IndexOverflowError(TacoError, OverflowError):
+    """A size or a number of nonzeros passes what the index type can hold."""
+
+
+class FileFormatError(TacoError, ValueError):
+    """A file is truncated or malformed; the message names its line."""
+
+
+class CompilerError(TacoError, RuntimeError):
+    """No C compiler was found, or it failed; the message has the command and what it printed."""
+
+
+class MissingExtraError(TacoError, ImportError):
+    """An optional library is not installed; the message names the extra."""
+
+
+class InternalError(TacoError, RuntimeError):
+    """A fault of this package, never of its user."""

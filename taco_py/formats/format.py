@@ -1,0 +1,180 @@
+"""Storage formats as data: which level kinds, in which mode order, with which properties.
+
+A tensor of order n is stored as a tree of n levels; level k stores the coordinates of mode
+`mode_order[k]` (Chou et al. 2018, Format Abstraction). A *dense* level stores no coordinates: position =
+parent position × size + coordinate. A *compressed* level stores, per parent position p, the coordinates
+crd[pos[p]:pos[p+1]]. A *singleton* level stores one coordinate crd[p] for each parent position p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from taco_py.diagnostics.errors import FormatError
+
+
+class LevelKind(Enum):
+    DENSE = "dense"
+    COMPRESSED = "compressed"
+    SINGLETON = "singleton"
+
+
+@dataclass(frozen=True, slots=True)
+class KindProperties:
+    """What is true of every level of a kind.
+
+    full        every coordinate of the mode is present
+    branchless  exactly one coordinate per parent position
+    compact     no position is left unused
+    arrays      the index arrays it owns
+    """
+
+    full: bool
+    branchless: bool
+    compact: bool
+    arrays: tuple[str, ...]
+
+
+KINDS: dict[LevelKind, KindProperties] = {
+    LevelKind.DENSE: KindProperties(full=True, branchless=False, compact=True, arrays=()),
+    LevelKind.COMPRESSED: KindProperties(False, False, True, ("pos", "crd")),
+    LevelKind.SINGLETON: KindProperties(False, True, True, ("crd",)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level: its kind, whether coordinates below one parent ascend, and whether they are distinct."""
+
+    kind: LevelKind
+    ordered: bool = True
+    unique: bool = True
+
+    @property
+    def full(self) -> bool:
+        return KINDS[self.kind].full
+
+    @property
+    def branchless(self) -> bool:
+        return KINDS[self.kind].branchless
+
+    @property
+    def compact(self) -> bool:
+        return KINDS[self.kind].compact
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        return KINDS[self.kind].arrays
+
+    @property
+    def letter(self) -> str:
+        return LETTER_OF[self]
+
+
+LETTERS: dict[str, Level] = {
+    "d": Level(LevelKind.DENSE),
+    "s": Level(LevelKind.COMPRESSED),
+    "u": Level(LevelKind.COMPRESSED, unique=False),
+    "c": Level(LevelKind.SINGLETON),
+    "q": Level(LevelKind.SINGLETON, unique=False),
+}
+LETTER_OF = {level: letter for letter, level in LETTERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Levels from the root down, and the mode each one stores.
+
+    >>> str(Format.parse("ds:1,0"))
+    'ds:1,0'
+    """
+
+    levels: tuple[Level, ...]
+    mode_order: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(self.mode_order) != list(range(len(self.levels))):
+            raise FormatError(
+                f"Expected a mode order that is a permutation of 0…{len(self.levels) - 1}, "
+                f"found {self.mode_order}",
+                hint='write one number for each level, as in "ds:1,0"',
+            )
+        for above, level in zip((None, *self.levels), self.levels, strict=False):
+            if level.branchless and (above is None or above.full):
+                raise FormatError(
+                    "A singleton level must lie below a compressed or singleton level, found it "
+                    f"{'at the root' if above is None else 'below a dense level'}",
+                    hint='COO is "uc" for matrices: a compressed level, then singletons',
+                )
+
+    @property
+    def order(self) -> int:
+        """The number of modes."""
+        return len(self.levels)
+
+    @property
+    def is_dense(self) -> bool:
+        return all(level.kind is LevelKind.DENSE for level in self.levels)
+
+    @property
+    def is_coo(self) -> bool:
+        """A compressed root followed by nothing but singletons."""
+        return (
+            self.order > 0
+            and self.levels[0].kind is LevelKind.COMPRESSED
+            and all(level.kind is LevelKind.SINGLETON for level in self.levels[1:])
+            and (self.order > 1 or not self.levels[0].unique)
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Format:
+        """`"ds"`, `"ds:1,0"`: one letter a level (see LETTERS), then the mode order if not 0, 1, 2 …"""
+        letters, _, order = text.partition(":")
+        for place, letter in enumerate(letters):
+            if letter not in LETTERS:
+                raise FormatError(
+                    f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at place "
+                    f"{place} of {text!r}",
+                    hint="d dense, s compressed, u compressed with duplicates, c singleton, "
+                    "q singleton with duplicates",
+                )
+        try:
+            modes = tuple(int(m) for m in order.split(",")) if order else tuple(range(len(letters)))
+        except ValueError:
+            raise FormatError(
+                f"Expected mode numbers with commas between them after the colon of {text!r}",
+                hint='as in "ds:1,0"',
+            ) from None
+        if len(modes) != len(letters):
+            raise FormatError(
+                f"Expected as many modes as levels in {text!r}, found {len(modes)} and {len(letters)}"
+            )
+        return cls(tuple(LETTERS[letter] for letter in letters), modes)
+
+    def __str__(self) -> str:
+        letters = "".join(level.letter for level in self.levels)
+        if self.mode_order == tuple(range(self.order)):
+            return letters
+        return f"{letters}:{','.join(map(str, self.mode_order))}"
+
+
+def dense(order: int) -> Format:
+    """All levels dense, row-major: a NumPy array."""
+    return Format((LETTERS["d"],) * order, tuple(range(order)))
+
+
+def COO(order: int) -> Format:  # noqa: N802 - the field's name
+    """Coordinate lists in any order, duplicates allowed (they add up)."""
+    letters = "u" + "q" * (order - 1)
+    return Format.parse(letters)
+
+
+def CSF(order: int) -> Format:  # noqa: N802
+    """Compressed sparse fibre: every level compressed."""
+    return Format.parse("s" * order)
+
+
+CSR = Format.parse("ds")
+CSC = Format.parse("ds:1,0")
+DCSR = Format.parse("ss")

@@ -1,0 +1,53 @@
+"""Arrays of a stored tensor: per level pos and crd, and the values. No compiler, no operators.
+
+These objects borrow the user's arrays; nothing here or above ever writes to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taco_py.formats import Format
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelArrays:
+    """`pos` and `crd` of one level; None where its kind has none (dense: neither; singleton: no pos)."""
+
+    pos: Array | None = None
+    crd: Array | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorData:
+    """A tensor of `shape` stored in `format`.
+
+    levels  one LevelArrays a level of the format
+    values  one value a position of the last level; for an all-dense format the n-D array itself in the
+            tensor's own mode order (any strides), otherwise a contiguous vector
+    sorted, unique   what is known of the coordinates: True, False, or None when nobody has looked yet.
+            `sorted`: coordinates ascend below every parent (lexicographically for COO).
+            `unique`: no coordinate tuple occurs twice.
+    """
+
+    format: Format
+    shape: tuple[int, ...]
+    levels: tuple[LevelArrays, ...]
+    values: Array
+    sorted: bool | None = None
+    unique: bool | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored values."""
+        return int(self.values.size)
