@@ -1,0 +1,366 @@
+"""The import rules of the three packages, executable: who may import whom, and what stays out of
+where.
+
+Rules are read from the sources with `ast`, so they hold for imports inside functions too, and
+nothing needs to be imported to check them (but for the last tests, which ask a fresh interpreter).
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("taco_py", "polyhedral", "codegen")
+
+# What the modules whose name starts with the first may not import from our own packages.
+FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("codegen", ("taco_py", "polyhedral"), "the ground floor knows loops, arrays and C only"),
+    ("polyhedral", ("taco_py",), "it knows affine domains, not tensors"),
+    ("taco_py.diagnostics", ("taco_py", "codegen", "polyhedral"), "errors know no compiler"),
+    (
+        "taco_py.notation",
+        ("taco_py.formats", "taco_py.storage", "codegen", "polyhedral"),
+        "notation knows no formats",
+    ),
+    ("taco_py.formats", ("codegen", "polyhedral"), "formats are data and know no loop IR"),
+    ("taco_py.levels", ("taco_py.notation", "taco_py.concrete"), "levels know no index variables"),
+    ("taco_py.lower", ("taco_py.schedule",), "lowering knows no commands"),
+    ("taco_py.cost", ("codegen",), "cost knows no loop IR"),
+    ("codegen.emit", ("codegen.runtime", "codegen.toolchain"), "emission makes text only"),
+    (
+        "taco_py.storage",
+        ("codegen", "polyhedral", "taco_py.lower", "taco_py.driver", "taco_py.api"),
+        "storage does not compile",
+    ),
+    ("taco_py.evaluate_dense", ("codegen", "taco_py.lower"), "the oracle shares no lowering"),
+    ("taco_py.driver", ("taco_py.autoschedule", "taco_py.api"), "the scheduler is an argument"),
+)
+# A package below may not import one above.
+ABOVE = ("taco_py.api", "taco_py.show", "taco_py.cli")
+# Third-party and standard modules that only some files may import, anywhere in them.
+ONLY_IN: dict[str, tuple[str, ...]] = {
+    "islpy": ("polyhedral.isl",),
+    "cffi": ("codegen.toolchain", "codegen.runtime"),
+    "subprocess": ("codegen.toolchain", "codegen.runtime"),
+    "ctypes": ("codegen.toolchain", "codegen.runtime"),
+}
+# Libraries that are optional, or too slow to load for every user: never imported at module level.
+LAZY = {
+    "cffi", "dask", "distributed", "graphblas", "islpy", "matplotlib", "opt_einsum", "platformdirs",
+    "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang",
+}  # fmt: skip
+# Module-level mutable values that are meant: the one kernel cache.
+MUTABLE_ALLOWED: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """`module` imports `name` (a module, or something in one) at `line`."""
+
+    module: str
+    name: str
+    line: int
+    top_level: bool
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.name}"
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the three packages, parsed."""
+    found = {}
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = ast.parse(path.read_text(), str(path))
+    return found
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    return tuple(
+        Import(module, name, node.lineno, node in top_level)
+        for module, tree in modules().items()
+        for top_level in [set(_run_on_import(tree))]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom) and not _only_for_types(tree, node)
+        for name in _names(node)
+    )
+
+
+def _run_on_import(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Statements that run when the module is imported: not those inside functions."""
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        statement = waiting.pop()
+        yield statement
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += [
+                node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.stmt)
+            ]
+
+
+@cache
+def _type_checking(tree: ast.Module) -> frozenset[ast.AST]:
+    blocks = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+    )
+    return frozenset(inner for block in blocks for part in block.body for inner in ast.walk(part))
+
+
+def _only_for_types(tree: ast.Module, node: ast.AST) -> bool:
+    return node in _type_checking(tree)
+
+
+def _names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [f"{node.module}.{alias.name}" for alias in node.names]
+
+
+def inside(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def target(name: str) -> str:
+    """The module that an imported name is or lies in."""
+    return name if name in modules() else name.rpartition(".")[0]
+
+
+def test_there_are_modules() -> None:
+    assert {name.split(".")[0] for name in modules()} == set(PACKAGES)
+    assert len(modules()) > 30
+
+
+@pytest.mark.parametrize(("package", "others", "why"), FORBIDDEN, ids=lambda value: str(value)[:30])
+def test_packages_import_downwards(package: str, others: tuple[str, ...], why: str) -> None:
+    wrong = [
+        str(found)
+        for found in imports()
+        if inside(found.module, package)
+        and any(inside(found.name, other) for other in others)
+        and not inside(found.name, package)
+        and not (package == "taco_py.diagnostics" and found.name == "taco_py")
+    ]
+    assert not wrong, f"{why}: {wrong}"
+
+
+def test_nothing_below_imports_the_api_or_the_command_line() -> None:
+    wrong = [
+        str(found)
+        for found in imports()
+        if found.module not in ("taco_py", "taco_py.__main__")
+        and not any(inside(found.module, above) for above in ABOVE)
+        and any(inside(found.name, above) for above in ABOVE)
+    ]
+    assert not wrong
+
+
+def test_only_the_command_line_imports_show() -> None:
+    wrong = [
+        str(found)
+        for found in imports()
+        if inside(found.name, "taco_py.show")
+        and not inside(found.module, "taco_py.show")
+        and not inside(found.module, "taco_py.cli")
+    ]
+    assert not wrong
+
+
+def test_no_import_cycles() -> None:
+    """Between modules, by the imports that run on import; a package's __init__ counts as a module."""
+    graph: dict[str, set[str]] = {name: set() for name in modules()}
+    for found in imports():
+        if (
+            found.top_level
+            and target(found.name) in modules()
+            and target(found.name) != found.module
+        ):
+            graph[found.module].add(target(found.name))
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+
+
+def test_no_import_is_hidden_in_a_function_to_break_a_cycle() -> None:
+    """Imports of our own modules inside functions are allowed where they save time, not where the
+    imported module leads back to the importer."""
+    reaches: dict[str, set[str]] = {name: set() for name in modules()}
+    for found in imports():
+        if target(found.name) in modules():
+            reaches[found.module].add(target(found.name))
+
+    def leads_to(start: str, goal: str) -> bool:
+        seen, waiting = {start}, [start]
+        while waiting:
+            for after in reaches[waiting.pop()] - seen:
+                seen.add(after)
+                waiting.append(after)
+        return goal in seen
+
+    hidden = [
+        str(found)
+        for found in imports()
+        if not found.top_level
+        and target(found.name) in modules()
+        and leads_to(target(found.name), found.module)
+    ]
+    assert not hidden
+
+
+@pytest.mark.parametrize(("library", "homes"), ONLY_IN.items(), ids=list(ONLY_IN))
+def test_libraries_are_imported_in_their_home_only(library: str, homes: tuple[str, ...]) -> None:
+    wrong = [
+        str(found)
+        for found in imports()
+        if inside(found.name, library) and not any(inside(found.module, home) for home in homes)
+    ]
+    assert not wrong
+
+
+def test_slow_and_optional_libraries_are_imported_inside_functions() -> None:
+    wrong = [
+        str(found) for found in imports() if found.top_level and found.name.split(".")[0] in LAZY
+    ]
+    assert not wrong
+
+
+def test_passes_read_no_environment() -> None:
+    wrong = [
+        str(found)
+        for found in imports()
+        if inside(found.module, "codegen.passes") and inside(found.name, "os")
+    ]
+    assert not wrong
+
+
+def test_no_star_imports_and_no_relative_imports() -> None:
+    wrong = [
+        f"{module}:{node.lineno}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and (node.level or any(alias.name == "*" for alias in node.names))
+    ]
+    assert not wrong
+
+
+def test_no_module_level_mutable_state() -> None:
+    """No `global`, no module-level container that some function changes, no object with state."""
+    wrong = [
+        place
+        for module, tree in modules().items()
+        for place in _mutations(module, tree)
+        if place.rpartition(":")[0] not in MUTABLE_ALLOWED
+    ]
+    assert not wrong
+
+
+CHANGING = {
+    "add", "append", "clear", "extend", "insert", "pop", "popitem", "remove", "setdefault",
+    "update",
+}  # fmt: skip
+
+
+def _mutations(module: str, tree: ast.Module) -> Iterator[str]:
+    names = {
+        name.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for name in ast.walk(statement)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    for function in functions:
+        own = _local_names(function)
+        for node in ast.walk(function):
+            changed = _changed_name(node)
+            if isinstance(node, ast.Global):
+                yield f"{module}.{node.names[0]}:{node.lineno}"
+            elif changed in names - own:
+                yield f"{module}.{changed}:{node.lineno}"
+
+
+def _local_names(function: ast.FunctionDef) -> set[str]:
+    stored = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return stored | {
+        argument.arg for argument in ast.walk(function) if isinstance(argument, ast.arg)
+    }
+
+
+def _changed_name(node: ast.AST) -> str | None:
+    """The name whose value this changes in place: `x[..] = `, `x.append(..)`, `del x[..]`."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if attr in CHANGING:
+            return name
+    return None
+
+
+def test_values_are_frozen() -> None:
+    """IR nodes are frozen, slotted dataclasses."""
+    homes = ("codegen.ir", "taco_py.notation.nodes", "taco_py.concrete.nodes", "taco_py.problem")
+    loose = [
+        f"{module}.{node.name}"
+        for module in homes
+        for node in ast.walk(modules()[module])
+        if isinstance(node, ast.ClassDef)
+        for decorator in node.decorator_list
+        if "dataclass" in ast.unparse(decorator)
+        and not ("frozen=True" in ast.unparse(decorator) and "slots=True" in ast.unparse(decorator))
+    ]
+    assert not loose
+
+
+def fresh(code: str) -> str:
+    """What a new interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_import_loads_no_slow_library() -> None:
+    loaded = fresh("import sys, taco_py; print(*sys.modules)").split()
+    assert "taco_py" in loaded
+    slow = {"islpy", "opt_einsum", "torch", "pycparser", "platformdirs", "cffi", "setuptools"}
+    assert not slow & set(loaded)
+
+
+def test_scipy_parts_that_are_not_needed_stay_out() -> None:
+    """Only what scipy.sparse itself loads: its solvers and statistics cost more than all of us."""
+    base = set(fresh("import sys, numpy, scipy.sparse; print(*sys.modules)").split())
+    more = set(fresh("import sys, taco_py; print(*sys.modules)").split()) - base
+    assert not {name for name in more if name.startswith(("scipy.", "numpy."))}
+
+
+@pytest.mark.parametrize("shadowed", ["codegen", "polyhedral"])
+def test_a_foreign_package_of_our_name_is_named(shadowed: str, tmp_path: Path) -> None:
+    (tmp_path / shadowed).mkdir()
+    (tmp_path / shadowed / "__init__.py").write_text("")
+    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; import taco_py"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode != 0
+    assert "ImportError" in done.stderr
+    assert str(tmp_path) in done.stderr
