@@ -181,7 +181,7 @@ def test_only_the_command_line_imports_show() -> None:
 
 
 def test_no_import_cycles() -> None:
-    """Between modules, by the imports that run on import; a package's __init__ counts as a module."""
+    """Between modules, by the imports that run on import; an `__init__` counts as a module."""
     graph: dict[str, set[str]] = {name: set() for name in modules()}
     for found in imports():
         if (
