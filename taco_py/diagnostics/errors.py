@@ -1,7 +1,7 @@
-"""The error family. Each message names the place, what was expected and found; the hint is the remedy.
+"""The error family. A message names the place, what was expected and found; a hint the remedy.
 
-Errors are ordinary exceptions, not frozen dataclasses: a frozen exception that passes through a context
-manager loses its message on Python 3.11.
+Errors are ordinary exceptions, not frozen dataclasses: a frozen exception that passes through a
+context manager loses its message on Python 3.11.
 """
 
 from __future__ import annotations

@@ -22,10 +22,23 @@ class Span:
     stop: int
 
     def carets(self) -> str:
-        """The line that holds the span, and below it carets under the span."""
+        """The line that holds the span (its part, if long), and carets below the span.
+
+        >>> print(Span(Source("y = 2x"), 5, 6).carets())
+          y = 2x
+               ^
+        """
         text = self.source.text
         first = text.rfind("\n", 0, self.start) + 1
         last = text.find("\n", self.start)
         last = len(text) if last < 0 else last
-        width = max(1, min(self.stop, last) - self.start)
-        return f"  {text[first:last]}\n  {' ' * (self.start - first)}{'^' * width}"
+        left = max(first, self.start - _CONTEXT)
+        right = min(last, max(self.start + 2 * _CONTEXT, left + 3 * _CONTEXT))
+        before = ("…" if left > first else "") + text[left : self.start]
+        after = text[self.start : right] + ("…" if right < last else "")
+        padding = "".join("\t" if character == "\t" else " " for character in before)
+        width = max(1, min(self.stop, right) - self.start)
+        return f"  {before}{after}\n  {padding}{'^' * width}"
+
+
+_CONTEXT = 40  # characters kept before the carets; twice as many from there on

@@ -1,0 +1,1 @@
+"""Index notation: what the user asks for, before anything is known of formats, sizes or loops."""

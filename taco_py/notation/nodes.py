@@ -2,8 +2,9 @@
 
     y[i] = sum(j, A[i,j] * x[j]) + b[i]
 
-is `Assignment(Access("y", ("i",)), Call(ADD, (Reduce(ADD, "j", Call(MUL, …)), Access("b", ("i",)))))`.
-Spans say where in the text a node came from; they take no part in equality or hashing.
+is `Assignment(y, Call(ADD, (Reduce(ADD, "j", Call(MUL, (A, x))), b)))` with an `Access` for each
+tensor, such as `Access("A", ("i", "j"))`. Spans say where in the text a node came from; they take
+no part in equality or hashing.
 """
 
 from __future__ import annotations
@@ -23,17 +24,35 @@ class Access:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A number in the expression. An int or float adapts to its operands' dtype as a Python scalar does in NumPy."""
+    """A number in the expression.
+
+    Without `dtype` it adapts to its operands' dtype as a Python scalar does in NumPy (NEP 50). With
+    one (a NumPy name) it promotes as a NumPy scalar of that dtype does: the lowerer's stand-in for
+    the fill value of an absent operand, which the text has no syntax for.
+
+    Two literals are equal when they mean the same in every expression: 1, 1.0 and True are three,
+    and so are 0.0 and -0.0, though Python calls them equal; a NaN equals itself.
+    """
 
     value: bool | int | float | complex
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, repr=False)
+    dtype: str | None = None
+
+    def _key(self) -> tuple[type, str, str | None]:
+        return type(self.value), repr(self.value), self.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Literal) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`operator` applied to `args`. Associative operators are binary here; nesting says the grouping."""
+    """`operator` applied to `args`. Associative operators are binary; nesting says the grouping."""
 
     operator: Operator
     args: tuple[Expr, ...]

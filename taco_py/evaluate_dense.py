@@ -1,0 +1,190 @@
+"""The oracle: any index notation on NumPy arrays, one array operation for each node of the
+expression.
+
+It is as plain as it can be and forms every intermediate result in full, over all indices that occur
+in it; the compiler's results are compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
+from taco_py.notation.checks import accesses, check_assignment, operand_names, unique
+from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, result_dtype
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import Operator
+from taco_py.notation.reduce import insert_reductions
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Value:
+    """An array with an index for each of its axes, all different."""
+
+    indices: tuple[str, ...]
+    array: Array
+
+
+def evaluate_dense(
+    assignment: Assignment,
+    operands: Mapping[str, ArrayLike],
+    initial: ArrayLike | None = None,
+) -> Array:
+    """The left-hand side of `assignment`, a new array.
+
+    evaluate_dense(y[i] = A[i,j] * x[j], {"A": A, "x": x}) = A @ x
+
+    Sums that the text leaves unsaid are inserted (`insert_reductions`); every node is computed in
+    the dtype that `expression_dtype` says. For booleans that makes products "and" and sums "or";
+    integers wrap around. Scalar operands count with their NumPy dtype, Python's 2.0 as float64;
+    only literals are weak.
+
+    operands  arrays or scalars by name; names that the assignment does not use are ignored
+    initial   what the left-hand side holds before `+=`; the operator's identity when not given
+
+    Raises:
+        NotationError, OperandError: as `insert_reductions` and `check_assignment`; an operand is
+        missing or
+            has another number of modes than indices.
+        DimensionError: two uses of an index, or `initial`, disagree about its size.
+        OperandTypeError: an operand has no numeric dtype, or an operator does not take it.
+    """
+    assignment = insert_reductions(assignment)
+    check_assignment(assignment)
+    arrays = {name: _array(name, operands) for name in operand_names(assignment)}
+    sizes = _sizes(assignment, arrays)
+    dtypes = {name: array.dtype for name, array in arrays.items()}
+    target = assignment.target
+    with np.errstate(all="ignore"):
+        value = _spread(_evaluate(assignment.value, arrays, dtypes), target.indices)
+        shape = tuple(sizes[index] for index in target.indices)
+        result = np.broadcast_to(value, shape)
+        if assignment.operator is None or initial is None:
+            return result.astype(result_dtype(assignment, dtypes))
+        start = _initial(target, initial, shape)
+        dtype = result_dtype(assignment, {**dtypes, target.tensor: start.dtype})
+        return np.asarray(assignment.operator.evaluate(start, result)).astype(dtype)
+
+
+# ---------------------------------------------------------------- operands
+
+
+def _array(name: str, operands: Mapping[str, ArrayLike]) -> Array:
+    if name not in operands:
+        raise OperandError(
+            f"Expected an operand named {name}, found {', '.join(operands) or 'none'}"
+        )
+    array = np.asarray(operands[name])
+    if array.dtype.kind not in "biufc":
+        raise OperandTypeError(
+            f"Expected a NumPy array of numbers for {name}, found {type(operands[name]).__name__} "
+            f"of dtype {array.dtype}",
+            hint="convert a sparse operand first, for instance with A.toarray()",
+        )
+    return array
+
+
+def _initial(target: Access, initial: ArrayLike, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(initial)
+    if array.shape != shape:
+        raise DimensionError(
+            f"Expected {target.tensor} of shape {shape} to add to, found shape {array.shape}",
+            target.span,
+        )
+    return array
+
+
+def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int]:
+    """The size of each index, which all of its uses agree on."""
+    seen: dict[str, tuple[int, str]] = {}
+    for access in accesses(assignment):
+        name, shape = access.tensor, arrays[access.tensor].shape
+        if len(shape) != len(access.indices):
+            raise OperandError(
+                f"Expected {name} with {len(access.indices)} modes, found shape {shape}",
+                access.span,
+            )
+        for index, size in zip(access.indices, shape, strict=True):
+            first, where = seen.setdefault(index, (size, name))
+            if first != size:
+                raise DimensionError(
+                    f"Expected one size for index {index}, found {first} in {where} and {size} in "
+                    f"{name}",
+                    access.span,
+                )
+    return {index: size for index, (size, _) in seen.items()}
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def _evaluate(expr: Expr, arrays: Mapping[str, Array], dtypes: Mapping[str, DType]) -> _Value:
+    match expr:
+        case Access():
+            return _access(expr, arrays[expr.tensor])
+        case Literal():
+            return _Value((), np.asarray(expr.value, dtype=expression_dtype(expr, dtypes)))
+        case Call():
+            dtype = operand_dtype(expr, dtypes)
+            args = [_evaluate(arg, arrays, dtypes) for arg in expr.args]
+            indices = unique(index for arg in args for index in arg.indices)
+            spread = [_spread(arg, indices).astype(dtype) for arg in args]
+            return _Value(indices, np.asarray(expr.operator.evaluate(*spread)))
+        case Reduce():
+            return _reduce(expr, _evaluate(expr.body, arrays, dtypes))
+        case _:
+            assert_never(expr)
+
+
+def _access(access: Access, array: Array) -> _Value:
+    """The array itself, or its diagonal over indices that occur more than once."""
+    value = _Value(access.indices, array)
+    for index in access.indices:
+        while value.indices.count(index) > 1:
+            value = _diagonal(value, index)
+    return value
+
+
+def _diagonal(value: _Value, index: str) -> _Value:
+    first = value.indices.index(index)
+    second = value.indices.index(index, first + 1)
+    rest = tuple(each for axis, each in enumerate(value.indices) if axis not in (first, second))
+    return _Value((*rest, index), np.diagonal(value.array, axis1=first, axis2=second))
+
+
+def _reduce(expr: Reduce, body: _Value) -> _Value:
+    axis = body.indices.index(expr.index)
+    rest = body.indices[:axis] + body.indices[axis + 1 :]
+    return _Value(rest, _reduced(expr.operator, body.array, axis))
+
+
+def _reduced(operator: Operator, array: Array, axis: int) -> Array:
+    """`array` reduced along `axis` in its own dtype; `numpy.sum` alone would widen small
+    integers.
+    """
+    function = operator.evaluate
+    if isinstance(function, np.ufunc):
+        return np.asarray(function.reduce(array, axis=axis, dtype=array.dtype))
+    slices = list(np.moveaxis(array, axis, 0))
+    if operator.identity is not None:
+        shape = array.shape[:axis] + array.shape[axis + 1 :]
+        slices.insert(0, np.full(shape, operator.identity, array.dtype))
+    return np.asarray(reduce(function, slices))
+
+
+def _spread(value: _Value, indices: tuple[str, ...]) -> Array:
+    """The array with its axes in the order of `indices`, and an axis of size 1 for each it has
+    not.
+    """
+    present = [index for index in indices if index in value.indices]
+    ordered = value.array.transpose([value.indices.index(index) for index in present])
+    places = tuple(axis for axis, index in enumerate(indices) if index not in value.indices)
+    return np.expand_dims(ordered, places)

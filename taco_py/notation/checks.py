@@ -1,0 +1,244 @@
+"""What must hold of an assignment whatever its operands are, and the questions every stage asks of
+one.
+
+The checks look at names and indices alone; sizes, dtypes and formats are checked where they are
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from taco_py.diagnostics.errors import InternalError, NotationError, OperandError
+from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.tree import children, map_children, walk
+
+# Passes over an expression recurse, as do the equality and hash of its nodes, at a few frames a
+# level; Python's default limit is 1000 frames, and the caller has already used some.
+MAX_DEPTH = 100
+
+
+# ---------------------------------------------------------------- questions
+
+
+def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
+    """Every access of an expression, or of the right-hand side of an assignment, left to right."""
+    expr = node.value if isinstance(node, Assignment) else node
+    return tuple(each for each, _ in walk(expr) if isinstance(each, Access))
+
+
+def operand_names(assignment: Assignment) -> tuple[str, ...]:
+    """The tensors on the right-hand side, each once, in the order of their first use."""
+    return unique(access.tensor for access in accesses(assignment))
+
+
+def free_indices(expr: Expr) -> tuple[str, ...]:
+    """The indices of `expr` that no `Reduce` inside it binds, in the order of their first use.
+
+    free_indices(sum(j, A[i,j] * x[j])) = ("i",)
+    """
+    if isinstance(expr, Access):
+        return unique(expr.indices)
+    below = unique(index for child in children(expr) for index in free_indices(child))
+    return tuple(i for i in below if i != expr.index) if isinstance(expr, Reduce) else below
+
+
+def all_indices(assignment: Assignment) -> tuple[str, ...]:
+    """Every index: the target's first, then those of the right-hand side in the order of their
+    use.
+    """
+    right = (index for access in accesses(assignment) for index in access.indices)
+    return unique((*assignment.target.indices, *right))
+
+
+def unique(names: Iterable[str]) -> tuple[str, ...]:
+    """Each name once, where it came first."""
+    return tuple(dict.fromkeys(names))
+
+
+# ---------------------------------------------------------------- renaming
+
+
+def rename(
+    assignment: Assignment,
+    tensors: Mapping[str, str] | None = None,
+    indices: Mapping[str, str] | None = None,
+) -> Assignment:
+    """The assignment with other names, all replaced at once; a name that is not in the maps stays.
+
+    rename(y[i] = A[i,j] * x[j], tensors={"x": "z"}, indices={"i": "j", "j": "i"}) = (y[j] = A[j,i]
+    * z[i])
+
+    Two tensors may be given one name (both are the same array); two indices may not.
+
+    Raises:
+        InternalError: two indices would become one, which would change what is computed.
+    """
+    tensor_names, index_names = tensors or {}, indices or {}
+    old = all_indices(assignment)
+    if len({index_names.get(index, index) for index in old}) < len(old):
+        raise InternalError(f"Expected new names that keep {old} apart, found {dict(index_names)}")
+
+    def renamed_access(access: Access) -> Access:
+        return replace(
+            access,
+            tensor=tensor_names.get(access.tensor, access.tensor),
+            indices=tuple(index_names.get(index, index) for index in access.indices),
+        )
+
+    def renamed(expr: Expr) -> Expr:
+        below = map_children(expr, renamed)
+        if isinstance(below, Access):
+            return renamed_access(below)
+        if isinstance(below, Reduce):
+            return replace(below, index=index_names.get(below.index, below.index))
+        return below
+
+    target = renamed_access(assignment.target)
+    return replace(assignment, target=target, value=renamed(assignment.value))
+
+
+# ---------------------------------------------------------------- checks
+
+
+def check_assignment(assignment: Assignment) -> None:
+    """Everything below that can be wrong with an assignment, before or after `insert_reductions`.
+
+    Raises:
+        NotationError, OperandError: with the place and the remedy.
+    """
+    check_depth(assignment.value)
+    check_target(assignment)
+    check_orders(assignment)
+    check_bindings(assignment)
+    check_output_indices(assignment)
+
+
+def check_depth(expr: Expr) -> None:
+    """No expression is nested deeper than `MAX_DEPTH`.
+
+    Raises:
+        NotationError: it is.
+    """
+    for node, depth in walk(expr):
+        if depth > MAX_DEPTH:
+            raise NotationError(
+                f"Expected an expression nested at most {MAX_DEPTH} deep, found a deeper one",
+                node.span,
+                hint="compute a part of it first and use the result as an operand; each term of a "
+                "long sum and each factor of a long product counts as one level",
+            )
+
+
+def check_target(assignment: Assignment) -> None:
+    """The left-hand side names each index once, and a tensor that the right-hand side does not
+    read.
+
+    Raises:
+        NotationError: `y[i,i] = …` or `y[i] = y[i] + …`.
+    """
+    target = assignment.target
+    for place, index in enumerate(target.indices):
+        if index in target.indices[:place]:
+            raise NotationError(
+                f"Expected each index once on the left-hand side, found {index} twice in "
+                f"{target.tensor}[{','.join(target.indices)}]",
+                target.span,
+                hint="a diagonal can be read, as in d[i] = A[i,i], but not assigned; assign a "
+                "vector and build the matrix from it",
+            )
+    for access in accesses(assignment):
+        if access.tensor == target.tensor:
+            raise NotationError(
+                f"Expected operands other than the result, found {access.tensor} on both sides",
+                access.span,
+                hint=f"write {target.tensor}[…] += … to add to it, or give the result another name",
+            )
+
+
+def check_orders(assignment: Assignment) -> None:
+    """Each tensor has the same number of indices wherever it is used.
+
+    Raises:
+        OperandError: `A[i,j] + A[i]`.
+    """
+    orders: dict[str, int] = {}
+    for access in accesses(assignment):
+        order, found = orders.setdefault(access.tensor, len(access.indices)), len(access.indices)
+        if order != found:
+            raise OperandError(
+                f"Expected {access.tensor} with {_count(order)}, as where it is first used, found "
+                f"it with {found}",
+                access.span,
+                hint="give two tensors two names",
+            )
+
+
+def check_bindings(assignment: Assignment) -> None:
+    """Each sum binds an index of its body that neither the left-hand side nor an enclosing sum has.
+
+    A name may be summed in two places, `sum(j, A[i,j]) + sum(j, B[i,j])`; it is one index with one
+    size. A sum inside another over the same name would hide it, and is refused.
+
+    Raises:
+        NotationError: `y[i] = sum(i, …)`, `sum(j, … sum(j, …))`, `sum(j, b[i])`.
+    """
+    _check_bindings(assignment.value, assignment.target, ())
+
+
+def _check_bindings(expr: Expr, target: Access, bound: tuple[str, ...]) -> None:
+    if isinstance(expr, Reduce):
+        _check_binding(expr, target, bound)
+        bound = (*bound, expr.index)
+    for child in children(expr):
+        _check_bindings(child, target, bound)
+
+
+def _check_binding(expr: Reduce, target: Access, bound: tuple[str, ...]) -> None:
+    index = expr.index
+    if index in target.indices:
+        raise NotationError(
+            f"Expected a sum over an index that is not on the left-hand side, found {index}, an "
+            f"index of {target.tensor}",
+            expr.span,
+            hint=f"rename the summed index, or remove {index} from the left-hand side",
+        )
+    if index in bound:
+        raise NotationError(
+            f"Expected a sum over an index of its own, found {index} summed inside a sum over "
+            f"{index}",
+            expr.span,
+            hint=f"rename one of the two, for instance the inner one to {index}2",
+        )
+    if index not in free_indices(expr.body):
+        raise NotationError(
+            f"Expected a sum over an index of what is summed, found {index}, which does not occur "
+            "there",
+            expr.span,
+            hint=f"write the tensors with their indices, as in sum({index}, x[{index}]), or remove "
+            "the sum",
+        )
+
+
+def check_output_indices(assignment: Assignment) -> None:
+    """Each index of the left-hand side is on the right, where its size comes from.
+
+    Raises:
+        NotationError: `y[i,j] = A[i,k]`.
+    """
+    target, present = assignment.target, free_indices(assignment.value)
+    for index in target.indices:
+        if index not in present:
+            found = f"only {', '.join(present)}" if present else "no index"
+            raise NotationError(
+                f"Expected index {index} of {target.tensor} in an operand, found {found} on the "
+                "right-hand side",
+                target.span,
+                hint=f"remove {index} from the left-hand side, or use it on an operand; its size "
+                "comes from there",
+            )
+
+
+def _count(order: int) -> str:
+    return "1 index" if order == 1 else f"{order or 'no'} indices"

@@ -1,0 +1,201 @@
+"""The dtype of every sub-expression, by NumPy's promotion (NEP 50). The oracle and the compiler
+both ask here.
+
+A literal is weak: it takes the dtype of the other operands when that can hold its kind of number.
+An operand is strong, a scalar one (a 0-d array) too. Operators say for themselves which dtype they
+give to which: each is evaluated on an empty array.
+
+    float32 * 2 -> float32    int8 * 2 -> int8        int8 * 2.0 -> float64      bool + 2 -> int64
+    int8 / int8 -> float64    int8 + uint8 -> int16   float32 + 2j -> complex64
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+
+from taco_py.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.diagnostics.source import Span
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import Operator
+
+DType = np.dtype[Any]
+
+# Kinds of numbers from narrow to wide, and the dtype of a literal of that kind that stands alone.
+_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_DEFAULT = {1: np.dtype(np.int64), 2: np.dtype(np.float64), 3: np.dtype(np.complex128)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """The dtype of an expression; `value` is what it evaluates to when it is weak, made of literals
+    alone.
+    """
+
+    dtype: DType
+    value: Any = None
+
+    @property
+    def weak(self) -> bool:
+        return self.value is not None
+
+
+def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
+    """The dtype of the left-hand side, given the operands' dtypes by name.
+
+    `y = value` has the dtype of the value. `y += value` keeps the dtype of `y` if `dtypes` has it
+    (NumPy's in-place rule), and otherwise begins from nothing and has the dtype of the value.
+
+    Raises:
+        OperandError: an operand has no dtype here. OperandTypeError: an operator does not take
+        these dtypes, or `y += value` would lose a kind of number.
+    """
+    value = expression_dtype(assignment.value, dtypes)
+    name = assignment.target.tensor
+    if assignment.operator is None or name not in dtypes:
+        return value
+    target = np.dtype(dtypes[name])
+    if not np.can_cast(value, target, "same_kind"):
+        raise OperandTypeError(
+            f"Expected a right-hand side that can be added to {name} in its dtype {target}, found "
+            f"dtype {value}",
+            assignment.span,
+            hint=f"convert {name} to {np.promote_types(value, target)} first",
+        )
+    return target
+
+
+def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
+    """The dtype of the value of `expr`, given the operands' dtypes by name.
+
+    Sums keep the dtype of what they sum, as in `numpy.einsum`; `numpy.sum` would widen small
+    integers.
+
+    Raises:
+        OperandError: an operand has no dtype here. OperandTypeError: an operator does not take
+        these dtypes, or an integer literal does not fit.
+    """
+    return _typed(expr, dtypes).dtype
+
+
+def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
+    """The dtype in which `call` is computed: each argument is converted to it before the operator
+    is applied.
+
+    It is also the dtype of the result, except for operators that answer in another one, as
+    comparisons do.
+
+    Raises:
+        OperandError, OperandTypeError: as `expression_dtype`.
+    """
+    return _operand_dtype(call, [_typed(arg, dtypes) for arg in call.args])
+
+
+def is_weak(expr: Expr) -> bool:
+    """Whether `expr` is made of literals alone, so that it adapts to the dtype of what it is
+    combined with.
+    """
+    match expr:
+        case Literal():
+            return expr.dtype is None and not isinstance(expr.value, bool)
+        case Call():
+            return all(map(is_weak, expr.args))
+        case Access() | Reduce():
+            return False
+        case _:
+            assert_never(expr)
+
+
+def _typed(expr: Expr, dtypes: Mapping[str, DType]) -> _Typed:
+    match expr:
+        case Access():
+            return _Typed(_access_dtype(expr, dtypes))
+        case Literal():
+            return _literal(expr)
+        case Call():
+            return _call(expr, [_typed(arg, dtypes) for arg in expr.args])
+        case Reduce():
+            return _Typed(_typed(expr.body, dtypes).dtype)
+        case _:
+            assert_never(expr)
+
+
+def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
+    if access.tensor not in dtypes:
+        raise OperandError(
+            f"Expected an operand named {access.tensor}, found {', '.join(dtypes) or 'none'}",
+            access.span,
+        )
+    return np.dtype(dtypes[access.tensor])
+
+
+def _literal(literal: Literal) -> _Typed:
+    if literal.dtype is not None:
+        return _Typed(np.dtype(literal.dtype))
+    dtype = np.asarray(literal.value).dtype
+    return _Typed(dtype) if dtype.kind == "b" else _Typed(dtype, literal.value)
+
+
+def _call(call: Call, args: list[_Typed]) -> _Typed:
+    dtype = _operand_dtype(call, args)
+    if not all(arg.weak for arg in args):
+        return _Typed(_evaluated(call, [np.empty(0, dtype) for _ in args]).dtype)
+    with np.errstate(all="ignore"):
+        value = _evaluated(call, [np.asarray(arg.value).astype(dtype) for arg in args])
+    return _Typed(value.dtype, value)
+
+
+def _evaluated(call: Call, args: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(call.operator.evaluate(*args))
+    except TypeError:
+        raise OperandTypeError(
+            f"Expected operands that {call.operator} is defined for, found dtype {args[0].dtype}",
+            call.span,
+            hint="convert an operand first, for instance with A.astype(np.int8)",
+        ) from None
+
+
+def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
+    common = _converted(call.operator, _common(args))
+    if common.kind in "iu":
+        for arg in args:
+            _check_fits(arg, common, call.span)
+    return common
+
+
+def _common(args: list[_Typed]) -> DType:
+    """The dtype that all arguments promote to; literals give way to strong arguments of their kind
+    or a wider.
+    """
+    strong = [arg.dtype for arg in args if not arg.weak]
+    weak = [arg.dtype for arg in args if arg.weak]
+    if not strong:
+        return np.result_type(*weak)
+    common = np.result_type(*strong)
+    needed = max((_RANK[dtype.kind] for dtype in weak), default=0)
+    if needed <= _RANK[common.kind]:
+        return common
+    if needed == _RANK["c"] and common.kind == "f":
+        return np.result_type(common, np.complex64)
+    return _DEFAULT[needed]
+
+
+def _converted(operator: Operator, common: DType) -> DType:
+    return np.dtype(np.float64) if operator.true_division and common.kind in "biu" else common
+
+
+def _check_fits(arg: _Typed, dtype: DType, span: Span | None) -> None:
+    if not arg.weak or arg.dtype.kind not in "iu":
+        return
+    limits = np.iinfo(dtype)
+    if not limits.min <= int(arg.value) <= limits.max:
+        raise OperandTypeError(
+            f"Expected a literal from {limits.min} to {limits.max} beside an operand of dtype "
+            f"{dtype}, found {int(arg.value)}",
+            span,
+            hint="convert the operand to a wider dtype, or write the literal with a decimal point",
+        )

@@ -1,0 +1,279 @@
+"""Index notation from text, by recursive descent.
+
+    assignment = access ("=" | "+=") expression
+    expression = term (("+" | "-") term)*                       left associative
+    term       = factor (("*" | "/") factor)*                   left associative
+    factor     = ("-" | "+")* primary                           -a * b is (-a) * b, as in Python
+    primary    = number | "(" expression ")" | sum | access
+    sum        = "sum" "(" (name ",")+ expression ")" | "sum" "(" "(" names ")" "," expression ")"
+    access     = name ["[" [names] "]" | "(" [names] ")"]
+
+`sum` is a keyword only before such a list: `sum(j, x[j])` is a sum, `sum[j]`, `sum(j)` and `sum`
+are a tensor.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from taco_py.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.diagnostics.source import Span
+from taco_py.notation.checks import MAX_DEPTH, check_depth
+from taco_py.notation.lexer import Token, TokenKind, tokenize
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+
+_TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
+_FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV)}
+_ASSIGNMENTS: dict[str, Operator | None] = {"=": None, "+=": ADD}
+_CLOSING = {"[": "]", "(": ")"}
+_EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
+_LARGEST_INTEGER = 2**64 - 1
+_SUM = "sum"
+_SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
+
+
+def parse_assignment(text: str) -> Assignment:
+    """The assignment that `text` spells, each node with its span.
+
+    >>> parse_assignment("y(i) += A(i,j)").target
+    Access(tensor='y', indices=('i',))
+
+    Raises:
+        NotationError: the text is not an assignment; the message has carets under the place.
+        OperandTypeError: `text` is not a string.
+    """
+    if not isinstance(text, str):
+        raise OperandTypeError(
+            f"Expected index notation as a string, found {type(text).__name__}", hint=_EXAMPLE
+        )
+    return _Parser(tokenize(text)).assignment()
+
+
+class _Parser:
+    """A cursor over the tokens. Each method consumes one rule of the grammar and returns its
+    node.
+    """
+
+    def __init__(self, tokens: tuple[Token, ...]) -> None:
+        self.tokens = tokens
+        self.position = 0
+        self.depth = 0
+
+    # -------------------------------------------------------- the cursor
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    def ahead(self, count: int) -> Token:
+        """The token `count` places on; the END token from there on."""
+        return self.tokens[min(self.position + count, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        token = self.token
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        return token
+
+    def at(self, symbol: str) -> bool:
+        return self.token.kind is TokenKind.SYMBOL and self.token.text == symbol
+
+    def expect(self, symbol: str, what: str, hint: str | None = None) -> Token:
+        if not self.at(symbol):
+            raise self.error(what, hint)
+        return self.take()
+
+    def name(self, what: str, hint: str | None = None) -> Token:
+        if self.token.kind is not TokenKind.NAME:
+            raise self.error(what, hint)
+        return self.take()
+
+    def error(self, expected: str, hint: str | None = None) -> NotationError:
+        return NotationError(f"Expected {expected}, found {self.token}", self.token.span, hint)
+
+    def since(self, first: Token) -> Span:
+        """From `first` to the last token that was taken."""
+        last = self.tokens[self.position - 1].span
+        return Span(last.source, first.span.start, last.stop)
+
+    # -------------------------------------------------------- the grammar
+
+    def assignment(self) -> Assignment:
+        first = self.token
+        if first.kind is not TokenKind.NAME:
+            raise self.error("the name of the result", _EXAMPLE)
+        target = self.access()
+        if self.token.text not in _ASSIGNMENTS:
+            raise self.error(f"'=' or '+=' after {target.tensor}", self.assignment_hint())
+        operator = _ASSIGNMENTS[self.take().text]
+        value = self.expression()
+        if self.token.kind is not TokenKind.END:
+            raise self.error("an operator or the end of the text", self.juxtaposition_hint())
+        check_depth(value)
+        return Assignment(target, value, operator, self.since(first))
+
+    def assignment_hint(self) -> str:
+        match self.token.text:
+            case "-=":
+                return "write += and negate the right-hand side"
+            case "==":
+                return "an assignment has one equals sign"
+            case _:
+                return "begin with the result, as in y[i] = A[i,j] * x[j]"
+
+    def juxtaposition_hint(self) -> str | None:
+        previous, found = self.tokens[self.position - 1], self.token
+        if found.text == "[" and previous.text == "]":
+            return "write all indices in one pair of brackets, as in A[i,j]"
+        if found.text in _ASSIGNMENTS or found.text == "==":
+            return "one assignment at a time"
+        if found.text == "**":
+            return "powers are not part of the notation; write x[i] * x[i]"
+        if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
+            return "write * for a product"
+        return None
+
+    def expression(self) -> Expr:
+        first, left = self.token, self.term()
+        while self.token.text in _TERM_OPERATORS:
+            operator = _TERM_OPERATORS[self.take().text]
+            left = Call(operator, (left, self.term()), self.since(first))
+        return left
+
+    def term(self) -> Expr:
+        first, left = self.token, self.factor()
+        while self.token.text in _FACTOR_OPERATORS:
+            operator = _FACTOR_OPERATORS[self.take().text]
+            left = Call(operator, (left, self.factor()), self.since(first))
+        return left
+
+    def factor(self) -> Expr:
+        minuses = []
+        while self.at("-") or self.at("+"):
+            sign = self.take()
+            if sign.text == NEG.symbol:
+                minuses.append(sign)
+        operand = self.primary()
+        return reduce(
+            lambda inner, sign: Call(NEG, (inner,), self.since(sign)), reversed(minuses), operand
+        )
+
+    def primary(self) -> Expr:
+        token = self.token
+        match token.kind:
+            case TokenKind.NUMBER:
+                return self.number()
+            case TokenKind.NAME:
+                return self.sum() if self.at_sum() else self.access()
+            case TokenKind.SYMBOL if token.text == "(":
+                self.take()
+                inner = self.nested(token)
+                self.expect(")", "an operator or ')'", self.juxtaposition_hint())
+                return inner
+            case _:
+                raise self.error("a tensor, a number or '('")
+
+    def nested(self, opening: Token) -> Expr:
+        """An expression inside the parentheses that `opening` begins."""
+        if self.depth == MAX_DEPTH:
+            raise NotationError(
+                f"Expected parentheses nested at most {MAX_DEPTH} deep, found more",
+                opening.span,
+                hint="compute a part of the expression first and use the result as an operand",
+            )
+        self.depth += 1
+        inner = self.expression()
+        self.depth -= 1
+        return inner
+
+    def number(self) -> Literal:
+        token = self.take()
+        value = _value(token)
+        if value is None:
+            raise NotationError(
+                f"Expected a number that fits 64 bits, found {_shortened(token.text)}",
+                token.span,
+                hint="write a large number as a floating-point one below 1.8e308",
+            )
+        return Literal(value, token.span)
+
+    # -------------------------------------------------------- sums and accesses
+
+    def at_sum(self) -> bool:
+        opens = self.token.text == _SUM and self.ahead(1).text == "("
+        listed = self.ahead(2).kind is TokenKind.NAME and self.ahead(3).text == ","
+        return opens and (listed or self.ahead(2).text == "(")
+
+    def sum(self) -> Expr:
+        first = self.take()
+        opening = self.take()
+        names = self.tuple_of_names() if self.at("(") else self.leading_names()
+        body = self.nested(opening)
+        self.expect(")", "an operator or ')'", _SUM_HINT)
+        span = self.since(first)
+        return reduce(
+            lambda inner, name: Reduce(ADD, name.text, inner, span), reversed(names), body
+        )
+
+    def tuple_of_names(self) -> list[Token]:
+        """`(i, j),` as in `sum((i, j), …)`."""
+        self.take()
+        names = self.names(")", _SUM_HINT)
+        if not names:
+            raise self.error("an index to sum over", _SUM_HINT)
+        self.take()
+        self.expect(",", "',' and what to sum", _SUM_HINT)
+        return names
+
+    def leading_names(self) -> list[Token]:
+        """`i, j,` as in `sum(i, j, …)`: each name that a comma follows."""
+        names = []
+        while self.token.kind is TokenKind.NAME and self.ahead(1).text == ",":
+            names.append(self.take())
+            self.take()
+        return names
+
+    def access(self) -> Access:
+        first = self.take()
+        indices: list[Token] = []
+        if self.at("[") or self.at("("):
+            closing = _CLOSING[self.take().text]
+            indices = self.names(closing, _SUM_HINT if first.text == _SUM else None)
+            self.take()
+        return Access(first.text, tuple(token.text for token in indices), self.since(first))
+
+    def names(self, closing: str, hint: str | None = None) -> list[Token]:
+        """Index names with commas between them, up to `closing`, which is not consumed."""
+        names: list[Token] = []
+        while not self.at(closing):
+            if names:
+                self.expect(",", f"',' or {closing!r}", hint or self.index_hint())
+            names.append(self.name("the name of an index", hint or self.index_hint()))
+        return names
+
+    def index_hint(self) -> str | None:
+        match self.token.kind:
+            case TokenKind.NUMBER:
+                return "an index is a name; take a slice of the operand before passing it"
+            case TokenKind.SYMBOL if self.token.text in (*_TERM_OPERATORS, *_FACTOR_OPERATORS):
+                return "an index is a name alone; arithmetic on indices is not part of the notation"
+            case _:
+                return None
+
+
+def _value(token: Token) -> int | float | complex | None:
+    """The number a token spells, or None when it passes 64 bits."""
+    text = token.text.lower()
+    if text.endswith("j"):
+        imaginary = float(text[:-1])
+        return None if imaginary == float("inf") else complex(0.0, imaginary)
+    if not text.isdigit():
+        real = float(text)
+        return None if real == float("inf") else real
+    digits = text.lstrip("0") or "0"
+    # the length first: int() itself refuses thousands of digits
+    return int(digits) if len(digits) <= 20 and int(digits) <= _LARGEST_INTEGER else None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"

@@ -1,0 +1,85 @@
+"""Index notation to text, with no more parentheses than the parser needs to read it back.
+
+    parse_assignment(to_text(a)) == a        for every assignment `a` that the parser makes
+
+What the text has no syntax for prints all the same: negative and complex numbers as Python writes
+them, reductions by other operators as calls.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, NEG
+
+_ATOM = 100  # binds tighter than every operator
+
+
+def to_text(node: Expr | Assignment) -> str:
+    """The text of an expression or an assignment.
+
+    >>> to_text(Call(MUL, (Call(ADD, (Access("a", ()), Access("b", ()))), Access("x", ("i",)))))
+    '(a + b) * x[i]'
+    """
+    if not isinstance(node, Assignment):
+        return _expression(node)
+    symbol = node.operator.symbol if node.operator else ""
+    return f"{_access(node.target)} {symbol}= {_expression(node.value)}"
+
+
+def _expression(expr: Expr) -> str:
+    match expr:
+        case Access():
+            return _access(expr)
+        case Literal():
+            return repr(expr.value)
+        case Call():
+            return _call(expr)
+        case Reduce():
+            return _reduce(expr)
+        case _:
+            assert_never(expr)
+
+
+def _access(access: Access) -> str:
+    return f"{access.tensor}[{','.join(access.indices)}]" if access.indices else access.tensor
+
+
+def _call(call: Call) -> str:
+    operator = call.operator
+    if operator.symbol.isidentifier():
+        return f"{operator.symbol}({', '.join(map(_expression, call.args))})"
+    if operator.arity == 1:
+        return operator.symbol + _within(call.args[0], operator.precedence)
+    left, right = call.args
+    # left associative: an operand of the same precedence needs parentheses on the right alone
+    return (
+        f"{_within(left, operator.precedence)} {operator.symbol} "
+        f"{_within(right, operator.precedence + 1)}"
+    )
+
+
+def _reduce(expr: Reduce) -> str:
+    """Nested sums as one: `sum(i, j, …)`."""
+    indices, body = [expr.index], expr.body
+    while isinstance(body, Reduce) and body.operator == expr.operator:
+        indices.append(body.index)
+        body = body.body
+    name = "sum" if expr.operator == ADD else expr.operator.name
+    return f"{name}({', '.join(indices)}, {_expression(body)})"
+
+
+def _within(expr: Expr, precedence: int) -> str:
+    text = _expression(expr)
+    return text if _precedence(expr) >= precedence else f"({text})"
+
+
+def _precedence(expr: Expr) -> int:
+    match expr:
+        case Call() if not expr.operator.symbol.isidentifier():
+            return expr.operator.precedence
+        case Literal() if repr(expr.value).startswith("-"):
+            return NEG.precedence
+        case _:
+            return _ATOM

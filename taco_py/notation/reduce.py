@@ -1,0 +1,62 @@
+"""Sums that the notation leaves unsaid, made explicit.
+
+The rule of TACO (Kjolstad et al. 2017, section 3), extended to sums inside products: an index that
+is not on the left-hand side and that no explicit sum binds is summed within each additive term that
+uses it, over the smallest sub-expression that holds all of its uses there.
+
+    A[i,j]*x[j] + B[i,j]*z[j] + b[i]  ->  sum(j, A[i,j]*x[j]) + sum(j, B[i,j]*z[j]) + b[i]
+    (A[i,j] + B[i,j]) * x[j]          ->  sum(j, (A[i,j] + B[i,j]) * x[j])
+    B[i,k] * (C[k,j] * x[j])          ->  sum(k, B[i,k] * sum(j, C[k,j] * x[j]))
+    b[i] / (A[i,j] * x[j])            ->  b[i] / sum(j, A[i,j] * x[j])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from taco_py.notation.checks import check_bindings, free_indices
+from taco_py.notation.nodes import Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import ADD
+from taco_py.notation.tree import map_children
+
+
+def insert_reductions(assignment: Assignment) -> Assignment:
+    """The assignment with a `Reduce` for each index that is summed by the rule above.
+
+    Of several indices summed at one place the first used is the outermost. The result names every
+    sum, so that applying the function again returns it unchanged.
+
+    Raises:
+        NotationError: a sum rebinds an index of the left-hand side or of a sum around it
+        (`check_bindings`).
+    """
+    value = _reduced(assignment.value, assignment.target.indices)
+    result = assignment if value is assignment.value else replace(assignment, value=value)
+    check_bindings(result)
+    return result
+
+
+def _reduced(expr: Expr, kept: Collection[str]) -> Expr:
+    """`expr` with sums over all of its free indices but those that are `kept`."""
+    if isinstance(expr, Call) and expr.operator.additive:
+        return map_children(expr, lambda term: _reduced(term, kept))
+    here = _summed_here(expr, kept)
+    inside = {*kept, *here, expr.index} if isinstance(expr, Reduce) else {*kept, *here}
+    result = map_children(expr, lambda child: _reduced(child, inside))
+    for index in reversed(here):
+        result = Reduce(ADD, index, result, expr.span)
+    return result
+
+
+def _summed_here(expr: Expr, kept: Collection[str]) -> tuple[str, ...]:
+    """The indices to sum for which no single part of `expr` holds all uses."""
+    free = tuple(index for index in free_indices(expr) if index not in kept)
+    match expr:
+        case Reduce():
+            return ()
+        case Call():
+            uses = [free_indices(arg) for arg in expr.args]
+            return tuple(index for index in free if sum(index in each for each in uses) > 1)
+        case _:
+            return free
