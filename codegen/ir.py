@@ -75,7 +75,10 @@ class Unary:
 class Binary:
     """`op` is one of `+ - * / % < <= > >= == != && ||`, or `min`, `max`.
 
-    `/` and `%` on integers truncate as C's do. Operands have one common type (Cast where they differ).
+    `/` and `%` on integers truncate as C's do. Operands have one common type (Cast where they
+    differ), but for signed integers, which may differ in width: the result has the wider one's
+    type. On bool, `+` and `max` mean or, `*` and `min` mean and. `min` and `max` of floats pass a
+    NaN on, as NumPy's do.
     """
 
     op: str
@@ -113,7 +116,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A hash table from int64 keys to the entry numbers 0, 1, 2 … in the order of their insertion."""
+    """A hash table from int64 keys to entry numbers 0, 1, 2 … in the order of insertion."""
 
     name: str
 
@@ -135,13 +138,33 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The entry number whose key is the `rank`-th smallest; valid after SortTable, until the next Insert."""
+    """The entry number with the `rank`-th smallest key; valid from SortTable to the next Insert."""
 
     table: Table
     rank: Expr
 
 
-Expr = Var | Const | Unary | Binary | Load | Cast | Call | Select | Count | Key | Ranked
+@dataclass(frozen=True, slots=True)
+class VectorLoad:
+    """`lanes` neighbouring elements of `array`, from `index` on; no alignment is asked for."""
+
+    array: Array
+    index: Expr
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """`value` in each of `lanes` lanes."""
+
+    value: Expr
+    lanes: int
+
+
+Expr = (
+    Var | Const | Unary | Binary | Load | Cast | Call | Select | Count | Key | Ranked
+    | VectorLoad | Broadcast
+)  # fmt: skip
 
 # ---------------------------------------------------------------- statements
 
@@ -160,7 +183,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """Introduce the scalar `var` with a first value. `constant` promises that nothing assigns it."""
+    """Introduce `var` with a first value. `constant` promises that nothing assigns it."""
 
     var: Var
     value: Expr
@@ -186,6 +209,16 @@ class Store:
     index: Expr
     value: Expr
     op: str | None = None
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class VectorStore:
+    """Write the lanes of `value` to `array`, from `index` on."""
+
+    array: Array
+    index: Expr
+    value: Expr
     role: Role = Role.CONTROL
 
 
@@ -220,8 +253,8 @@ class Reduction:
 class For:
     """`for (var = start; var < stop; var += step)`.
 
-    `work` is an estimate of the loop's whole cost in scalar operations, an expression evaluated before
-    the loop; a parallel loop wakes threads only when it is large enough.
+    `work` is an estimate of the loop's whole cost in scalar operations, an expression evaluated
+    before the loop; a parallel loop wakes threads only when it is large enough.
     """
 
     var: Var
@@ -245,7 +278,7 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Make room in a GROWING or LOCAL array for at least `size` elements in all, keeping its contents."""
+    """Make room in a GROWING or LOCAL array for `size` elements in all, keeping its contents."""
 
     array: Array
     size: Expr
@@ -299,7 +332,7 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Declare `entry` as the entry number of `key` in `table`, which is a new last one if `key` was absent."""
+    """Declare `entry` as the entry number of `key` in `table`; an absent key gets the next one."""
 
     table: Table
     key: Expr
@@ -323,7 +356,7 @@ class ClearTable:
 Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
-    | NewTable | Insert | SortTable | ClearTable
+    | NewTable | Insert | SortTable | ClearTable | VectorStore
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """One machine scalar. `name` is NumPy's name for it, `c` its spelling in C99, `bits` its storage size."""
+    """One machine scalar: NumPy's `name` for it, its spelling in C99, its storage size in bits."""
 
     name: str
     c: str
@@ -53,3 +53,24 @@ SCALARS: dict[str, ScalarType] = {
 def scalar(name: str) -> ScalarType:
     """The scalar type NumPy calls `name`; KeyError for one that C99 has no counterpart of."""
     return SCALARS[name]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType(ScalarType):
+    """A machine register of `lanes` values of one `element` type; arithmetic goes lane by lane.
+
+    It is a ScalarType so that a variable may have it: to the passes a register is one value.
+    """
+
+    element: ScalarType
+    lanes: int
+
+
+def vector(element: ScalarType, lanes: int) -> VectorType:
+    """The type of `lanes` values of `element` side by side.
+
+    >>> vector(FLOAT64, 4).c
+    'taco_float64x4'
+    """
+    name = f"{element.name}x{lanes}"
+    return VectorType(name, f"taco_{name}", "vector", element.bits * lanes, element, lanes)

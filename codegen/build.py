@@ -1,0 +1,225 @@
+"""Smart constructors: make loop IR and simplify it on the way (rules: see `passes.simplify`).
+
+Integers and bools of Python may stand for constants.
+
+>>> from codegen.ir import Var
+>>> n = Var("n")
+>>> add(mul(n, 1), 0) is n
+True
+"""
+
+from __future__ import annotations
+
+from codegen.algebra import simplify_step
+from codegen.infer import type_of
+from codegen.ir import (
+    FALSE,
+    TRUE,
+    Array,
+    Assign,
+    Binary,
+    Block,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    If,
+    Load,
+    Role,
+    Select,
+    Stmt,
+    Unary,
+    Var,
+)
+from codegen.types import BOOL, INT64, ScalarType
+
+ExprLike = Expr | int | bool
+
+
+def const(value: bool | int | float | complex, type: ScalarType = INT64) -> Const:
+    """A constant; a bool of Python is one of type BOOL whatever `type` says."""
+    if isinstance(value, bool) and type == INT64:
+        return TRUE if value else FALSE
+    return Const(value, type)
+
+
+def zero(type: ScalarType) -> Const:
+    """The zero of `type`, as Python writes it."""
+    return Const(_PYTHON[type.kind](0), type)
+
+
+def one(type: ScalarType) -> Const:
+    """The one of `type`, as Python writes it."""
+    return Const(_PYTHON[type.kind](1), type)
+
+
+_PYTHON: dict[str, type[bool] | type[int] | type[float] | type[complex]] = {
+    "bool": bool,
+    "int": int,
+    "uint": int,
+    "float": float,
+    "complex": complex,
+}
+
+
+def expr(value: ExprLike) -> Expr:
+    """`value` itself, or the constant that a Python number stands for."""
+    if isinstance(value, bool | int):
+        return const(value)
+    return value
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def binary(op: str, left: ExprLike, right: ExprLike) -> Expr:
+    """`left op right`, simplified."""
+    return simplify_step(Binary(op, expr(left), expr(right)))
+
+
+def add(*terms: ExprLike) -> Expr:
+    """The sum of `terms` from the left; 0 when there are none."""
+    return _chain("+", terms, const(0))
+
+
+def mul(*factors: ExprLike) -> Expr:
+    """The product of `factors` from the left; 1 when there are none."""
+    return _chain("*", factors, const(1))
+
+
+def and_(*conditions: ExprLike) -> Expr:
+    """Whether all `conditions` hold; true when there are none."""
+    return _chain("&&", conditions, TRUE)
+
+
+def or_(*conditions: ExprLike) -> Expr:
+    """Whether one of `conditions` holds; false when there are none."""
+    return _chain("||", conditions, FALSE)
+
+
+def minimum(first: ExprLike, *others: ExprLike) -> Expr:
+    """The least of the arguments."""
+    return _chain("min", (first, *others), const(0))
+
+
+def maximum(first: ExprLike, *others: ExprLike) -> Expr:
+    """The greatest of the arguments."""
+    return _chain("max", (first, *others), const(0))
+
+
+def _chain(op: str, operands: tuple[ExprLike, ...], empty: Expr) -> Expr:
+    if not operands:
+        return empty
+    result = expr(operands[0])
+    for operand in operands[1:]:
+        result = binary(op, result, operand)
+    return result
+
+
+def sub(left: ExprLike, right: ExprLike) -> Expr:
+    return binary("-", left, right)
+
+
+def div(left: ExprLike, right: ExprLike) -> Expr:
+    """`left / right`; on integers truncated, as in C."""
+    return binary("/", left, right)
+
+
+def mod(left: ExprLike, right: ExprLike) -> Expr:
+    """The remainder of `div`, with the sign of `left`."""
+    return binary("%", left, right)
+
+
+def lt(left: ExprLike, right: ExprLike) -> Expr:
+    return binary("<", left, right)
+
+
+def le(left: ExprLike, right: ExprLike) -> Expr:
+    return binary("<=", left, right)
+
+
+def gt(left: ExprLike, right: ExprLike) -> Expr:
+    return binary(">", left, right)
+
+
+def ge(left: ExprLike, right: ExprLike) -> Expr:
+    return binary(">=", left, right)
+
+
+def eq(left: ExprLike, right: ExprLike) -> Expr:
+    return binary("==", left, right)
+
+
+def ne(left: ExprLike, right: ExprLike) -> Expr:
+    return binary("!=", left, right)
+
+
+def neg(operand: ExprLike) -> Expr:
+    return simplify_step(Unary("-", expr(operand)))
+
+
+def not_(operand: ExprLike) -> Expr:
+    return simplify_step(Unary("!", expr(operand)))
+
+
+def cast(type: ScalarType, operand: ExprLike) -> Expr:
+    """`operand` as a `type`; itself when it is one already."""
+    return simplify_step(Cast(type, expr(operand)))
+
+
+def select(condition: ExprLike, then: ExprLike, orelse: ExprLike) -> Expr:
+    """`then` where `condition` holds, else `orelse`."""
+    return simplify_step(Select(expr(condition), expr(then), expr(orelse)))
+
+
+def load(array: Array, index: ExprLike) -> Load:
+    """`array[index]`, of the array's element type."""
+    return Load(array, expr(index))
+
+
+def load_index(array: Array, index: ExprLike) -> Expr:
+    """`array[index]` of a pos or crd array, as the 64-bit integer that indices are computed in."""
+    return cast(INT64, load(array, index))
+
+
+def call(function: str, type: ScalarType, *args: ExprLike) -> Call:
+    """`function(args)`, a pure function of C that returns a `type`."""
+    return Call(function, tuple(expr(arg) for arg in args), type)
+
+
+# ---------------------------------------------------------------- statements
+
+
+def block(*statements: Stmt | None) -> Block:
+    """The statements in order; None is left out and a Block gives its own statements.
+
+    The scopes of such blocks become one, so their declarations must have different names.
+    """
+    body: list[Stmt] = []
+    for statement in statements:
+        if isinstance(statement, Block):
+            body.extend(block(*statement.body).body)
+        elif statement is not None:
+            body.append(statement)
+    return Block(tuple(body))
+
+
+def if_(condition: ExprLike, then: Stmt, orelse: Stmt | None = None) -> Stmt:
+    """An If, or the branch that a constant condition selects."""
+    test = expr(condition)
+    if test == TRUE:
+        return then
+    if test == FALSE:
+        return block(orelse)
+    return If(test, block(then), block(orelse))
+
+
+def increment(var: Var, by: ExprLike = 1, role: Role = Role.CONTROL) -> Assign:
+    """`var += by`, where `by` is an integer by default of the type of `var`."""
+    amount = Const(by, var.type) if isinstance(by, int) else by
+    return Assign(var, amount, "+", role)
+
+
+def is_bool(value: Expr) -> bool:
+    """Whether `value` can be a condition."""
+    return type_of(value) == BOOL

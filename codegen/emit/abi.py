@@ -1,0 +1,38 @@
+"""How a function of the loop IR appears in C: its prototype and the names that belong to it.
+
+Arrays come first, then scalars, then `int32_t threads` if the function is threaded; the result is
+0, or 1 when memory ran out. `codegen.runtime.signature` says the same to the caller.
+"""
+
+from __future__ import annotations
+
+from codegen.ir import Array, Function, Storage, Var
+from codegen.types import INT32
+
+THREADS = Var("threads", INT32)
+"""The number of threads, in scope in the body of every threaded function."""
+
+
+def buffer_name(array: Array) -> str:
+    """The name of the `taco_buffer` that holds an array which can grow."""
+    return f"{array.name}_buffer"
+
+
+def parameters(function: Function) -> list[str]:
+    """The declarations of the parameters of `function`, in the order of the call."""
+    arrays = [_array_parameter(array) for array in function.arrays]
+    scalars = [f"{var.type.c} {var.name}" for var in function.scalars]
+    threads = [f"{THREADS.type.c} {THREADS.name}"] if function.threaded else []
+    return arrays + scalars + threads
+
+
+def _array_parameter(array: Array) -> str:
+    if array.storage is Storage.GROWING:
+        return f"taco_buffer *{buffer_name(array)}"
+    const = "const " if array.storage is Storage.INPUT else ""
+    return f"{const}{array.element.c} *restrict {array.name}"
+
+
+def prototype(function: Function) -> str:
+    """The head of the C definition of `function`, on one line."""
+    return f"int32_t {function.name}({', '.join(parameters(function)) or 'void'})"

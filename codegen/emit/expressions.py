@@ -1,0 +1,260 @@
+"""Expressions of the loop IR as C text, with no parentheses that C does not need."""
+
+from __future__ import annotations
+
+import math
+from typing import assert_never
+
+from codegen.infer import COMPARISONS, LOGICAL, type_of
+from codegen.ir import (
+    Array,
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Const,
+    Count,
+    Expr,
+    Key,
+    Load,
+    Ranked,
+    Select,
+    Storage,
+    Unary,
+    Var,
+    VectorLoad,
+)
+from codegen.types import FLOAT32, FLOAT64, INT64, ScalarType, vector
+
+PRECEDENCE: dict[str, int] = {
+    "||": 1,
+    "&&": 2,
+    "==": 3,
+    "!=": 3,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+    "%": 6,
+}
+"""How tightly C's binary operators bind; `?:` is 0, prefix operators 7, calls and subscripts 8."""
+
+CONDITIONAL, PREFIX, POSTFIX = 0, 7, 8
+_BOOL_OPERATORS = {"+": "||", "max": "||", "*": "&&", "min": "&&"}
+_SUFFIX = {"int": "i", "uint": "u", "float": "f"}
+
+
+def expression(expr: Expr, binding: int = CONDITIONAL) -> str:
+    """`expr` in C, in parentheses where it binds less tightly than `binding`."""
+    text, own = _render(expr)
+    return f"({text})" if own < binding else text
+
+
+def widened(expr: Expr, binding: int = CONDITIONAL) -> str:
+    """`expr` where C converts it to int64_t by itself, so that a cast to it need not be written.
+
+    `j = A2_crd[p]` for `j = (int64_t)A2_crd[p]`.
+    """
+    return expression(_unwidened(expr), binding)
+
+
+def _unwidened(expr: Expr) -> Expr:
+    if isinstance(expr, Cast) and expr.type == INT64 and type_of(expr.operand).kind == "int":
+        return expr.operand
+    return expr
+
+
+def _render(expr: Expr) -> tuple[str, int]:
+    """The C text of `expr` and how tightly its outermost operator binds."""
+    match expr:
+        case Var(name=name):
+            return name, POSTFIX
+        case Const(value=value, type=scalar):
+            return _constant(value, scalar)
+        case Unary():
+            return _unary(expr)
+        case Binary():
+            return _binary(expr)
+        case Cast(type=scalar, operand=operand):
+            return f"({scalar.c}){expression(operand, PREFIX)}", PREFIX
+        case Select(condition=condition, then=then, orelse=orelse):
+            test = expression(condition, CONDITIONAL + 1)
+            branches = f"{expression(then, CONDITIONAL + 1)} : {expression(orelse, CONDITIONAL)}"
+            return f"{test} ? {branches}", CONDITIONAL
+    return _render_postfix(expr), POSTFIX
+
+
+def _render_postfix(
+    expr: Load | Call | Count | Key | Ranked | VectorLoad | Broadcast,
+) -> str:
+    match expr:
+        case Load(array=array, index=index):
+            return f"{array.name}[{widened(index)}]"
+        case Call(function=function, args=args):
+            return f"{function}({', '.join(map(expression, args))})"
+        case Count(table=table):
+            return f"{table.name}.count"
+        case Key(table=table, entry=entry):
+            return f"{table.name}.keys[{widened(entry)}]"
+        case Ranked(table=table, rank=rank):
+            return f"{table.name}.ranked[{widened(rank)}]"
+        case VectorLoad():
+            return f"({vector_place(expr.array, expr.index, expr.lanes)})"
+        case Broadcast():
+            return _broadcast(expr)
+        case _:
+            assert_never(expr)
+
+
+def vector_place(array: Array, index: Expr, lanes: int) -> str:
+    """The lvalue of `lanes` neighbouring elements of `array`."""
+    const = "const " if array.storage is Storage.INPUT else ""
+    return f"*({const}{vector(array.element, lanes).c} *)&{array.name}[{widened(index)}]"
+
+
+def _broadcast(expr: Broadcast) -> str:
+    """A vector literal. (Beside a vector operand the scalar itself will do: see `_operand`.)"""
+    value = expression(expr.value)
+    return f"({type_of(expr).c}){{{', '.join([value] * expr.lanes)}}}"
+
+
+# ---------------------------------------------------------------- operators
+
+
+def _unary(expr: Unary) -> tuple[str, int]:
+    operand = expression(expr.operand, PREFIX)
+    gap = " " if operand.startswith(expr.op) else ""
+    text = f"{expr.op}{gap}{operand}"
+    scalar = type_of(expr)
+    if expr.op == "-" and _is_promoted(scalar):
+        return f"({scalar.c}){text}", PREFIX
+    return text, PREFIX
+
+
+def _binary(expr: Binary) -> tuple[str, int]:
+    scalar = type_of(expr)
+    if expr.op in ("min", "max") and scalar.kind != "bool":
+        arguments = f"{widened(expr.left)}, {widened(expr.right)}"
+        return f"{helper(expr.op, scalar)}({arguments})", POSTFIX
+    op = _BOOL_OPERATORS.get(expr.op, expr.op) if scalar.kind == "bool" else expr.op
+    text = _infix(op, expr.left, expr.right)
+    if _is_promoted(scalar) and op in "+-*/%":
+        return f"({scalar.c})({text})", PREFIX
+    return text, PRECEDENCE[op]
+
+
+def _infix(op: str, left: Expr, right: Expr) -> str:
+    left, right = _operands_unwidened(op, left, right)
+    left_binding, right_binding = _operand_bindings(op, left)
+    left_text = _operand(left, right, left_binding)
+    right_text = _operand(right, left, right_binding)
+    return f"{left_text} {op} {right_text}"
+
+
+def _operands_unwidened(op: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """The operands with the casts to int64 that C needs and no others.
+
+    One operand of 64 bits widens the other; a comparison needs no width at all.
+    """
+    if op in COMPARISONS:
+        return _unwidened(left), _unwidened(right)
+    if _is_wide(right):
+        return _unwidened(left), right
+    if _is_wide(left):
+        return left, _unwidened(right)
+    is_index = INT64 in (type_of(left), type_of(right))
+    return (Cast(INT64, left) if is_index else left), right
+
+
+def _is_wide(expr: Expr) -> bool:
+    """Whether C computes `expr` in int64_t. It reads a literal as int."""
+    match expr:
+        case Const():
+            return False
+        case Unary(operand=operand):
+            return _is_wide(operand)
+        case Select(then=then, orelse=orelse):
+            return _is_wide(then) or _is_wide(orelse)
+    return type_of(expr) == INT64
+
+
+def _operand_bindings(op: str, left: Expr) -> tuple[int, int]:
+    """How tightly the operands of `op` must bind to stand without parentheses.
+
+    C would allow `a < b < c` and `a && b || c`, but gcc warns and a reader stumbles.
+    """
+    own = PRECEDENCE[op]
+    if op in COMPARISONS:
+        return PRECEDENCE["+"], PRECEDENCE["+"]
+    if op in LOGICAL:
+        comparison = PRECEDENCE["=="]
+        return (own if _c_operator(left) == op else comparison), comparison
+    return own, own + 1
+
+
+def _operand(operand: Expr, other: Expr, binding: int) -> str:
+    """The text of one operand. The compiler itself widens a scalar that stands beside a vector."""
+    if isinstance(operand, Broadcast) and not isinstance(other, Broadcast):
+        operand = operand.value
+    return expression(operand, binding)
+
+
+def _c_operator(expr: Expr) -> str | None:
+    """C's spelling of the operator at the root of `expr`."""
+    if not isinstance(expr, Binary):
+        return None
+    if type_of(expr.left).kind == "bool":
+        return _BOOL_OPERATORS.get(expr.op, expr.op)
+    return expr.op
+
+
+def _is_promoted(scalar: ScalarType) -> bool:
+    """Whether C computes in `int` where NumPy wraps at the type's own width."""
+    return scalar.is_integer and scalar.bits < 32
+
+
+def helper(op: str, scalar: ScalarType) -> str:
+    """The runtime header's function for `min` or `max` of one type: `taco_min_f64`."""
+    return f"taco_{op}_{_SUFFIX[scalar.kind]}{scalar.bits}"
+
+
+# ---------------------------------------------------------------- constants
+
+
+def _constant(value: bool | int | float | complex, scalar: ScalarType) -> tuple[str, int]:
+    if scalar.kind == "bool":
+        return ("true" if value else "false"), POSTFIX
+    if scalar.kind == "complex":
+        return _complex(complex(value), scalar), POSTFIX
+    if scalar.kind == "float":
+        text = _float(float(value.real), scalar)
+    else:
+        text = _integer(int(value.real), scalar)
+    return text, PREFIX if text.startswith("-") else POSTFIX
+
+
+def _integer(value: int, scalar: ScalarType) -> str:
+    if scalar.kind == "uint":
+        return f"{value}u" if scalar.bits <= 32 else f"UINT64_C({value})"
+    if value == -(2**63):
+        return "INT64_MIN"  # its digits alone would not fit in any C type
+    return str(value)
+
+
+def _float(value: float, scalar: ScalarType) -> str:
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return f"{value!r}{'f' if scalar.bits == 32 else ''}"
+
+
+def _complex(value: complex, scalar: ScalarType) -> str:
+    """Through CMPLX, for `re + im * I` would lose signs of zero and turn infinities into NaN."""
+    macro = "CMPLXF" if scalar.bits == 64 else "CMPLX"
+    part = FLOAT32 if scalar.bits == 64 else FLOAT64
+    return f"{macro}({_float(value.real, part)}, {_float(value.imag, part)})"

@@ -1,0 +1,78 @@
+"""Fresh names, one supply for each compilation, so that the same input gives the same bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+C_KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        auto break case char const continue default do double else enum extern float for goto if
+        inline int long register restrict return short signed sizeof static struct switch typedef
+        union unsigned void volatile while bool complex true false asm main NULL errno threads I
+        INFINITY NAN
+        """,
+    )
+)
+"""Words of C99 and its headers, and `threads`, the parameter that kernels share."""
+
+_C_LIBRARY = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        abs acos asin atan atan2 cbrt ceil cos cosh erf exp exp2 expm1 fabs floor fma fmax fmin fmod
+        free gamma hypot ldexp lgamma log log10 log1p log2 malloc memcpy memset nan pow qsort
+        remainder rint round signbit sin sinh sqrt tan tanh tgamma trunc
+        """,
+    )
+)
+_NOT_IN_A_NAME = re.compile(r"\W", re.ASCII)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether `name` means something in C or in the kernel runtime header already."""
+    return name in C_KEYWORDS or name in _C_LIBRARY or name.startswith(("taco_", "_"))
+
+
+def identifier(text: str) -> str:
+    """`text` with everything C does not allow in a name replaced by `_`.
+
+    >>> identifier("i'2")
+    'i_2'
+    """
+    name = _NOT_IN_A_NAME.sub("_", text).lstrip("_")
+    return name if name and not name[0].isdigit() else f"v{name}"
+
+
+class Names:
+    """A supply of names that differ from each other, from `taken` and from C's own words.
+
+    >>> names = Names(["i"])
+    >>> names.fresh("i"), names.fresh("i"), names.fresh("j"), names.fresh("double")
+    ('i_1', 'i_2', 'j', 'double_1')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._last: dict[str, int] = {}
+
+    def reserve(self, name: str) -> None:
+        """Keep `name` from being handed out."""
+        self._taken.add(name)
+
+    def is_free(self, name: str) -> bool:
+        """Whether `name` can still be had as it is."""
+        return name not in self._taken and not is_reserved(name)
+
+    def fresh(self, wish: str) -> str:
+        """`wish` made a C identifier, with the first number appended that makes it new."""
+        base = name = identifier(wish)
+        number = self._last.get(base, 0)
+        while not self.is_free(name):
+            number += 1
+            name = f"{base}_{number}"
+        self._last[base] = number
+        self._taken.add(name)
+        return name

@@ -1,0 +1,61 @@
+"""The machine that code is made for: facts given as arguments, never asked of the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A language and a machine.
+
+    language      "c"
+    vector_bytes  width of a vector register; 0 when there is none to use
+    registers     how many vector registers there are
+    cores         threads that a parallel loop can use
+    caches        sizes in bytes, the nearest first
+    flags         of the compiler, beyond those that every kernel is built with
+    openmp        whether the compiler has OpenMP. Without it, loops keep their `omp simd` pragmas,
+                  which need -fopenmp-simd or else are ignored
+    """
+
+    language: str = "c"
+    vector_bytes: int = 16
+    registers: int = 16
+    cores: int = 1
+    caches: tuple[int, ...] = (32768, 1048576)
+    flags: tuple[str, ...] = ()
+    openmp: bool = False
+
+    def lanes(self, scalar: ScalarType) -> int:
+        """How many values of `scalar` a register holds; 1 where vectors of it are not used."""
+        if scalar.kind != "float":
+            return 1
+        return max(1, self.vector_bytes // scalar.itemsize)
+
+    @classmethod
+    def native(
+        cls,
+        cpu_flags: frozenset[str],
+        cores: int,
+        caches: tuple[int, ...] = (),
+        flags: tuple[str, ...] = (),
+        openmp: bool = False,
+    ) -> Target:
+        """The C target of a machine whose CPU reports `cpu_flags` (as in /proc/cpuinfo).
+
+        >>> Target.native(frozenset({"avx2", "sse2"}), cores=2).vector_bytes
+        32
+        """
+        wide = "avx512f" in cpu_flags
+        narrow = 32 if "avx2" in cpu_flags or "avx" in cpu_flags else 16
+        return cls(
+            vector_bytes=64 if wide else narrow,
+            registers=32 if wide or cpu_flags & {"neon", "asimd"} else 16,
+            cores=cores,
+            caches=caches or (32768, 1048576),
+            flags=flags,
+            openmp=openmp,
+        )
