@@ -1,0 +1,236 @@
+"""Index notation + loop orders → concrete index notation.
+
+The loop orders (one for each additive term, from the user or an adviser) decide everything else:
+
+1. The *prefix* is the longest run of result indices with which every order begins. Its loops are shared
+   by all terms.
+2. If the prefix covers the result, each sum becomes a scalar workspace:
+
+       y[i] = b[i] - sum(j, A[i,j] * x[j])
+       → forall i ( where(y[i] = b[i] - t, forall j t += A[i,j] * x[j]) )
+
+3. Otherwise terms scatter below the prefix: straight into a result that allows it (dense levels), else
+   into a workspace over the remaining result indices, a row if there is one, a hash table if more:
+
+       C[i,j] = sum(k, A[i,k] * B[k,j]) with order i, k, j
+       → forall i ( where(forall j C[i,j] = w[j], forall k forall j w[j] += A[i,k] * B[k,j]) )
+
+(Kjolstad et al. 2019, sections 5 and 6.) Sums inside products become scalar workspaces at the
+innermost loop they depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.concrete.nodes import (
+    Assign,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+    forall,
+)
+from taco_py.concrete.terms import Term, accesses, free_indices, reductions, split_terms
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.notation.operators import ADD, NEG, SUB
+from taco_py.problem import Problem
+
+Order = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Concretizer:
+    """The facts that every step below needs."""
+
+    problem: Problem
+    names: Names
+    dtypes: dict[str, np.dtype[np.generic]]
+
+    def workspace(self, reduce: Expr) -> Workspace:
+        """A scalar workspace of the dtype of `reduce`."""
+        dtype = expression_dtype(reduce, self.dtypes)
+        return Workspace(self.names.fresh("t"), (), WorkspaceKind.SCALAR, dtype.name)
+
+
+def result_order(problem: Problem) -> Order:
+    """The result's indices in storage order, outermost level first."""
+    indices = problem.assignment.target.indices
+    return tuple(indices[mode] for mode in problem.result.format.mode_order)
+
+
+def concretize(problem: Problem, orders: tuple[Order, ...]) -> Statement:
+    """The statement that computes `problem` with the loop order `orders[t]` for its t-th term.
+
+    Each order holds every index of its term and of the result, once.
+    """
+    terms = split_terms(problem.assignment.value)
+    operands = dict(problem.operands)
+    maker = Concretizer(
+        problem,
+        Names((*operands, problem.assignment.target.tensor)),
+        {name: np.dtype(t.dtype) for name, t in problem.operands},
+    )
+    prefix = shared_prefix(problem, terms, orders)
+    if len(prefix) == problem.result.format.order:
+        return forall(prefix, _gather(maker, orders))
+    if can_scatter(problem, len(prefix)):
+        target, consume = problem.assignment.target, None
+    else:
+        workspace = _scatter_workspace(maker, prefix)
+        target = workspace.access
+        consume = workspace
+    nests = tuple(
+        _nest(maker, target, _signed(term), _without(order, prefix), term)
+        for term, order in zip(terms, orders, strict=True)
+    )
+    body: Statement = nests[0] if len(nests) == 1 else Sequence(nests)
+    if consume is not None:
+        drain = Assign(problem.assignment.target, consume.access)
+        body = Where(consume, forall(consume.indices, drain), body)
+    return forall(prefix, body)
+
+
+def shared_prefix(problem: Problem, terms: tuple[Term, ...], orders: tuple[Order, ...]) -> Order:
+    """The result indices with which all orders begin, as far as their loops may be shared.
+
+    A loop that meets a coordinate more than once (COO) can only add up: it is never shared.
+    """
+    result = result_order(problem)
+    must_append = not problem.result.format.is_dense
+    prefix: list[str] = []
+    for column in zip(*orders, strict=False):
+        index = column[0]
+        same = all(other == index for other in column)
+        expected = result[len(prefix)] if len(prefix) < len(result) else None
+        in_place = index == expected if must_append else index in result
+        if not same or not in_place or not _may_share(problem, terms, index):
+            break
+        prefix.append(index)
+    return tuple(prefix)
+
+
+def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
+    """Whether no operand stores `index` in a level with duplicates, or the result repeats that pattern."""
+    for term in terms:
+        for access in _term_accesses(term):
+            if index in access.indices:
+                form = problem.type_of(access.tensor).format
+                level = form.mode_order.index(access.indices.index(index))
+                if not all(above.unique for above in form.levels[: level + 1]):
+                    return copies_pattern(problem)
+    return True
+
+
+def copies_pattern(problem: Problem) -> bool:
+    """Whether the result is a coordinate list with one entry for each entry of one coordinate operand.
+
+    Then equal coordinates stay as many as they were, so a list with duplicates may be walked directly.
+    """
+    terms = split_terms(problem.assignment.value)
+    if not problem.result.format.is_coo or len(terms) != 1:
+        return False
+    sparse = [a for a in _term_accesses(terms[0]) if not problem.type_of(a.tensor).format.is_dense]
+    return len(set(sparse)) == 1 and (
+        problem.type_of(sparse[0].tensor).format.is_coo
+        and _stored(problem, sparse[0]) == result_order(problem)
+    )
+
+
+def _stored(problem: Problem, access: Access) -> Order:
+    form = problem.type_of(access.tensor).format
+    return tuple(access.indices[mode] for mode in form.mode_order)
+
+
+def _term_accesses(term: Term) -> tuple[Access, ...]:
+    return tuple(accesses(term.body))
+
+
+def can_scatter(problem: Problem, depth: int) -> bool:
+    """Whether the levels of the result from `depth` on can be written in any order."""
+    return all(level.full for level in problem.result.format.levels[depth:])
+
+
+def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
+    rest = _without(result_order(maker.problem), prefix)
+    kind = WorkspaceKind.ROW if len(rest) == 1 else WorkspaceKind.HASH
+    ordered = all(level.ordered for level in maker.problem.result.format.levels[len(prefix) :])
+    return Workspace(
+        maker.names.fresh("w"), rest, kind, maker.problem.result.dtype, ordered or len(rest) > 1
+    )
+
+
+def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
+    """The assignment to the result below loops over all its indices."""
+    assignment = maker.problem.assignment
+    remaining = iter(orders)
+    producers: list[tuple[Workspace, Statement]] = []
+
+    def gather(expr: Expr) -> Expr:
+        """The term `expr` with its sums replaced; terms come in `split_terms`' order."""
+        order = next(remaining)
+        for reduce in reductions(expr):
+            workspace = maker.workspace(reduce)
+            term = split_terms(reduce)[0]
+            body = _nest(maker, workspace.access, _signed(term), order, term)
+            producers.append((workspace, body))
+            expr = _replace(expr, reduce, workspace.access)
+        return expr
+
+    value = _map_terms(assignment.value, gather)
+    statement: Statement = Assign(assignment.target, value, assignment.operator)
+    for workspace, producer in reversed(producers):
+        statement = Where(workspace, statement, producer)
+    return statement
+
+
+def _map_terms(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
+    """`fn` applied to each additive term, keeping the additions and subtractions between them."""
+    match expr:
+        case Call(operator, args, span) if operator in (ADD, SUB, NEG):
+            return Call(operator, tuple(_map_terms(arg, fn) for arg in args), span)
+    return fn(expr)
+
+
+def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
+    """Loops over `order` around `target += value`, each inner sum at the loop that completes its indices."""
+    loops = [i for i in loops if i in term.reduced or i in target.indices]
+    hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
+    for reduce in tuple(reductions(value)):
+        workspace = maker.workspace(reduce)
+        inner = split_terms(reduce)[0]
+        producer = _nest(maker, workspace.access, _signed(inner), order, inner)
+        needs = free_indices(reduce)
+        depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
+        hoisted.setdefault(depth, []).append((workspace, producer))
+        value = _replace(value, reduce, workspace.access)
+    statement: Statement = Assign(target, value, ADD)
+    for depth in range(len(loops), -1, -1):
+        for workspace, producer in reversed(hoisted.get(depth, [])):
+            statement = Where(workspace, statement, producer)
+        if depth:
+            statement = forall((loops[depth - 1],), statement)
+    return statement
+
+
+def _signed(term: Term) -> Expr:
+    return Call(NEG, (term.body,)) if term.negative else term.body
+
+
+def _without(order: Order, prefix: Order) -> Order:
+    return tuple(i for i in order if i not in prefix)
+
+
+def _replace(expr: Expr, old: Reduce, new: Expr) -> Expr:
+    if expr is old:
+        return new
+    match expr:
+        case Call(operator, args, span):
+            return Call(operator, tuple(_replace(arg, old, new) for arg in args), span)
+    return expr

@@ -1,0 +1,88 @@
+"""Concrete index notation: index notation with the loops, their order and the temporaries written out.
+
+    forall i ( where( forall j C[i,j] = w[j],  forall k forall j w[j] += A[i,k] * B[k,j] ) )
+
+(Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, section 4.) Values of assignments are
+index notation without reductions: a reduction is a loop around an assignment with an operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from taco_py.notation.nodes import Access, Expr
+from taco_py.notation.operators import Operator
+
+
+class WorkspaceKind(Enum):
+    """How a temporary is stored.
+
+    SCALAR  one variable
+    ROW     a dense vector with a list of the coordinates that were written
+    HASH    a hash table from linearised coordinates to values, for two or more modes
+    """
+
+    SCALAR = "scalar"
+    ROW = "row"
+    HASH = "hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A temporary tensor over `indices`, all zero at first; `dtype` is a scalar type's name."""
+
+    name: str
+    indices: tuple[str, ...]
+    kind: WorkspaceKind
+    dtype: str
+    ordered: bool = True  # whether its consumer needs the coordinates ascending
+
+    @property
+    def access(self) -> Access:
+        return Access(self.name, self.indices)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`target = value`, or `target op= value`."""
+
+    target: Access
+    value: Expr
+    operator: Operator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forall:
+    """`body` for every value of `index`, ascending."""
+
+    index: str
+    body: Statement
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """`consumer` with `workspace` filled by `producer` just before."""
+
+    workspace: Workspace
+    consumer: Statement
+    producer: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Statements one after another; an empty one does nothing."""
+
+    statements: tuple[Statement, ...]
+
+
+Statement = Assign | Forall | Where | Sequence
+EMPTY = Sequence(())
+
+
+def forall(indices: tuple[str, ...], body: Statement) -> Statement:
+    """`body` inside one loop an index, the first outermost."""
+    for index in reversed(indices):
+        body = Forall(index, body)
+    return body

@@ -1,0 +1,37 @@
+"""Concrete index notation as text, one loop or assignment a line."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
+from taco_py.notation.printer import to_text as expression_text
+
+INDENT = "  "
+
+
+def to_text(statement: Statement) -> str:
+    """`statement` as indented text; a `where` prints its consumer first, as in the literature."""
+    return "\n".join(_lines(statement))
+
+
+def _lines(statement: Statement) -> list[str]:
+    match statement:
+        case Assign(target, value, operator):
+            sign = "=" if operator is None else f"{operator.symbol}="
+            return [f"{expression_text(target)} {sign} {expression_text(value)}"]
+        case Forall(index, body, parallel):
+            head = f"forall {index}" + (" parallel" if parallel else "")
+            return [head, *_indented(body)]
+        case Where(workspace, consumer, producer):
+            name = f"{workspace.name}[{','.join(workspace.indices)}]"
+            head = f"where {name}: {workspace.kind.value} workspace of {workspace.dtype}"
+            return [*_lines(consumer), head, *_indented(producer)]
+        case Sequence(statements):
+            return [line for s in statements for line in _lines(s)]
+        case _:
+            assert_never(statement)
+
+
+def _indented(statement: Statement) -> list[str]:
+    return [INDENT + line for line in _lines(statement)]

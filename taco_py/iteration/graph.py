@@ -1,0 +1,264 @@
+"""The iteration graph: for each loop of a concrete statement, what it runs over and why.
+
+A derived view: it is recomputed from the statement whenever someone wants it, and never edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+)
+from taco_py.concrete.terms import accesses
+from taco_py.formats import LevelKind
+from taco_py.iteration.lattice import Lattice, build_lattice
+from taco_py.iteration.region import Iterator, Region, Regions
+from taco_py.notation.nodes import Access, Call, Expr
+from taco_py.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One `forall`: its index, the loops around it, and the lattice it runs over.
+
+    writes_result  its body assigns to the result itself (not only to workspaces)
+    overwrites     that assignment is `=`, so that no coordinate may come twice
+    """
+
+    index: str
+    outer: tuple[str, ...]
+    region: Region
+    lattice: Lattice
+    body: Statement
+    writes_result: bool
+    overwrites: bool
+
+    @property
+    def plain(self) -> bool:
+        """Whether it counts through the whole dimension and looks out for nothing."""
+        return self.lattice.full and not self.lattice.iterators
+
+    @property
+    def merges(self) -> bool:
+        """Whether several levels, or a level and the dimension, are walked together."""
+        return len(self.lattice.iterators) > 1 or (
+            self.lattice.full and bool(self.lattice.iterators)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a kernel takes for granted about the coordinates of one operand."""
+
+    tensor: str
+    ordered: bool
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IterationGraph:
+    """The loops of a statement, outermost first, siblings in order."""
+
+    problem: Problem
+    statement: Statement
+    loops: tuple[Loop, ...]
+
+    @property
+    def covers_result(self) -> bool:
+        """Whether every element of a dense result is assigned, so that it needs no zeros first."""
+        indices = self.problem.assignment.target.indices
+        writing = [loop for loop in self.loops if loop.writes_result]
+        return all(
+            loop.plain and loop.overwrites for loop in writing if loop.index in indices
+        ) and not _adds_to(self.statement, self.problem.assignment.target)
+
+    def skips(self, index: str) -> bool:
+        """Whether the loops over the result's `index` may leave coordinates out."""
+        return any(
+            not loop.plain for loop in self.loops if loop.writes_result and loop.index == index
+        )
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """One entry for each sparse operand that must be ordered or free of duplicates."""
+        found: dict[str, Requirement] = {}
+        for tensor, ordered, unique in self._demands():
+            old = found.get(tensor, Requirement(tensor, False, False))
+            found[tensor] = replace(
+                old, ordered=old.ordered or ordered, unique=old.unique or unique
+            )
+        operands = [name for name, _ in self.problem.operands]
+        return tuple(found[name] for name in operands if name in found)
+
+    def _demands(self) -> Iterable[tuple[str, bool, bool]]:
+        operands = {name for name, _ in self.problem.operands}
+        for loop in self.loops:
+            for iterator in loop.lattice.iterators:
+                tensor = iterator.access.tensor
+                if tensor in operands:
+                    demand = self._demand(loop, iterator)
+                    if any(demand):
+                        yield tensor, *demand
+        for access in _nonlinear(self.statement):
+            if (
+                access.tensor in operands
+                and not self.problem.type_of(access.tensor).format.is_dense
+            ):
+                yield access.tensor, False, True
+
+    def _demand(self, loop: Loop, iterator: Iterator) -> tuple[bool, bool]:
+        """(ordered, unique) as the loop needs it of one iterator's level."""
+        if loop.merges:
+            return True, True
+        target = self.problem.assignment.target
+        if not loop.writes_result or loop.index not in target.indices:
+            return False, False
+        form = self.problem.result.format
+        if form.is_dense:
+            return False, loop.overwrites
+        level = form.levels[form.mode_order.index(target.indices.index(loop.index))]
+        return level.ordered, level.unique
+
+
+def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:
+    """For each index of an operand's access that a level iterates: that iterator."""
+    form = problem.type_of(access.tensor).format
+    return {
+        access.indices[mode]: Iterator(access, level)
+        for level, mode in enumerate(form.mode_order)
+        if form.levels[level].kind is not LevelKind.DENSE
+    }
+
+
+def all_iterators(problem: Problem, statement: Statement) -> dict[Access, Mapping[str, Iterator]]:
+    """The iterators of every access that the statement reads, its workspaces' included."""
+    workspaces = {w.name: w for w in workspaces_of(statement)}
+    found: dict[Access, Mapping[str, Iterator]] = {}
+    for assign in assignments(statement):
+        for access in accesses(assign.value):
+            if access.tensor in workspaces:
+                found[access] = workspace_levels(workspaces[access.tensor])
+            else:
+                found[access] = sparse_levels(problem, access)
+    return found
+
+
+def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
+    """A consumer walks a row's or a table's entries."""
+    if workspace.kind is WorkspaceKind.SCALAR:
+        return {}
+    return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
+
+
+def assignments(statement: Statement) -> Iterable[Assign]:
+    """Every assignment, in order of execution."""
+    match statement:
+        case Assign():
+            yield statement
+        case Forall(_, body):
+            yield from assignments(body)
+        case Where(_, consumer, producer):
+            yield from assignments(producer)
+            yield from assignments(consumer)
+        case Sequence(statements):
+            for part in statements:
+                yield from assignments(part)
+        case _:
+            assert_never(statement)
+
+
+def workspaces_of(statement: Statement) -> Iterable[Workspace]:
+    """Every workspace, outermost first."""
+    match statement:
+        case Assign():
+            pass
+        case Forall(_, body):
+            yield from workspaces_of(body)
+        case Where(workspace, consumer, producer):
+            yield workspace
+            yield from workspaces_of(consumer)
+            yield from workspaces_of(producer)
+        case Sequence(statements):
+            for part in statements:
+                yield from workspaces_of(part)
+        case _:
+            assert_never(statement)
+
+
+def build_graph(problem: Problem, statement: Statement) -> IterationGraph:
+    """The loops of `statement` with their lattices."""
+    regions = Regions(all_iterators(problem, statement), frozenset())
+    target = problem.assignment.target.tensor
+
+    def visit(part: Statement, outer: tuple[str, ...]) -> Iterable[Loop]:
+        match part:
+            case Assign():
+                pass
+            case Forall(index, body):
+                region = regions.statement(part, index)
+                writes = [a for a in assignments(body) if a.target.tensor == target]
+                overwrites = any(a.operator is None for a in writes)
+                lattice = build_lattice(region)
+                yield Loop(index, outer, region, lattice, body, bool(writes), overwrites)
+                yield from visit(body, (*outer, index))
+            case Where(_, consumer, producer):
+                yield from visit(producer, outer)
+                yield from visit(consumer, outer)
+            case Sequence(statements):
+                for child in statements:
+                    yield from visit(child, outer)
+            case _:
+                assert_never(part)
+
+    return IterationGraph(problem, statement, tuple(visit(statement, ())))
+
+
+def _adds_to(statement: Statement, target: Access) -> bool:
+    return any(
+        a.target.tensor == target.tensor and a.operator is not None for a in assignments(statement)
+    )
+
+
+def _nonlinear(statement: Statement) -> Iterable[Access]:
+    """Accesses whose duplicates may not be added up after the fact: they occur twice in one value,
+    or below an operator that is not additive in them. Scalar workspaces hand the property down."""
+    suspects: set[str] = set()
+    for assign in reversed(tuple(assignments(statement))):
+        tensors = [a.tensor for a in accesses(assign.value)]
+        below = assign.target.tensor in suspects
+        for access, linear in _with_linearity(assign.value, True):
+            if below or not linear or tensors.count(access.tensor) > 1:
+                suspects.add(access.tensor)
+                yield access
+
+
+def _with_linearity(expr: Expr, linear: bool) -> Iterable[tuple[Access, bool]]:
+    match expr:
+        case Access():
+            yield expr, linear
+        case Call(operator, args):
+            additive = operator.additive
+            for place, arg in enumerate(args):
+                keeps = additive or operator.linear[place]
+                yield from _with_linearity(arg, linear and keeps)
+
+
+def conflicts(problem: Problem, access: Access, order: tuple[str, ...]) -> bool:
+    """Whether the loop `order` meets a sparse level of `access` before the levels above it."""
+    form = problem.type_of(access.tensor).format
+    place = {index: depth for depth, index in enumerate(order)}
+    depths = [place[access.indices[mode]] for mode in form.mode_order]
+    return any(
+        not level.full and any(above > depths[k] for above in depths[:k])
+        for k, level in enumerate(form.levels)
+    )

@@ -1,0 +1,35 @@
+"""Compressed levels: below parent p lie the coordinates crd[pos[p]] … crd[pos[p+1] - 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import Array, Expr, Role, Stmt, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """The level functions over its two arrays."""
+
+    pos: Array
+    crd: Array
+    branchless: bool = False
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """`pos[parent]`, `pos[parent + 1]`."""
+        return build.load_index(self.pos, parent), build.load_index(self.pos, build.add(parent, 1))
+
+    def coordinate(self, position: Expr) -> Expr:
+        """`crd[position]`."""
+        return build.load_index(self.crd, position)
+
+    def append(self, position: Expr, coordinate: Expr) -> Stmt:
+        """`crd[position] = coordinate`."""
+        value = build.cast(self.crd.element, coordinate)
+        return Store(self.crd, position, value, role=Role.ASSEMBLY)
+
+    def append_edges(self, parent: Expr, end: Expr) -> Stmt:
+        """`pos[parent + 1] = end`: the segment of `parent` is complete."""
+        value = build.cast(self.pos.element, end)
+        return Store(self.pos, build.add(parent, 1), value, role=Role.ASSEMBLY)

@@ -1,0 +1,29 @@
+"""Singleton levels: one coordinate crd[p] below each parent position p."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import Array, Expr, Role, Stmt, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Singleton:
+    """The level functions over its one array."""
+
+    crd: Array
+    branchless: bool = True
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """`parent`, `parent + 1`."""
+        return parent, build.add(parent, 1)
+
+    def coordinate(self, position: Expr) -> Expr:
+        """`crd[position]`."""
+        return build.load_index(self.crd, position)
+
+    def append(self, position: Expr, coordinate: Expr) -> Stmt:
+        """`crd[position] = coordinate`."""
+        value = build.cast(self.crd.element, coordinate)
+        return Store(self.crd, position, value, role=Role.ASSEMBLY)

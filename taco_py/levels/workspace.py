@@ -1,0 +1,61 @@
+"""What a consumer walks when it reads a workspace: the coordinates that its producer wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import Array, Count, Expr, Key, Ranked, Stmt, Table, Var
+from taco_py.diagnostics.errors import InternalError
+
+
+def _not_a_result(name: str) -> InternalError:
+    return InternalError(f"The workspace level {name} was asked to append as a result does")
+
+
+@dataclass(frozen=True, slots=True)
+class RowList:
+    """A row workspace: `list[0:count]` are the coordinates written, in order of insertion or sorted."""
+
+    list: Array
+    count: Var
+    branchless: bool = False
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """`0`, `count`."""
+        return build.const(0), self.count
+
+    def coordinate(self, position: Expr) -> Expr:
+        """`list[position]`."""
+        return build.load_index(self.list, position)
+
+    def append(self, position: Expr, coordinate: Expr) -> Stmt:
+        raise _not_a_result(self.list.name)
+
+
+@dataclass(frozen=True, slots=True)
+class TableMode:
+    """One mode of a sorted hash workspace, whose keys are coordinates linearised row-major.
+
+    `inner` is the product of the sizes of the modes behind this one; `size` is its own, or None for the
+    first. Modes behind the first are branchless: an entry has one coordinate in each.
+    """
+
+    table: Table
+    inner: Expr
+    size: Expr | None
+    branchless: bool
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """All entries for the first mode; the parent's own entry for the others."""
+        if self.branchless:
+            return parent, build.add(parent, 1)
+        return build.const(0), Count(self.table)
+
+    def coordinate(self, position: Expr) -> Expr:
+        """`key / inner % size` of the entry with this rank."""
+        quotient = build.div(Key(self.table, Ranked(self.table, position)), self.inner)
+        return quotient if self.size is None else build.mod(quotient, self.size)
+
+    def append(self, position: Expr, coordinate: Expr) -> Stmt:
+        raise _not_a_result(self.table.name)

@@ -1,0 +1,226 @@
+"""What is known of a kernel while its statement is lowered: its arrays, sizes, names and types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from codegen import build
+from codegen.ir import Array, Expr, Storage, Table, Var
+from codegen.names import Names
+from codegen.types import BOOL, INT64, ScalarType, scalar
+from taco_py.concrete.nodes import Statement, Workspace, WorkspaceKind
+from taco_py.diagnostics.errors import InternalError
+from taco_py.formats import LevelKind
+from taco_py.iteration.graph import IterationGraph, all_iterators, workspaces_of
+from taco_py.iteration.region import Iterator, Regions
+from taco_py.levels import Compressed, Iterated, LevelStorage, Singleton
+from taco_py.levels.workspace import RowList, TableMode
+from taco_py.notation.checks import all_indices
+from taco_py.notation.nodes import Access
+from taco_py.problem import Problem, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArrays:
+    """The arrays of an operand or of the result; `strides` only for an all-dense one, a level each."""
+
+    type: TensorType
+    values: Array
+    levels: tuple[LevelStorage, ...]
+    strides: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceArrays:
+    """What a workspace is made of: `scalar` alone, a row's four, or a table and its values."""
+
+    workspace: Workspace
+    element: ScalarType
+    scalar: Var | None = None
+    values: Array | None = None
+    marks: Array | None = None
+    list: Array | None = None
+    count: Var | None = None
+    table: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Fixed for one kernel.
+
+    sizes       the extent of each index: a parameter, or a constant where it is static
+    indices     the variable that holds the coordinate of each index
+    iterators   the sparse levels of each access
+    positions   the variable that walks each iterator, or locates each dense level
+    """
+
+    problem: Problem
+    graph: IterationGraph
+    names: Names
+    tensors: Mapping[str, TensorArrays]
+    workspaces: Mapping[str, WorkspaceArrays]
+    sizes: Mapping[str, Expr]
+    indices: Mapping[str, Var]
+    iterators: Mapping[Access, Mapping[str, Iterator]]
+    dtypes: Mapping[str, np.dtype[np.generic]]
+    position_names: dict[tuple[Access, int], Var] = field(default_factory=dict)
+
+    @property
+    def target(self) -> Access:
+        return self.problem.assignment.target
+
+    def position_var(self, access: Access, level: int) -> Var:
+        """The variable for positions of one level of one access: pA2 for the second level of A."""
+        key = (access, level)
+        if key not in self.position_names:
+            name = self.names.fresh(f"p{access.tensor}{level + 1}")
+            self.position_names[key] = Var(name)
+        return self.position_names[key]
+
+    def iterated(self, iterator: Iterator) -> Iterated:
+        """The level functions of a sparse level, or of a workspace's mode."""
+        tensor = iterator.access.tensor
+        if tensor in self.workspaces:
+            return self._workspace_level(self.workspaces[tensor], iterator.level)
+        arrays = self.tensors[tensor]
+        return level_functions(arrays, iterator.level)
+
+    def _workspace_level(self, arrays: WorkspaceArrays, level: int) -> Iterated:
+        if arrays.list is not None and arrays.count is not None:
+            return RowList(arrays.list, arrays.count)
+        if arrays.table is None:
+            raise InternalError(f"The workspace {arrays.workspace.name} has no levels to walk")
+        indices = arrays.workspace.indices
+        inner = build.mul(*(self.sizes[i] for i in indices[level + 1 :]))
+        size = None if level == 0 else self.sizes[indices[level]]
+        return TableMode(arrays.table, inner, size, branchless=level > 0)
+
+
+def level_functions(arrays: TensorArrays, level: int) -> Compressed | Singleton:
+    """The level functions of a level that owns a crd array."""
+    storage = arrays.levels[level]
+    match arrays.type.format.levels[level].kind, storage:
+        case LevelKind.COMPRESSED, LevelStorage(pos=Array() as pos, crd=Array() as crd):
+            return Compressed(pos, crd)
+        case LevelKind.SINGLETON, LevelStorage(crd=Array() as crd):
+            return Singleton(crd)
+    raise InternalError(f"Level {level} of {arrays.values.name} stores no coordinates")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is known at one point of the code.
+
+    positions    the position of each level that is already resolved
+    coordinates  the indices that are bound
+    absent       accesses known to be zero here
+    """
+
+    positions: Mapping[tuple[Access, int], Expr]
+    bound: frozenset[str]
+    absent: frozenset[Access]
+
+    def position(self, access: Access, level: int) -> Expr | None:
+        """The position at `level`, 0 above the root, None while it is unknown."""
+        if level < 0:
+            return build.const(0)
+        return self.positions.get((access, level))
+
+    def at(self, access: Access, level: int, position: Expr) -> Scope:
+        """With one more position resolved."""
+        return replace(self, positions={**self.positions, (access, level): position})
+
+    def within(self, index: str, missing: frozenset[Access]) -> Scope:
+        """Inside a loop over `index`, in a case where `missing` are absent."""
+        return replace(self, bound=self.bound | {index}, absent=self.absent | missing)
+
+    def regions(self, env: Environment) -> Regions:
+        """Regions as they are here."""
+        return Regions(env.iterators, self.absent)
+
+
+EMPTY_SCOPE = Scope({}, frozenset(), frozenset())
+
+
+def make_environment(problem: Problem, graph: IterationGraph, statement: Statement) -> Environment:
+    """Name everything the kernel will use."""
+    names = Names()
+    indices = {i: Var(names.fresh(i)) for i in all_indices(problem.assignment)}
+    static = dict(problem.static)
+    sizes: dict[str, Expr] = {
+        i: build.const(static[i]) if i in static else Var(names.fresh(f"n_{i}")) for i in indices
+    }
+    tensors = {name: _operand(names, name, kind, Storage.INPUT) for name, kind in problem.operands}
+    target = problem.assignment.target.tensor
+    tensors[target] = _operand(
+        names,
+        target,
+        problem.result,
+        Storage.OUTPUT if problem.result.format.is_dense else Storage.GROWING,
+    )
+    dtypes = {name: np.dtype(kind.dtype) for name, kind in problem.operands}
+    workspaces = {}
+    for workspace in workspaces_of(statement):
+        workspaces[workspace.name] = _workspace(names, workspace)
+        dtypes[workspace.name] = np.dtype(workspace.dtype)
+    return Environment(
+        problem,
+        graph,
+        names,
+        tensors,
+        workspaces,
+        sizes,
+        indices,
+        all_iterators(problem, statement),
+        dtypes,
+    )
+
+
+def _operand(names: Names, name: str, kind: TensorType, storage: Storage) -> TensorArrays:
+    index = scalar(kind.index_dtype)
+    structure = Storage.INPUT if storage is Storage.INPUT else Storage.GROWING
+    levels = []
+    for number, level in enumerate(kind.format.levels, 1):
+        made = {
+            array: Array(names.fresh(f"{name}{number}_{array}"), index, structure)
+            for array in level.arrays
+        }
+        levels.append(LevelStorage(made.get("pos"), made.get("crd")))
+    values = Array(names.fresh(f"{name}_vals"), scalar(kind.dtype), storage)
+    strides: tuple[Expr, ...] = ()
+    if kind.format.is_dense:
+        last = len(levels) - 1
+        strides = tuple(
+            build.const(1)
+            if k == last and kind.unit_stride
+            else Var(names.fresh(f"{name}{k + 1}_stride"))
+            for k in range(len(levels))
+        )
+    return TensorArrays(kind, values, tuple(levels), strides)
+
+
+def _workspace(names: Names, workspace: Workspace) -> WorkspaceArrays:
+    element = scalar(workspace.dtype)
+    name = names.fresh(workspace.name)
+    match workspace.kind:
+        case WorkspaceKind.SCALAR:
+            return WorkspaceArrays(workspace, element, scalar=Var(name, element))
+        case WorkspaceKind.ROW:
+            return WorkspaceArrays(
+                workspace,
+                element,
+                values=Array(name, element, Storage.LOCAL),
+                marks=Array(names.fresh(f"{name}_set"), BOOL, Storage.LOCAL),
+                list=Array(names.fresh(f"{name}_list"), INT64, Storage.LOCAL),
+                count=Var(names.fresh(f"{name}_count")),
+            )
+        case WorkspaceKind.HASH:
+            return WorkspaceArrays(
+                workspace,
+                element,
+                values=Array(names.fresh(f"{name}_vals"), element, Storage.LOCAL),
+                table=Table(name),
+            )

@@ -1,0 +1,82 @@
+"""Values: index notation expressions → loop IR expressions, with NumPy's conversions written out."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from codegen import build
+from codegen.ir import Binary, Const, Expr, Load, Ranked, Unary
+from codegen.types import ScalarType, scalar
+from taco_py.diagnostics.errors import InternalError
+from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
+from taco_py.notation import nodes
+from taco_py.notation.dtypes import operand_dtype
+
+
+def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
+    """The value of `expr` here, converted to `type`; absent operands take part as zeros."""
+    if scope.regions(env).is_absent(expr):
+        return build.zero(type)
+    match expr:
+        case nodes.Literal(value):
+            return Const(_number(value, type), type)
+        case nodes.Access():
+            return build.cast(type, load_access(env, scope, expr))
+        case nodes.Call():
+            return build.cast(type, _call(env, scope, expr))
+        case nodes.Reduce():
+            raise InternalError("A reduction was left in concrete index notation")
+        case _:
+            assert_never(expr)
+
+
+def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
+    operator = call.operator
+    type = scalar(operand_dtype(call, env.dtypes).name)
+    absent = [scope.regions(env).is_absent(arg) for arg in call.args]
+    args = [lower_value(env, scope, arg, type) for arg in call.args]
+    if operator.arity == 1:
+        return Unary(operator.c_operator, args[0])
+    if absent[0] and operator.identity == 0 and operator.identity is not None:
+        return args[1]
+    if absent[1] and operator.right_identity == 0 and operator.right_identity is not None:
+        return args[0]
+    return Binary(operator.c_operator, args[0], args[1])
+
+
+def _number(value: complex, type: ScalarType) -> bool | int | float | complex:
+    match type.kind:
+        case "bool":
+            return bool(value)
+        case "complex":
+            return complex(value)
+        case "float":
+            return float(value.real)
+        case _:
+            return int(value.real)
+
+
+def load_access(env: Environment, scope: Scope, access: nodes.Access) -> Expr:
+    """The stored element of `access` at the current coordinates."""
+    if access.tensor in env.workspaces:
+        return _load_workspace(env.workspaces[access.tensor], scope, access)
+    return Load(env.tensors[access.tensor].values, value_position(scope, access))
+
+
+def value_position(scope: Scope, access: nodes.Access) -> Expr:
+    """The position of the last level of `access`."""
+    position = scope.position(access, len(access.indices) - 1)
+    if position is None:
+        raise InternalError(f"{access.tensor}[{','.join(access.indices)}] is read out of order")
+    return position
+
+
+def _load_workspace(arrays: WorkspaceArrays, scope: Scope, access: nodes.Access) -> Expr:
+    if arrays.scalar is not None:
+        return arrays.scalar
+    if arrays.values is None:
+        raise InternalError(f"The workspace {access.tensor} has no values")
+    position = value_position(scope, access)
+    if arrays.table is not None:
+        return Load(arrays.values, Ranked(arrays.table, position))
+    return Load(arrays.values, build.load_index(arrays.list, position) if arrays.list else position)

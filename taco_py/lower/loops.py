@@ -1,0 +1,283 @@
+"""One `forall` → loops over its merge lattice.
+
+    no iterator                for (i = 0; i < n; i++)
+    one iterator               for (p = pos[q]; p < pos[q+1]; p++) { j = crd[p]; … }
+    everything, looking out    for (i = 0; i < n; i++) { if (p < end && crd[p] == i) …; else …; }
+    several iterators          while (…) { j = min(…); if (all at j) … else …; advance those at j }
+
+(Kjolstad et al. 2017, section 6; Chou et al. 2018, section 5.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import Declare, Expr, For, LoopKind, Stmt, Var, While
+from codegen.types import BOOL, INT64
+from taco_py.concrete.nodes import Forall
+from taco_py.diagnostics.errors import InternalError
+from taco_py.iteration import region
+from taco_py.iteration.graph import assignments
+from taco_py.iteration.lattice import Lattice, Point, build_lattice
+from taco_py.lower import workspaces
+from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.result import Result
+
+Body = Callable[[Scope], Iterator[Stmt]]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One iterator at work: its position variable, the end, and the coordinate it stands at."""
+
+    iterator: region.Iterator
+    position: Var
+    start: Expr
+    stop: Expr
+    coordinate: Var
+
+    @property
+    def remains(self) -> Expr:
+        return build.lt(self.position, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLowering:
+    """The pieces that every kind of loop shares."""
+
+    env: Environment
+    result: Result
+    forall: Forall
+    scope: Scope
+    lattice: Lattice
+    body: Body
+
+    @property
+    def index(self) -> Var:
+        return self.env.indices[self.forall.index]
+
+    @property
+    def size(self) -> Expr:
+        return self.env.sizes[self.forall.index]
+
+    @property
+    def kind(self) -> LoopKind:
+        return LoopKind.PARALLEL if self.forall.parallel else LoopKind.SERIAL
+
+    def walk(self, iterator: region.Iterator) -> Walk:
+        """The iterator's bounds below the position its parent level has reached."""
+        parent = self.scope.position(iterator.access, iterator.level - 1)
+        if parent is None:
+            raise InternalError(
+                f"Level {iterator.level} of {iterator.access.tensor} is walked before its parent"
+            )
+        position = self.env.position_var(iterator.access, iterator.level)
+        start, stop = self.env.iterated(iterator).bounds(parent)
+        at = Var(f"{self.index.name}_{position.name}")
+        return Walk(iterator, position, start, stop, at)
+
+    def coordinate(self, walk: Walk, position: Expr) -> Expr:
+        return self.env.iterated(walk.iterator).coordinate(position)
+
+    def case(self, point: Point, walks: tuple[Walk, ...]) -> tuple[Stmt, ...]:
+        """The body where exactly the iterators of `point` are present."""
+        others = {i.access for i in self.lattice.iterators} - {i.access for i in point.iterators}
+        scope = self.scope.within(self.forall.index, frozenset(others))
+        for walk in walks:
+            if walk.iterator in point.iterators:
+                scope = scope.at(walk.iterator.access, walk.iterator.level, walk.position)
+        return tuple(self.body(scope))
+
+
+def lower_loop(
+    env: Environment, result: Result, forall: Forall, scope: Scope, body: Body
+) -> Iterator[Stmt]:
+    """The loops of `forall`, calling `body` for the code inside each case."""
+    lattice = build_lattice(scope.regions(env).statement(forall.body, forall.index))
+    if not lattice.points:
+        return
+    it = LoopLowering(env, result, forall, scope, lattice, body)
+    walks = tuple(it.walk(iterator) for iterator in lattice.iterators)
+    yield from _reserve(it, walks)
+    if lattice.full:
+        yield from _over_dimension(it, walks)
+    elif len(walks) == 1:
+        yield from _over_positions(it, walks[0], walks[0].start)
+    else:
+        yield from _merge(it, walks)
+
+
+def appending_level(env: Environment, result: Result, forall: Forall) -> int | None:
+    """The level of a sparse result that this loop fills in order, None if it does not."""
+    if not result.is_sparse or forall.index not in env.target.indices:
+        return None
+    if not any(a.target == env.target for a in assignments(forall.body)):
+        return None
+    mode = env.target.indices.index(forall.index)
+    return result.format.mode_order.index(mode)
+
+
+def _reserve(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    level = appending_level(it.env, it.result, it.forall)
+    if level is None:
+        return
+    lengths = [build.sub(walk.stop, walk.start) for walk in walks]
+    if it.lattice.full:
+        bound = it.size
+    elif len(it.lattice.points) == 1:
+        bound = build.minimum(*lengths)
+    else:
+        bound = build.add(*lengths)
+    yield from it.result.enter(level, bound)
+
+
+# ---------------------------------------------------------------- the dimension
+
+
+def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    """Every coordinate in turn; sparse levels are looked out for."""
+    for walk in walks:
+        yield Declare(walk.position, walk.start)
+    present = {w.iterator: Var(f"at_{w.position.name}", BOOL) for w in walks}
+    code: list[Stmt] = []
+    for walk in walks:
+        here = build.eq(it.coordinate(walk, walk.position), it.index)
+        found = build.and_(walk.remains, here)
+        code.append(Declare(present[walk.iterator], found, constant=True))
+    cases = [
+        (build.and_(*(present[i] for i in point.iterators)), it.case(point, walks))
+        for point in it.lattice.points
+    ]
+    code += _choose(cases)
+    for walk in walks:
+        code.append(build.increment(walk.position, _as_count(present[walk.iterator])))
+    if any(body for _, body in cases):
+        yield For(it.index, build.const(0), it.size, build.block(*code), kind=it.kind)
+
+
+def _as_count(flag: Expr) -> Expr:
+    return build.cast(INT64, flag)
+
+
+def _choose(cases: list[tuple[Expr, tuple[Stmt, ...]]]) -> list[Stmt]:
+    """An if-chain; a condition that is plainly true ends it, and empty cases behind the last are dropped."""
+    chain: Stmt | None = None
+    for condition, body in reversed(cases):
+        if condition == build.const(True):
+            chain = build.block(*body) if body else None
+        elif body or chain is not None:
+            chain = build.if_(condition, build.block(*body), chain)
+    return [] if chain is None else [chain]
+
+
+# ---------------------------------------------------------------- one level
+
+
+def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]:
+    """The stored coordinates of one level; without a loop where there is exactly one."""
+    code = [
+        Declare(it.index, it.coordinate(walk, walk.position), constant=True),
+        *it.case(it.lattice.below(_alone(it, walk))[0], (walk,)),
+        *_reset(it, walk),
+    ]
+    if len(code) == 1:
+        return
+    if it.env.iterated(walk.iterator).branchless:
+        yield Declare(walk.position, start, constant=True)
+        yield from code
+    else:
+        yield For(walk.position, start, walk.stop, build.block(*code), kind=it.kind)
+
+
+def _alone(it: LoopLowering, walk: Walk) -> Point:
+    return next(p for p in it.lattice.points if p.iterators == (walk.iterator,))
+
+
+def _reset(it: LoopLowering, walk: Walk) -> Iterator[Stmt]:
+    """A row workspace is left all zero by whoever reads it."""
+    tensor = walk.iterator.access.tensor
+    if tensor in it.env.workspaces:
+        yield from workspaces.reset(it.env.workspaces[tensor], it.index)
+
+
+# ---------------------------------------------------------------- several levels
+
+
+def _merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    """A loop for each lattice point, from the top down, while all its iterators last."""
+    for walk in walks:
+        if walk.iterator.access.tensor in it.env.workspaces:
+            raise InternalError("A workspace is read together with another sparse operand")
+        yield Declare(walk.position, walk.start)
+        yield Declare(_end(walk), walk.stop, constant=True)
+    walks = tuple(_with_end(walk) for walk in walks)
+    for point in it.lattice.points:
+        alive = tuple(w for w in walks if w.iterator in point.iterators)
+        if len(alive) == 1:
+            yield from _rest(it, alive[0])
+        else:
+            yield from _merge_point(it, point, alive)
+
+
+def _end(walk: Walk) -> Var:
+    return Var(f"{walk.position.name}_end")
+
+
+def _with_end(walk: Walk) -> Walk:
+    return Walk(walk.iterator, walk.position, walk.start, _end(walk), walk.coordinate)
+
+
+def _rest(it: LoopLowering, walk: Walk) -> Iterator[Stmt]:
+    """What is left of one level when the others have ended."""
+    body = it.case(_alone(it, walk), (walk,))
+    if not body:
+        return
+    here = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
+    advance = build.increment(walk.position)
+    yield While(walk.remains, build.block(here, *body, advance))
+
+
+def _merge_point(it: LoopLowering, point: Point, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    cases = it.lattice.below(point)
+    bodies = [(case, it.case(case, walks)) for case in cases]
+    if not any(body for _, body in bodies):
+        return
+    code: list[Stmt] = [
+        Declare(w.coordinate, it.coordinate(w, w.position), constant=True) for w in walks
+    ]
+    smallest = build.minimum(*(w.coordinate for w in walks))
+    code.append(Declare(it.index, smallest, constant=True))
+    chain = []
+    for case, body in bodies:
+        inside = tuple(w for w in walks if w.iterator in case.iterators)
+        met = build.and_(*(build.eq(w.coordinate, it.index) for w in inside))
+        chain.append((met, (*body, *_advance(it, case, walks, cases))))
+    complete = all(any(c.iterators == (w.iterator,) for c in cases) for w in walks)
+    if complete:
+        _, last = chain[-1]
+        chain[-1] = (build.const(True), last)
+    else:
+        chain.append((build.const(True), tuple(_advance_met(it, walks))))
+    code += _choose(chain)
+    yield While(build.and_(*(w.remains for w in walks)), build.block(*code))
+
+
+def _advance(
+    it: LoopLowering, case: Point, walks: tuple[Walk, ...], cases: tuple[Point, ...]
+) -> Iterator[Stmt]:
+    """Step past this coordinate, in the case of `case`.
+
+    An iterator outside the case may stand here too, unless that would have been a case above this one.
+    """
+    for walk in walks:
+        if walk.iterator in case.iterators:
+            yield build.increment(walk.position)
+        elif not any(set(c.iterators) == {*case.iterators, walk.iterator} for c in cases):
+            yield from _advance_met(it, (walk,))
+
+
+def _advance_met(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    for walk in walks:
+        yield build.increment(walk.position, _as_count(build.eq(walk.coordinate, it.index)))

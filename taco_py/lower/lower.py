@@ -1,0 +1,51 @@
+"""Concrete index notation → one function of loop IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen import build
+from codegen.ir import Array, Function, Stmt, Var
+from taco_py.concrete.nodes import Forall, Statement
+from taco_py.iteration.graph import IterationGraph, workspaces_of
+from taco_py.lower import workspaces
+from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
+from taco_py.lower.result import make_result
+from taco_py.lower.statements import Lowerer
+from taco_py.problem import Problem
+
+
+def lower(problem: Problem, graph: IterationGraph, statement: Statement, name: str) -> Function:
+    """The function called `name` that assembles and computes the result of `statement`.
+
+    Its arrays are the result's, then each operand's: per level pos and crd, then the values. Its scalars
+    are the sizes of the indices in order of first use, then the strides of dense tensors.
+    """
+    env = make_environment(problem, graph, statement)
+    result = make_result(env)
+    code: list[Stmt] = []
+    for workspace in workspaces_of(statement):
+        code += workspaces.allocate(env, env.workspaces[workspace.name])
+    code += result.prologue()
+    code += Lowerer(env, result).statement(statement, EMPTY_SCOPE)
+    code += result.epilogue()
+    scalars = [size for size in env.sizes.values() if isinstance(size, Var)]
+    for tensor in (env.target.tensor, *dict(problem.operands)):
+        scalars += [s for s in env.tensors[tensor].strides if isinstance(s, Var)]
+    threaded = _is_parallel(statement)
+    return Function(name, tuple(_arrays(env)), tuple(scalars), build.block(*code), threaded)
+
+
+def _arrays(env: Environment) -> Iterator[Array]:
+    for tensor in (env.target.tensor, *dict(env.problem.operands)):
+        arrays = env.tensors[tensor]
+        for level in arrays.levels:
+            if level.pos is not None:
+                yield level.pos
+            if level.crd is not None:
+                yield level.crd
+        yield arrays.values
+
+
+def _is_parallel(statement: Statement) -> bool:
+    return isinstance(statement, Forall) and statement.parallel

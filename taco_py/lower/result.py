@@ -1,0 +1,228 @@
+"""Assembly of a sparse result: appending coordinates and values in storage order.
+
+Levels that store coordinates come in *groups* that share one counter of positions: a compressed level by
+itself, or a coordinate list, a compressed level with the singletons below it. A group appends at the loop of
+its last level. While the loops below a position run, `counter` says how far the level has got:
+
+    for i …                                C = ds
+      for j …
+        C2_crd[pC2] = j;  C_vals[pC2] = …;  pC2++
+      C2_pos[i + 1] = pC2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import (
+    Assign,
+    Declare,
+    Expr,
+    Fill,
+    Reserve,
+    Role,
+    SetLength,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from taco_py.formats import Format, LevelKind
+from taco_py.levels import Compressed
+from taco_py.lower.environment import Environment, TensorArrays, level_functions
+from taco_py.notation.nodes import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Levels `first` to `last` with their counter.
+
+    start   where the counter stood when the position above was entered
+    filled  how many segments above are complete, when positions above may be left out; else None
+    """
+
+    first: int
+    last: int
+    counter: Var
+    start: Var
+    filled: Var | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The appending side of the result's format."""
+
+    access: Access
+    arrays: TensorArrays
+    order: tuple[str, ...]
+    sizes: tuple[Expr, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def format(self) -> Format:
+        return self.arrays.type.format
+
+    @property
+    def is_sparse(self) -> bool:
+        return bool(self.groups)
+
+    def group_of(self, level: int) -> Group | None:
+        """The group that holds `level`, None for a dense level."""
+        return next((g for g in self.groups if g.first <= level <= g.last), None)
+
+    def group_below(self, level: int) -> Group | None:
+        """The group whose first level is right below `level`."""
+        return next((g for g in self.groups if g.first == level + 1), None)
+
+    # ------------------------------------------------------------ the kernel's frame
+
+    def prologue(self) -> Iterator[Stmt]:
+        """Counters at zero, room for what lies above the first group, first edges."""
+        for group in self.groups:
+            yield Declare(group.counter, build.const(0))
+            if group.filled is not None:
+                yield Declare(group.filled, build.const(0))
+        if not self.groups:
+            return
+        yield from self._reserve(-1, build.const(1))
+        for group in self.groups:
+            level = level_functions(self.arrays, group.first)
+            if isinstance(level, Compressed):
+                yield Reserve(level.pos, build.const(1), Role.ASSEMBLY)
+                zero = build.zero(level.pos.element)
+                yield Store(level.pos, build.const(0), zero, role=Role.ASSEMBLY)
+
+    def epilogue(self) -> Iterator[Stmt]:
+        """The root's edges, segments never reached, and the lengths of all arrays."""
+        if not self.groups:
+            return
+        if self.groups[0].first == 0:
+            yield self._edges(self.groups[0], build.const(0))
+        positions: Expr = build.const(1)
+        for level, kind in enumerate(self.format.levels):
+            group = self.group_of(level)
+            if kind.kind is LevelKind.COMPRESSED and group is not None:
+                functions = level_functions(self.arrays, level)
+                assert isinstance(functions, Compressed)
+                yield from self._complete(group, positions)
+                yield SetLength(functions.pos, build.add(positions, 1), Role.ASSEMBLY)
+            if group is None:
+                positions = build.mul(positions, self.sizes[level])
+            else:
+                positions = group.counter
+                yield SetLength(level_functions(self.arrays, level).crd, positions, Role.ASSEMBLY)
+        yield SetLength(self.arrays.values, positions, Role.VALUES)
+
+    def _complete(self, group: Group, segments: Expr) -> Iterator[Stmt]:
+        """Close all segments up to number `segments`: `pos[filled + 1] = counter`."""
+        if group.filled is None:
+            return
+        edge = self._edges(group, group.filled)
+        body = build.block(edge, build.increment(group.filled))
+        yield While(build.lt(group.filled, segments), body)
+
+    # ------------------------------------------------------------ around one loop
+
+    def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
+        """Before a loop over `level`'s index that makes at most `bound` rounds: reserve the room."""
+        group = self.group_of(level)
+        if group is not None and group.last == level:
+            yield from self._reserve(level, build.add(group.counter, bound))
+
+    def _reserve(self, level: int, positions: Expr) -> Iterator[Stmt]:
+        """Room for `positions` positions of `level` and all that depends on them alone."""
+        if level >= 0:
+            group = self.group_of(level)
+            assert group is not None
+            for k in range(group.first, group.last + 1):
+                crd = level_functions(self.arrays, k).crd
+                yield Reserve(crd, positions, Role.ASSEMBLY)
+        for below in range(level + 1, self.format.order):
+            if self.format.levels[below].kind is LevelKind.DENSE:
+                positions = build.mul(positions, self.sizes[below])
+                continue
+            functions = level_functions(self.arrays, below)
+            assert isinstance(functions, Compressed)
+            yield Reserve(functions.pos, build.add(positions, 1), Role.ASSEMBLY)
+            return
+        yield Reserve(self.arrays.values, positions, Role.VALUES)
+
+    def open(self, level: int, position: Expr) -> Iterator[Stmt]:
+        """At a coordinate of `level`, before the code below it."""
+        below = self.group_below(level)
+        if below is not None:
+            yield from self._complete(below, position)
+            yield Declare(below.start, below.counter)
+        group = self.group_of(level)
+        if (
+            group is not None
+            and group.last == level
+            and below is None
+            and level + 1 < len(self.sizes)
+        ):
+            block = self._block(level)
+            if block is not None:
+                start = build.mul(group.counter, block)
+                nothing = build.zero(self.arrays.values.element)
+                yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
+
+    def _block(self, level: int) -> Expr | None:
+        """The number of values below one position when all levels below are dense."""
+        if any(g.first > level for g in self.groups):
+            return None
+        return build.mul(*self.sizes[level + 1 :])
+
+    def close(self, level: int, position: Expr) -> Iterator[Stmt]:
+        """At a coordinate of `level`, after the code below it: edges, then the coordinates themselves."""
+        below = self.group_below(level)
+        if below is not None:
+            yield self._edges(below, position)
+            if below.filled is not None:
+                yield Assign(below.filled, build.add(position, 1))
+        group = self.group_of(level)
+        if group is None or group.last != level:
+            return
+        append = build.block(*self._append(group))
+        if below is None:
+            yield from append.body
+        else:
+            yield build.if_(build.lt(below.start, below.counter), append)
+
+    def _append(self, group: Group) -> Iterator[Stmt]:
+        for level in range(group.first, group.last + 1):
+            functions = level_functions(self.arrays, level)
+            yield functions.append(group.counter, Var(self.order[level]))
+        yield build.increment(group.counter)
+
+    def _edges(self, group: Group, parent: Expr) -> Stmt:
+        functions = level_functions(self.arrays, group.first)
+        assert isinstance(functions, Compressed)
+        return functions.append_edges(parent, group.counter)
+
+
+def make_result(env: Environment) -> Result:
+    """The result of `env`'s problem, with counters named."""
+    arrays = env.tensors[env.target.tensor]
+    form = arrays.type.format
+    stored = tuple(env.target.indices[mode] for mode in form.mode_order)
+    groups: list[Group] = []
+    for level, kind in enumerate(form.levels):
+        if kind.kind is LevelKind.COMPRESSED:
+            last = level
+            while last + 1 < form.order and form.levels[last + 1].branchless:
+                last += 1
+            skips = any(
+                env.graph.skips(stored[above])
+                for above in range(level)
+                if form.levels[above].kind is LevelKind.DENSE
+            )
+            name = f"p{env.target.tensor}{level + 1}"
+            counter = Var(env.names.fresh(name))
+            start = Var(env.names.fresh(f"{name}_begin"))
+            filled = Var(env.names.fresh(f"{name}_filled")) if skips else None
+            groups.append(Group(level, last, counter, start, filled))
+    names = tuple(env.indices[i].name for i in stored)
+    sizes = tuple(env.sizes[i] for i in stored)
+    return Result(env.target, arrays, names, sizes, tuple(groups))

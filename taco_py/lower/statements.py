@@ -1,0 +1,138 @@
+"""Concrete index notation → loop IR, statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from codegen.ir import Block, Declare, Expr, Role, Stmt, Store
+from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
+from taco_py.iteration.graph import assignments
+from taco_py.levels import locate, locate_strided
+from taco_py.lower import workspaces
+from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.expressions import lower_value, value_position
+from taco_py.lower.loops import appending_level, lower_loop
+from taco_py.lower.result import Result
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Lowerer:
+    """Lowers the statements of one kernel."""
+
+    env: Environment
+    result: Result
+
+    def statement(self, statement: Statement, scope: Scope) -> Iterator[Stmt]:
+        """The code of `statement`, nothing where all it reads is absent."""
+        match statement:
+            case Assign():
+                yield from self._assign(statement, scope)
+            case Forall():
+                yield from self._forall(statement, scope)
+            case Sequence(statements):
+                for part in statements:
+                    yield from self._scoped(part, scope)
+            case Where():
+                yield from self._where(statement, scope)
+            case _:
+                assert_never(statement)
+
+    def _scoped(self, statement: Statement, scope: Scope) -> Iterator[Stmt]:
+        """In a block of its own, so that siblings may use the same names."""
+        code = tuple(self.statement(statement, scope))
+        if code:
+            yield Block(code)
+
+    def _assign(self, assign: Assign, scope: Scope) -> Iterator[Stmt]:
+        if scope.regions(self.env).is_absent(assign.value):
+            return
+        op = None if assign.operator is None else assign.operator.c_operator
+        tensor = assign.target.tensor
+        if tensor in self.env.workspaces:
+            arrays = self.env.workspaces[tensor]
+            value = lower_value(self.env, scope, assign.value, arrays.element)
+            yield from workspaces.accumulate(self.env, arrays, value, op)
+            return
+        values = self.env.tensors[tensor].values
+        value = lower_value(self.env, scope, assign.value, values.element)
+        yield Store(values, value_position(scope, assign.target), value, op, Role.VALUES)
+
+    def _where(self, where: Where, scope: Scope) -> Iterator[Stmt]:
+        arrays = self.env.workspaces[where.workspace.name]
+        producer = tuple(self.statement(where.producer, scope))
+        if not producer:
+            empty = scope.within("", frozenset((where.workspace.access,)))
+            yield from self.statement(where.consumer, empty)
+            return
+        yield from workspaces.begin(arrays)
+        yield Block(producer)
+        yield from workspaces.finish(arrays)
+        yield from self.statement(where.consumer, scope)
+
+    def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
+        def body(inner: Scope) -> Iterator[Stmt]:
+            inner, located = self._enter(forall, inner)
+            below = tuple(self.statement(forall.body, inner))
+            if below:
+                yield from located
+                yield from self._with_result(forall, inner, below)
+
+        code = tuple(lower_loop(self.env, self.result, forall, scope, body))
+        if code:
+            yield Block(code)
+
+    def _with_result(self, forall: Forall, scope: Scope, below: tuple[Stmt, ...]) -> Iterator[Stmt]:
+        level = appending_level(self.env, self.result, forall)
+        position = None if level is None else scope.position(self.env.target, level)
+        if level is None or position is None:
+            yield from below
+            return
+        yield from self.result.open(level, position)
+        yield from below
+        yield from self.result.close(level, position)
+
+    def _enter(self, forall: Forall, scope: Scope) -> tuple[Scope, list[Stmt]]:
+        """The positions that the loop's index completes, with their declarations."""
+        level = appending_level(self.env, self.result, forall)
+        group = None if level is None else self.result.group_of(level)
+        if group is not None and group.last == level:
+            for k in range(group.first, group.last + 1):
+                scope = scope.at(self.env.target, k, group.counter)
+        code: list[Stmt] = []
+        for access in _accesses_below(forall.body):
+            for k in range(len(access.indices)):
+                if access not in scope.absent and scope.position(access, k) is None:
+                    position = self._locate(access, k, scope)
+                    if position is not None:
+                        var = self.env.position_var(access, k)
+                        code.append(Declare(var, position, constant=True))
+                        scope = scope.at(access, k, var)
+        return scope, code
+
+    def _locate(self, access: Access, level: int, scope: Scope) -> Expr | None:
+        """The position of a dense level whose parent and index are known, else None."""
+        parent = scope.position(access, level - 1)
+        if parent is None or access.tensor in self.env.workspaces:
+            return None
+        arrays = self.env.tensors[access.tensor]
+        form = arrays.type.format
+        index = access.indices[form.mode_order[level]]
+        if not form.levels[level].full or index not in scope.bound:
+            return None
+        coordinate = self.env.indices[index]
+        if arrays.strides:
+            return locate_strided(parent, coordinate, arrays.strides[level])
+        return locate(parent, coordinate, self.env.sizes[index])
+
+
+def _accesses_below(statement: Statement) -> tuple[Access, ...]:
+    """The accesses that `statement` reads or writes, each once."""
+    found: dict[Access, None] = {}
+    for assign in assignments(statement):
+        found[assign.target] = None
+        found.update(dict.fromkeys(accesses(assign.value)))
+    return tuple(found)

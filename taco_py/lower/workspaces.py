@@ -1,0 +1,111 @@
+"""Workspaces in loop IR: memory, accumulation, and what a consumer leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen import build
+from codegen.ir import (
+    Allocate,
+    Assign,
+    ClearTable,
+    Count,
+    Declare,
+    Expr,
+    If,
+    Insert,
+    NewTable,
+    Reserve,
+    Role,
+    Sort,
+    SortTable,
+    Stmt,
+    Store,
+    Var,
+)
+from codegen.types import BOOL
+from taco_py.diagnostics.errors import InternalError
+from taco_py.lower.environment import Environment, WorkspaceArrays
+
+
+def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
+    """Once a kernel: a row's arrays, all zero between uses, or an empty table."""
+    if arrays.table is not None and arrays.values is not None:
+        yield NewTable(arrays.table)
+        yield Allocate(arrays.values, build.const(0))
+    elif arrays.values is not None and arrays.marks is not None and arrays.list is not None:
+        size = env.sizes[arrays.workspace.indices[0]]
+        yield Allocate(arrays.values, size, zero=True)
+        yield Allocate(arrays.marks, size, zero=True)
+        yield Allocate(arrays.list, build.add(size, 1))
+
+
+def begin(arrays: WorkspaceArrays) -> Iterator[Stmt]:
+    """Before the producer: the workspace is all zero."""
+    if arrays.scalar is not None:
+        yield Declare(arrays.scalar, build.zero(arrays.element), role=Role.VALUES)
+    elif arrays.count is not None:
+        yield Declare(arrays.count, build.const(0))
+    elif arrays.table is not None:
+        yield ClearTable(arrays.table)
+
+
+def finish(arrays: WorkspaceArrays) -> Iterator[Stmt]:
+    """Between producer and consumer: bring the coordinates into order where that is asked for."""
+    if arrays.table is not None:
+        yield SortTable(arrays.table)
+    elif arrays.list is not None and arrays.count is not None and arrays.workspace.ordered:
+        yield Sort(arrays.list, build.const(0), arrays.count)
+
+
+def reset(arrays: WorkspaceArrays, coordinate: Expr) -> Iterator[Stmt]:
+    """After the consumer has read a coordinate of a row: zero again."""
+    if arrays.values is not None and arrays.marks is not None:
+        yield Store(arrays.values, coordinate, build.zero(arrays.element), role=Role.VALUES)
+        yield Store(arrays.marks, coordinate, build.zero(BOOL))
+
+
+def accumulate(
+    env: Environment, arrays: WorkspaceArrays, value: Expr, op: str | None
+) -> Iterator[Stmt]:
+    """`workspace op= value` at the current coordinates."""
+    if arrays.scalar is not None:
+        yield Assign(arrays.scalar, value, op, Role.VALUES)
+    elif arrays.table is not None:
+        yield from _into_table(env, arrays, value, op)
+    else:
+        yield from _into_row(env, arrays, value, op)
+
+
+def _into_row(
+    env: Environment, arrays: WorkspaceArrays, value: Expr, op: str | None
+) -> Iterator[Stmt]:
+    """Without a branch: `list[count] = j; count += !set[j]; set[j] = true; w[j] += value`."""
+    if arrays.values is None or arrays.marks is None or arrays.list is None or arrays.count is None:
+        raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
+    coordinate = env.indices[arrays.workspace.indices[0]]
+    fresh = build.not_(build.load(arrays.marks, coordinate))
+    yield Store(arrays.list, arrays.count, coordinate)
+    yield build.increment(arrays.count, build.cast(coordinate.type, fresh))
+    yield Store(arrays.marks, coordinate, build.const(True, BOOL))
+    yield Store(arrays.values, coordinate, value, op, Role.VALUES)
+
+
+def _into_table(
+    env: Environment, arrays: WorkspaceArrays, value: Expr, op: str | None
+) -> Iterator[Stmt]:
+    """Find or insert the linearised coordinates; the first value is stored, later ones are added."""
+    if arrays.table is None or arrays.values is None:
+        raise InternalError(f"The hash workspace {arrays.workspace.name} is incomplete")
+    entry = Var(env.names.fresh(f"{arrays.workspace.name}_entry"))
+    before = Var(env.names.fresh(f"{arrays.workspace.name}_entries"))
+    key: Expr = build.const(0)
+    for index in arrays.workspace.indices:
+        key = build.add(build.mul(key, env.sizes[index]), env.indices[index])
+    yield Declare(before, Count(arrays.table), constant=True)
+    yield Insert(arrays.table, key, entry)
+    grow = Reserve(arrays.values, build.add(entry, 1), Role.VALUES)
+    first = Store(arrays.values, entry, value, role=Role.VALUES)
+    again = Store(arrays.values, entry, value, op, Role.VALUES)
+    new = build.eq(entry, before)
+    yield If(new, build.block(grow, first), build.block(again))

@@ -1,0 +1,71 @@
+"""The hashable identity of a compilation: what is computed, on which formats and types.
+
+Sizes are no part of it: they are run-time arguments of the kernel, except for those declared static.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taco_py.diagnostics.errors import InternalError
+from taco_py.formats import Format
+from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """How one tensor is stored.
+
+    dtype        NumPy's name of the values' type
+    index_dtype  "int32" or "int64": the type of pos and crd arrays
+    unit_stride  for an all-dense tensor: elements of the last stored mode are adjacent. Its other
+                 strides are run-time arguments.
+    """
+
+    format: Format
+    dtype: str
+    index_dtype: str = "int32"
+    unit_stride: bool = True
+
+    def __str__(self) -> str:
+        if self.format.is_dense:
+            return f"{self.format}/{self.dtype}" + ("" if self.unit_stride else "/strided")
+        return f"{self.format}/{self.dtype}/{self.index_dtype}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`assignment` (reductions explicit, no index twice in one access) over typed tensors.
+
+    operands  name and type of each tensor on the right, in order of first use
+    result    the type of the tensor on the left. Where a level of its format is not `ordered`,
+              the kernel may leave that level's coordinates in any order.
+    static    sizes known at compile time
+    """
+
+    assignment: Assignment
+    operands: tuple[tuple[str, TensorType], ...]
+    result: TensorType
+    static: tuple[tuple[str, int], ...] = ()
+
+    def type_of(self, tensor: str) -> TensorType:
+        """The type of the operand or result called `tensor`."""
+        if tensor == self.assignment.target.tensor:
+            return self.result
+        for name, operand in self.operands:
+            if name == tensor:
+                return operand
+        raise InternalError(f"The problem has no tensor {tensor!r}: {self}")
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the result's old values take part (`+=`)."""
+        return self.assignment.operator is not None
+
+    def __str__(self) -> str:
+        types = ", ".join(f"{name}: {t}" for name, t in self.operands)
+        ordered = "".join("o" if level.ordered else "x" for level in self.result.format.levels)
+        static = "".join(f", {index}={size}" for index, size in self.static)
+        target = self.assignment.target.tensor
+        return f"{to_text(self.assignment)} with {types}, {target}: {self.result}/{ordered}{static}"
