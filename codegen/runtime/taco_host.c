@@ -1,0 +1,100 @@
+/* The part of the runtime that lives in the Python process once, in plain C: loading and calling kernels,
+ * and the memory of results. Declared to cffi in codegen/runtime/host.py. */
+#include "taco_runtime.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+typedef int32_t (*taco_entry)(int32_t function, const taco_argument *arguments);
+
+/* OpenMP's threads do not survive a fork, and waiting for them would hang: a forked child uses one. */
+static int taco_forked = 0;
+
+static void taco_note_fork(void)
+{
+    taco_forked = 1;
+}
+
+void taco_start(void)
+{
+    pthread_atfork(NULL, NULL, taco_note_fork);
+}
+
+int32_t taco_in_child(void)
+{
+    return taco_forked;
+}
+
+/* The entry point of the shared object at `path`, or NULL: taco_load_error() has the reason. */
+void *taco_load(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return library == NULL ? NULL : dlsym(library, "taco_call");
+}
+
+const char *taco_load_error(void)
+{
+    const char *text = dlerror();
+    return text != NULL ? text : "no taco_call in it";
+}
+
+int32_t taco_invoke(void *entry, int32_t function, const taco_argument *arguments)
+{
+    taco_entry call;
+    memcpy(&call, &entry, sizeof call); /* ISO C has no cast from object to function pointers */
+    return call(function, arguments);
+}
+
+int32_t taco_make_room(taco_buffer *buffer, int64_t elements, int64_t itemsize)
+{
+    return taco_grow(buffer, elements, (size_t)itemsize);
+}
+
+void taco_discard(taco_buffer *buffer)
+{
+    taco_release(buffer);
+}
+
+/* A mapping of at least `bytes` in huge pages, `*mapped` bytes long; NULL where there is none to be had. */
+void *taco_new_mapping(int64_t bytes, int64_t *mapped)
+{
+#ifdef __linux__
+    *mapped = (int64_t)taco_round((size_t)bytes);
+    return taco_map((size_t)*mapped);
+#else
+    (void)bytes;
+    *mapped = 0;
+    return NULL;
+#endif
+}
+
+/* Give back the block at `address`: a mapping of `mapped` bytes, or malloc's when `mapped` is 0. */
+void taco_give_back(int64_t address, int64_t mapped)
+{
+#ifdef __linux__
+    if (mapped > 0) {
+        munmap((void *)(intptr_t)address, (size_t)mapped);
+        return;
+    }
+#endif
+    (void)mapped;
+    free((void *)(intptr_t)address);
+}
+
+/* Shorten a block to `bytes`, in place where it is a mapping; the new `*mapped` and address. */
+int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes)
+{
+#ifdef __linux__
+    if (*mapped > 0) {
+        const int64_t keep = (int64_t)taco_round(bytes > 0 ? (size_t)bytes : 1);
+        if (keep < *mapped) {
+            munmap((char *)(intptr_t)address + keep, (size_t)(*mapped - keep));
+            *mapped = keep;
+        }
+        return address;
+    }
+#endif
+    (void)mapped;
+    void *data = realloc((void *)(intptr_t)address, bytes > 0 ? (size_t)bytes : 1);
+    return data != NULL ? (int64_t)(intptr_t)data : address;
+}

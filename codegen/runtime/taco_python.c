@@ -1,0 +1,258 @@
+/* The part of the runtime that speaks to Python: a METH_FASTCALL function per kernel function.
+ *
+ * Arrays come through the buffer protocol, which NumPy exports for any strides and for read-only arrays,
+ * at 0.06 us an array where a pointer through cffi or ctypes costs 0.2 to 1.6. Only the element type and
+ * writability are checked: what an array must hold is the caller's business. Limited API of Python 3.11.
+ */
+#include <Python.h>
+
+enum taco_kind { TACO_INPUT, TACO_OUTPUT, TACO_GROWING, TACO_INTEGER, TACO_UNSIGNED, TACO_REAL, TACO_COMPLEX, TACO_THREADS };
+
+typedef struct {
+    char *name;
+    char *codes; /* the first letters of the buffer formats that mean this element type */
+    int kind;
+    int itemsize;
+} taco_parameter;
+
+/* A function of a kernel with all that a call needs; the `self` of the Python callable, in a capsule. */
+typedef struct {
+    PyMethodDef method;
+    void *entry;
+    int function;
+    Py_ssize_t count;
+    Py_ssize_t growing;
+    taco_parameter *parameters;
+} taco_callable;
+
+typedef union {
+    Py_buffer view;
+    taco_buffer buffer;
+} taco_holder;
+
+static int taco_open_array(const taco_parameter *p, Py_buffer *view, PyObject *object)
+{
+    const int writable = p->kind == TACO_OUTPUT ? PyBUF_WRITABLE : 0;
+    if (PyObject_GetBuffer(object, view, PyBUF_STRIDES | PyBUF_FORMAT | writable) != 0)
+        return 1;
+    const char *format = view->format != NULL ? view->format : "B";
+    if (view->itemsize == p->itemsize && strchr(p->codes, format[0]) != NULL)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "Expected %d-byte elements of kind '%s' for %s, found %zd bytes of kind '%s'",
+                 p->itemsize, p->codes, p->name, view->itemsize, format);
+    PyBuffer_Release(view);
+    return 1;
+}
+
+/* A growing array is given as (elements to make room for, address of a spare mapping, its bytes). */
+static int taco_open_growing(const taco_parameter *p, taco_buffer *buffer, PyObject *object)
+{
+    memset(buffer, 0, sizeof *buffer);
+    if (!PyTuple_Check(object) || PyTuple_Size(object) != 3) {
+        PyErr_Format(PyExc_TypeError, "Expected a tuple of 3 integers for %s", p->name);
+        return 1;
+    }
+    const int64_t room = PyLong_AsLongLong(PyTuple_GetItem(object, 0));
+    const int64_t spare = PyLong_AsLongLong(PyTuple_GetItem(object, 1));
+    const int64_t spare_bytes = PyLong_AsLongLong(PyTuple_GetItem(object, 2));
+    if (PyErr_Occurred())
+        return 1;
+    buffer->spare = (void *)(intptr_t)spare;
+    buffer->spare_bytes = spare_bytes;
+    if (taco_grow(buffer, room, (size_t)p->itemsize)) {
+        taco_release(buffer);
+        PyErr_NoMemory();
+        return 1;
+    }
+    return 0;
+}
+
+static int taco_open_complex(taco_argument *a, PyObject *object)
+{
+    a->parts[0] = PyComplex_RealAsDouble(object);
+    a->parts[1] = PyComplex_ImagAsDouble(object);
+    return PyErr_Occurred() != NULL;
+}
+
+static int taco_open_threads(taco_argument *a, PyObject *object)
+{
+    a->integer = PyLong_AsLongLong(object);
+    if (a->integer == -1 && PyErr_Occurred() != NULL)
+        return 1;
+    if (taco_forked || a->integer < 1)
+        a->integer = 1;
+    return 0;
+}
+
+static int taco_open_one(const taco_parameter *p, taco_argument *a, taco_holder *holder, PyObject *object)
+{
+    switch ((enum taco_kind)p->kind) {
+    case TACO_INPUT:
+    case TACO_OUTPUT:
+        if (taco_open_array(p, &holder->view, object))
+            return 1;
+        a->pointer = holder->view.buf;
+        return 0;
+    case TACO_GROWING:
+        a->buffer = &holder->buffer;
+        return taco_open_growing(p, &holder->buffer, object);
+    case TACO_INTEGER:
+        a->integer = PyLong_AsLongLong(object);
+        return a->integer == -1 && PyErr_Occurred() != NULL;
+    case TACO_UNSIGNED:
+        a->natural = PyLong_AsUnsignedLongLong(object);
+        return a->natural == (uint64_t)-1 && PyErr_Occurred() != NULL;
+    case TACO_REAL:
+        a->real = PyFloat_AsDouble(object);
+        return a->real == -1.0 && PyErr_Occurred() != NULL;
+    case TACO_COMPLEX:
+        return taco_open_complex(a, object);
+    case TACO_THREADS:
+        return taco_open_threads(a, object);
+    }
+    return 1;
+}
+
+/* Let go of the first `count` arguments; growing arrays only when the call `failed`. */
+static void taco_shut(const taco_parameter *p, taco_holder *holders, Py_ssize_t count, int failed)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (p[i].kind == TACO_INPUT || p[i].kind == TACO_OUTPUT)
+            PyBuffer_Release(&holders[i].view);
+        else if (p[i].kind == TACO_GROWING && failed)
+            taco_release(&holders[i].buffer);
+    }
+}
+
+/* For each growing array four integers, in one flat tuple: the address, the length, the bytes mapped
+ * (0 = from malloc), and the bytes of the spare mapping left over. */
+static PyObject *taco_grown(const taco_callable *c, const taco_holder *holders)
+{
+    PyObject *result = PyTuple_New(4 * c->growing);
+    Py_ssize_t k = 0;
+    for (Py_ssize_t i = 0; result != NULL && i < c->count; i++) {
+        if (c->parameters[i].kind != TACO_GROWING)
+            continue;
+        const taco_buffer *b = &holders[i].buffer;
+        const int64_t facts[4] = {(int64_t)(intptr_t)b->data, b->length, b->mapped, b->spare_bytes};
+        for (int j = 0; j < 4; j++) {
+            PyObject *fact = PyLong_FromLongLong(facts[j]);
+            if (fact == NULL || PyTuple_SetItem(result, k++, fact) != 0) {
+                Py_DECREF(result);
+                return NULL;
+            }
+        }
+    }
+    return result;
+}
+
+static PyObject *taco_result(const taco_callable *c, const taco_holder *holders, int32_t status)
+{
+    if (status != 0)
+        return PyErr_NoMemory();
+    if (c->growing > 0)
+        return taco_grown(c, holders);
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+/* What Python calls. The interpreter lock is released while the kernel runs. */
+static PyObject *taco_call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t found)
+{
+    const taco_callable *c = PyCapsule_GetPointer(self, "taco_callable");
+    if (c == NULL)
+        return NULL;
+    if (found != c->count) {
+        PyErr_Format(PyExc_TypeError, "Expected %zd arguments for %s, found %zd", c->count, c->method.ml_name, found);
+        return NULL;
+    }
+    taco_argument arguments[found + 1];
+    taco_holder holders[found + 1];
+    for (Py_ssize_t i = 0; i < found; i++) {
+        if (taco_open_one(c->parameters + i, arguments + i, holders + i, args[i])) {
+            taco_shut(c->parameters, holders, i, 1);
+            return NULL;
+        }
+    }
+    int32_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = taco_invoke(c->entry, c->function, arguments);
+    Py_END_ALLOW_THREADS
+    PyObject *result = taco_result(c, holders, status);
+    taco_shut(c->parameters, holders, found, result == NULL);
+    return result;
+}
+
+static void taco_free_callable(taco_callable *c)
+{
+    for (Py_ssize_t i = 0; c->parameters != NULL && i < c->count; i++) {
+        free(c->parameters[i].name);
+        free(c->parameters[i].codes);
+    }
+    free(c->parameters);
+    free((char *)c->method.ml_name);
+    free(c);
+}
+
+static void taco_destroy_capsule(PyObject *capsule)
+{
+    taco_callable *c = PyCapsule_GetPointer(capsule, "taco_callable");
+    if (c != NULL)
+        taco_free_callable(c);
+}
+
+static int taco_read_row(taco_callable *c, taco_parameter *p, PyObject *row)
+{
+    const char *name, *codes;
+    if (!PyArg_ParseTuple(row, "siis", &name, &p->kind, &p->itemsize, &codes))
+        return 1;
+    p->name = strdup(name);
+    p->codes = strdup(codes);
+    c->growing += p->kind == TACO_GROWING;
+    return p->name == NULL || p->codes == NULL;
+}
+
+/* bind(entry address, function number, name, ((name, kind, itemsize, codes), ...)) -> callable */
+static PyObject *taco_bind(PyObject *module, PyObject *args)
+{
+    (void)module;
+    long long entry;
+    int function;
+    const char *name;
+    PyObject *rows;
+    if (!PyArg_ParseTuple(args, "LisO!", &entry, &function, &name, &PyTuple_Type, &rows))
+        return NULL;
+    const Py_ssize_t count = PyTuple_Size(rows);
+    taco_callable *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return PyErr_NoMemory();
+    c->entry = (void *)(intptr_t)entry;
+    c->function = function;
+    c->count = count;
+    c->parameters = calloc((size_t)count + 1, sizeof *c->parameters);
+    c->method.ml_name = strdup(name);
+    c->method.ml_meth = (PyCFunction)(void (*)(void))taco_call_kernel;
+    c->method.ml_flags = METH_FASTCALL;
+    int failed = c->parameters == NULL || c->method.ml_name == NULL;
+    for (Py_ssize_t i = 0; !failed && i < count; i++)
+        failed = taco_read_row(c, c->parameters + i, PyTuple_GetItem(rows, i));
+    PyObject *capsule = failed ? NULL : PyCapsule_New(c, "taco_callable", taco_destroy_capsule);
+    if (capsule == NULL) {
+        taco_free_callable(c);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    PyObject *callable = PyCFunction_NewEx(&c->method, capsule, NULL);
+    Py_DECREF(capsule);
+    return callable;
+}
+
+static PyMethodDef taco_methods[] = {{"bind", taco_bind, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef taco_module = {
+    PyModuleDef_HEAD_INIT, "_tacopy_calls", NULL, -1, taco_methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__tacopy_calls(void);
+PyMODINIT_FUNC PyInit__tacopy_calls(void)
+{
+    return PyModule_Create(&taco_module);
+}

@@ -1,0 +1,591 @@
+/* What generated kernels call: growing memory, a hash table, and integer sorting.
+ *
+ * Everything is static: each kernel is its own shared object and shares no state with the others, so
+ * blocks that outlive a call are owned, and recycled, by the caller (codegen/runtime/memory.py).
+ * Functions that can fail return 0 for success and 1 when memory ran out, unless they say otherwise.
+ */
+#ifndef TACO_RUNTIME_H
+#define TACO_RUNTIME_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1 /* mremap */
+#endif
+
+#include <complex.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+#endif
+
+#define taco_unlikely(x) __builtin_expect(!!(x), 0)
+#define TACO_UNUSED __attribute__((unused))
+#define TACO_COLD __attribute__((unused, noinline))
+
+/* ---------------------------------------------------------------- memory
+ *
+ * Touching fresh memory costs as much as computing what goes there: 1.7 GB/s in 4 KB pages against
+ * 4.2 GB/s in 2 MB pages. Blocks below TACO_LARGE bytes come from malloc, which recycles them. Larger
+ * ones are 2 MB aligned mappings that ask for huge pages and reserve far more addresses than they need
+ * (MAP_NORESERVE: only touched pages cost anything), so that growth inside the reservation is free;
+ * beyond it mremap moves pages instead of bytes. The owner gives the unused tail back.
+ */
+
+#define TACO_HUGE_PAGE ((size_t)1 << 21)
+#ifdef __linux__
+#define TACO_LARGE ((size_t)4 << 20)
+#else
+#define TACO_LARGE SIZE_MAX /* malloc and realloc only */
+#endif
+
+/* A growing array. `length` and `capacity` count elements. `mapped` is the size in bytes of the mapping
+ * at `data`, 0 when `data` came from malloc. `spare` is an unused mapping of `spare_bytes` that the
+ * caller lends for the moment the array becomes large. */
+typedef struct {
+    void *data;
+    int64_t length;
+    int64_t capacity;
+    int64_t mapped;
+    void *spare;
+    int64_t spare_bytes;
+} taco_buffer;
+
+/* elements * itemsize, or SIZE_MAX when that passes what an object may have. */
+static inline size_t taco_bytes(int64_t elements, size_t itemsize)
+{
+    size_t bytes;
+    if (elements < 0 || __builtin_mul_overflow((size_t)elements, itemsize, &bytes) || bytes > PTRDIFF_MAX)
+        return SIZE_MAX;
+    return bytes;
+}
+
+#ifdef __linux__
+static inline size_t taco_round(size_t bytes)
+{
+    return (bytes + TACO_HUGE_PAGE - 1) & ~(TACO_HUGE_PAGE - 1);
+}
+
+/* A 2 MB aligned mapping of `bytes` (a multiple of 2 MB) that asks for huge pages, or NULL. */
+static TACO_COLD void *taco_map(size_t bytes)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *raw = mmap(NULL, bytes + TACO_HUGE_PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (raw == MAP_FAILED)
+        return NULL;
+    char *data = (char *)taco_round((size_t)raw);
+    if (data > raw)
+        munmap(raw, (size_t)(data - raw));
+    if (data + bytes < raw + bytes + TACO_HUGE_PAGE)
+        munmap(data + bytes, (size_t)(raw + TACO_HUGE_PAGE - data));
+    madvise(data, bytes, MADV_HUGEPAGE);
+    return data;
+}
+
+/* Bytes of memory and swap of this machine. */
+static TACO_COLD size_t taco_memory(void)
+{
+    struct sysinfo info;
+    if (sysinfo(&info) != 0)
+        return PTRDIFF_MAX;
+    return taco_round(((size_t)info.totalram + (size_t)info.totalswap) * info.mem_unit);
+}
+
+/* A mapping for at least `bytes`: all of the machine's memory if the system grants that many addresses
+ * (an address-space limit or strict overcommit may not), otherwise just enough. */
+static TACO_COLD void *taco_reserve(size_t bytes, int64_t *mapped)
+{
+    size_t size = taco_memory();
+    void *data = taco_map(size);
+    if (data == NULL) {
+        size = taco_round(bytes);
+        data = taco_map(size);
+    }
+    *mapped = (int64_t)size;
+    return data;
+}
+
+/* Enlarge the mapping of `b` to at least `bytes`, moving its pages if it must. */
+static TACO_COLD int taco_remap(taco_buffer *b, size_t bytes)
+{
+    const size_t old = (size_t)b->mapped;
+    if (mremap(b->data, old, taco_round(bytes), 0) != MAP_FAILED) {
+        b->mapped = (int64_t)taco_round(bytes);
+        return 0;
+    }
+    int64_t mapped;
+    void *data = taco_reserve(bytes, &mapped);
+    if (data == NULL)
+        return 1;
+    if (mremap(b->data, old, old, MREMAP_MAYMOVE | MREMAP_FIXED, data) == MAP_FAILED) {
+        memcpy(data, b->data, old); /* the old range consists of several mappings */
+        munmap(b->data, old);
+    }
+    b->data = data;
+    b->mapped = mapped;
+    return 0;
+}
+
+/* Make `b` large: into the spare block if there is one, with `used` bytes of contents. */
+static TACO_COLD int taco_promote(taco_buffer *b, size_t bytes, size_t used)
+{
+    void *small = b->data;
+    if (b->spare != NULL) {
+        b->data = b->spare;
+        b->mapped = b->spare_bytes;
+        b->spare = NULL;
+        b->spare_bytes = 0;
+    } else {
+        int64_t mapped;
+        void *data = taco_reserve(bytes, &mapped);
+        if (data == NULL)
+            return 1;
+        b->data = data;
+        b->mapped = mapped;
+    }
+    if (used > 0)
+        memcpy(b->data, small, used);
+    free(small);
+    return (size_t)b->mapped < bytes ? taco_remap(b, bytes) : 0;
+}
+#endif
+
+/* Give `b` room for at least `elements`, keeping its contents; at least doubles what it had. */
+static TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsize)
+{
+    if (elements <= b->capacity)
+        return 0;
+    const size_t used = (size_t)b->capacity * itemsize;
+    size_t bytes = taco_bytes(elements, itemsize);
+    if (bytes == SIZE_MAX)
+        return 1;
+    if (bytes < 2 * used)
+        bytes = 2 * used;
+    if (bytes < 64)
+        bytes = 64;
+#ifdef __linux__
+    if (b->mapped > 0 || bytes >= TACO_LARGE) {
+        const size_t memory = taco_memory();
+        if (taco_bytes(elements, itemsize) > memory)
+            return 1; /* the system would grant the addresses and kill the process later */
+        bytes = bytes > memory ? memory : bytes;
+        if (b->mapped > 0 ? taco_remap(b, bytes) : taco_promote(b, bytes, used))
+            return 1;
+        b->capacity = b->mapped / (int64_t)itemsize;
+        return 0;
+    }
+#endif
+    void *data = realloc(b->data, bytes);
+    if (data == NULL)
+        return 1;
+    b->data = data;
+    b->capacity = (int64_t)(bytes / itemsize);
+    return 0;
+}
+
+/* Free the array and the spare block; `b` is empty afterwards. */
+static TACO_COLD void taco_release(taco_buffer *b)
+{
+#ifdef __linux__
+    if (b->spare != NULL)
+        munmap(b->spare, (size_t)b->spare_bytes);
+    if (b->mapped > 0)
+        munmap(b->data, (size_t)b->mapped);
+    else
+        free(b->data);
+#else
+    free(b->data);
+#endif
+    memset(b, 0, sizeof *b);
+}
+
+/* Ask for huge pages in the interior of a large heap block, as NumPy does. */
+static inline void *taco_advise(void *data, size_t bytes)
+{
+#ifdef __linux__
+    if (data != NULL && bytes >= TACO_LARGE) {
+        char *first = (char *)taco_round((size_t)data);
+        char *last = (char *)(((size_t)data + bytes) & ~(TACO_HUGE_PAGE - 1));
+        madvise(first, (size_t)(last - first), MADV_HUGEPAGE);
+    }
+#else
+    (void)bytes;
+#endif
+    return data;
+}
+
+/* Memory of the kernel's own, to be freed with free(). Never NULL for 0 elements; NULL = out of memory. */
+static TACO_UNUSED void *taco_alloc(int64_t elements, size_t itemsize)
+{
+    const size_t bytes = taco_bytes(elements, itemsize);
+    if (bytes == SIZE_MAX)
+        return NULL;
+    return taco_advise(malloc(bytes > 0 ? bytes : 1), bytes);
+}
+
+/* The same, all bits zero. */
+static TACO_UNUSED void *taco_alloc_zero(int64_t elements, size_t itemsize)
+{
+    const size_t bytes = taco_bytes(elements, itemsize);
+    if (bytes == SIZE_MAX)
+        return NULL;
+    return taco_advise(calloc(bytes > 0 ? bytes : 1, 1), bytes);
+}
+
+/* ---------------------------------------------------------------- calls
+ *
+ * Each kernel's shared object exports `taco_call(function, arguments)`, which passes the arguments on to
+ * its function number `function`: whoever calls needs to know no other prototype.
+ */
+
+typedef union {
+    void *pointer;
+    taco_buffer *buffer;
+    int64_t integer;
+    uint64_t natural;
+    double real;
+    double parts[2]; /* of a complex number */
+} taco_argument;
+
+/* ---------------------------------------------------------------- sorting
+ *
+ * Sorted input costs one scan; short or nearly sorted input insertion sort; middling input a merge of
+ * insertion-sorted runs of 16; long input a least-significant-digit radix sort over the bytes in which
+ * the values differ. Should scratch memory be missing, heap sort does without.
+ */
+
+#define TACO_DEFINE_SORT(name, type, unsigned_type)                                                    \
+    static inline void name##_insertion(type *a, int64_t n)                                            \
+    {                                                                                                  \
+        for (int64_t i = 1; i < n; i++) {                                                              \
+            const type x = a[i];                                                                       \
+            int64_t j = i;                                                                             \
+            for (; j > 0 && a[j - 1] > x; j--)                                                         \
+                a[j] = a[j - 1];                                                                       \
+            a[j] = x;                                                                                  \
+        }                                                                                              \
+    }                                                                                                  \
+                                                                                                       \
+    static TACO_COLD void name##_merge(type *a, type *scratch, int64_t n)                              \
+    {                                                                                                  \
+        for (int64_t i = 0; i < n; i += 16)                                                            \
+            name##_insertion(a + i, n - i < 16 ? n - i : 16);                                          \
+        for (int64_t width = 16; width < n; width *= 2) {                                              \
+            for (int64_t low = 0; low + width < n; low += 2 * width) {                                 \
+                const int64_t middle = low + width;                                                    \
+                const int64_t high = middle + width < n ? middle + width : n;                          \
+                if (a[middle - 1] <= a[middle])                                                        \
+                    continue;                                                                          \
+                memcpy(scratch, a + low, (size_t)width * sizeof(type));                                \
+                int64_t i = 0, j = middle, k = low;                                                    \
+                while (i < width && j < high) {                                                        \
+                    const type x = scratch[i], y = a[j];                                               \
+                    const int64_t left = x <= y;                                                       \
+                    a[k++] = left ? x : y;                                                             \
+                    i += left;                                                                         \
+                    j += !left;                                                                        \
+                }                                                                                      \
+                memcpy(a + k, scratch + i, (size_t)(width - i) * sizeof(type));                        \
+            }                                                                                          \
+        }                                                                                              \
+    }                                                                                                  \
+                                                                                                       \
+    static TACO_COLD void name##_heap(type *a, int64_t n)                                              \
+    {                                                                                                  \
+        for (int64_t start = n / 2, end = n; end > 1;) {                                               \
+            if (start > 0) {                                                                           \
+                start--;                                                                               \
+            } else {                                                                                   \
+                const type last = a[--end];                                                            \
+                a[end] = a[0];                                                                         \
+                a[0] = last;                                                                           \
+            }                                                                                          \
+            const type x = a[start];                                                                   \
+            int64_t i = start;                                                                         \
+            for (int64_t child = 2 * i + 1; child < end; child = 2 * i + 1) {                          \
+                child += child + 1 < end && a[child + 1] > a[child];                                   \
+                if (a[child] <= x)                                                                     \
+                    break;                                                                             \
+                a[i] = a[child];                                                                       \
+                i = child;                                                                             \
+            }                                                                                          \
+            a[i] = x;                                                                                  \
+        }                                                                                              \
+    }                                                                                                  \
+                                                                                                       \
+    static TACO_COLD void name##_radix(type *a, type *scratch, int64_t n, type low, type high)         \
+    {                                                                                                  \
+        const unsigned_type range = (unsigned_type)high - (unsigned_type)low;                          \
+        type *from = a, *to = scratch;                                                                 \
+        for (int shift = 0; shift < (int)sizeof(type) * 8 && range >> shift; shift += 8) {             \
+            int64_t start[257] = {0};                                                                  \
+            for (int64_t i = 0; i < n; i++)                                                            \
+                start[((((unsigned_type)from[i] - (unsigned_type)low) >> shift) & 255) + 1]++;         \
+            for (int d = 0; d < 256; d++)                                                              \
+                start[d + 1] += start[d];                                                              \
+            for (int64_t i = 0; i < n; i++)                                                            \
+                to[start[(((unsigned_type)from[i] - (unsigned_type)low) >> shift) & 255]++] = from[i]; \
+            type *other = from;                                                                        \
+            from = to;                                                                                 \
+            to = other;                                                                                \
+        }                                                                                              \
+        if (from != a)                                                                                 \
+            memcpy(a, from, (size_t)n * sizeof(type));                                                 \
+    }                                                                                                  \
+                                                                                                       \
+    static TACO_COLD void name##_long(type *a, int64_t n)                                              \
+    {                                                                                                  \
+        type low = a[0], high = a[0];                                                                  \
+        int64_t descents = 0;                                                                          \
+        for (int64_t i = 1; i < n; i++) {                                                              \
+            low = a[i] < low ? a[i] : low;                                                             \
+            high = a[i] > high ? a[i] : high;                                                          \
+            descents += a[i] < a[i - 1];                                                               \
+        }                                                                                              \
+        if (descents == 0)                                                                             \
+            return;                                                                                    \
+        type local[512];                                                                               \
+        type *scratch = n <= 512 ? local : malloc((size_t)n * sizeof(type));                           \
+        if (scratch == NULL)                                                                           \
+            name##_heap(a, n);                                                                         \
+        else if (n < 256 || descents < n / 64)                                                         \
+            name##_merge(a, scratch, n);                                                               \
+        else                                                                                           \
+            name##_radix(a, scratch, n, low, high);                                                    \
+        if (scratch != local)                                                                          \
+            free(scratch);                                                                             \
+    }                                                                                                  \
+                                                                                                       \
+    /* Sort a[0..n) ascending. */                                                                      \
+    static TACO_UNUSED void name(type *a, int64_t n)                                                   \
+    {                                                                                                  \
+        if (n <= 24)                                                                                   \
+            name##_insertion(a, n);                                                                    \
+        else                                                                                           \
+            name##_long(a, n);                                                                         \
+    }
+
+TACO_DEFINE_SORT(taco_sort_int32, int32_t, uint32_t)
+TACO_DEFINE_SORT(taco_sort_int64, int64_t, uint64_t)
+
+/* ---------------------------------------------------------------- table
+ *
+ * Open addressing with linear probing, at most half full. `keys` lists the keys in the order of their
+ * insertion; a slot holds an entry number + 1, or 0 when it is empty. Multiplication by 2^64 / phi
+ * spreads consecutive keys and keys with a common stride alike (Knuth, TAOCP 6.4).
+ */
+
+typedef struct {
+    int64_t count;
+    int64_t *keys;
+    int64_t *ranked;
+    uint32_t *slots;
+    int64_t capacity; /* entries that `keys` and `ranked` have room for; there are twice as many slots */
+    int shift;        /* 64 - log2(number of slots) */
+} taco_table;
+
+static inline uint64_t taco_table_slot(const taco_table *t, int64_t key)
+{
+    return ((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> t->shift;
+}
+
+static TACO_COLD void taco_table_free(taco_table *t)
+{
+    free(t->keys);
+    free(t->ranked);
+    free(t->slots);
+    memset(t, 0, sizeof *t);
+}
+
+static TACO_COLD int taco_table_init(taco_table *t)
+{
+    memset(t, 0, sizeof *t);
+    t->capacity = 16;
+    t->shift = 64 - 5;
+    t->keys = malloc(16 * sizeof(int64_t));
+    t->ranked = malloc(16 * sizeof(int64_t));
+    t->slots = calloc(32, sizeof(uint32_t));
+    if (t->keys == NULL || t->ranked == NULL || t->slots == NULL) {
+        taco_table_free(t);
+        return 1;
+    }
+    return 0;
+}
+
+/* Double the table. On failure it is unchanged. */
+static TACO_COLD int taco_table_grow(taco_table *t)
+{
+    const int64_t capacity = 2 * t->capacity;
+    if (capacity > (INT64_C(1) << 31))
+        return 1; /* a slot could not name the entry */
+    int64_t *keys = realloc(t->keys, (size_t)capacity * sizeof(int64_t));
+    if (keys == NULL)
+        return 1;
+    t->keys = keys;
+    int64_t *ranked = realloc(t->ranked, (size_t)capacity * sizeof(int64_t));
+    if (ranked == NULL)
+        return 1;
+    t->ranked = ranked;
+    uint32_t *slots = calloc((size_t)capacity * 2, sizeof(uint32_t));
+    if (slots == NULL)
+        return 1;
+    free(t->slots);
+    t->slots = slots;
+    t->capacity = capacity;
+    t->shift--;
+    const uint64_t mask = (uint64_t)capacity * 2 - 1;
+    for (int64_t entry = 0; entry < t->count; entry++) {
+        uint64_t slot = taco_table_slot(t, t->keys[entry]);
+        while (slots[slot] != 0)
+            slot = (slot + 1) & mask;
+        slots[slot] = (uint32_t)(entry + 1);
+    }
+    return 0;
+}
+
+/* The entry number of `key`, which becomes a new last entry if it was absent; -1 = out of memory. */
+static inline TACO_UNUSED int64_t taco_table_insert(taco_table *t, int64_t key)
+{
+    uint64_t mask = (uint64_t)t->capacity * 2 - 1;
+    uint64_t slot = taco_table_slot(t, key);
+    for (; t->slots[slot] != 0; slot = (slot + 1) & mask) {
+        const int64_t entry = (int64_t)t->slots[slot] - 1;
+        if (t->keys[entry] == key)
+            return entry;
+    }
+    if (taco_unlikely(t->count == t->capacity)) {
+        if (taco_table_grow(t))
+            return -1;
+        mask = (uint64_t)t->capacity * 2 - 1;
+        slot = taco_table_slot(t, key);
+        while (t->slots[slot] != 0)
+            slot = (slot + 1) & mask;
+    }
+    t->keys[t->count] = key;
+    t->slots[slot] = (uint32_t)(t->count + 1);
+    return t->count++;
+}
+
+/* Remove all entries and keep the memory. Costs the number of entries, not the size of the table. */
+static TACO_UNUSED void taco_table_clear(taco_table *t)
+{
+    const uint64_t mask = (uint64_t)t->capacity * 2 - 1;
+    if (t->count > t->capacity / 8) {
+        memset(t->slots, 0, (size_t)t->capacity * 2 * sizeof(uint32_t));
+    } else {
+        /* Backwards, every entry is found as at its insertion: later ones are gone already. */
+        for (int64_t entry = t->count; entry-- > 0;) {
+            uint64_t slot = taco_table_slot(t, t->keys[entry]);
+            while (t->slots[slot] != (uint32_t)(entry + 1))
+                slot = (slot + 1) & mask;
+            t->slots[slot] = 0;
+        }
+    }
+    t->count = 0;
+}
+
+/* Rank by heap sort: for keys so far apart that key and entry do not fit one word. */
+static TACO_COLD void taco_table_sort_far(taco_table *t)
+{
+    int64_t *const r = t->ranked;
+    const int64_t *const keys = t->keys;
+    for (int64_t i = 0; i < t->count; i++)
+        r[i] = i;
+    for (int64_t start = t->count / 2, end = t->count; end > 1;) {
+        if (start > 0) {
+            start--;
+        } else {
+            const int64_t last = r[--end];
+            r[end] = r[0];
+            r[0] = last;
+        }
+        const int64_t x = r[start];
+        int64_t i = start;
+        for (int64_t child = 2 * i + 1; child < end; child = 2 * i + 1) {
+            child += child + 1 < end && keys[r[child + 1]] > keys[r[child]];
+            if (keys[r[child]] <= keys[x])
+                break;
+            r[i] = r[child];
+            i = child;
+        }
+        r[i] = x;
+    }
+}
+
+/* Fill ranked[0..count) with the entry numbers in ascending order of their keys; 0 = ok.
+ * Key and entry are packed into one word, key first, and sorted as integers. */
+static TACO_UNUSED int taco_table_sort(taco_table *t)
+{
+    const int64_t n = t->count;
+    if (n == 0)
+        return 0;
+    int64_t low = t->keys[0], high = t->keys[0];
+    for (int64_t i = 1; i < n; i++) {
+        low = t->keys[i] < low ? t->keys[i] : low;
+        high = t->keys[i] > high ? t->keys[i] : high;
+    }
+    const int entry_bits = n > 1 ? 64 - __builtin_clzll((unsigned long long)(n - 1)) : 0;
+    const uint64_t range = (uint64_t)high - (uint64_t)low;
+    if (range >> (63 - entry_bits)) {
+        taco_table_sort_far(t);
+        return 0;
+    }
+    for (int64_t i = 0; i < n; i++)
+        t->ranked[i] = (int64_t)((((uint64_t)t->keys[i] - (uint64_t)low) << entry_bits) | (uint64_t)i);
+    taco_sort_int64(t->ranked, n);
+    const int64_t entry_mask = (INT64_C(1) << entry_bits) - 1;
+    for (int64_t i = 0; i < n; i++)
+        t->ranked[i] &= entry_mask;
+    return 0;
+}
+
+/* ---------------------------------------------------------------- what emitted code relies on
+ *
+ * A local that owns memory gives it back however its scope is left.
+ */
+
+static inline void taco_free_local(void *local)
+{
+    void *data;
+    memcpy(&data, local, sizeof data);
+    free(data);
+}
+
+#define taco_local __attribute__((cleanup(taco_free_local)))
+#define taco_local_buffer __attribute__((cleanup(taco_release)))
+#define taco_local_table __attribute__((cleanup(taco_table_free)))
+
+/* Set `elements` elements to all bits zero. */
+static inline void taco_clear(void *data, int64_t elements, size_t itemsize)
+{
+    if (elements > 0)
+        memset(data, 0, (size_t)elements * itemsize);
+}
+
+/* Minimum and maximum, in which a NaN wins as it does in NumPy's. */
+#define TACO_DEFINE_EXTREMA(suffix, type)                                                              \
+    static inline type taco_min_##suffix(type a, type b)                                               \
+    {                                                                                                  \
+        return a < b || a != a ? a : b;                                                                \
+    }                                                                                                  \
+    static inline type taco_max_##suffix(type a, type b)                                               \
+    {                                                                                                  \
+        return a > b || a != a ? a : b;                                                                \
+    }
+
+TACO_DEFINE_EXTREMA(i8, int8_t)
+TACO_DEFINE_EXTREMA(i16, int16_t)
+TACO_DEFINE_EXTREMA(i32, int32_t)
+TACO_DEFINE_EXTREMA(i64, int64_t)
+TACO_DEFINE_EXTREMA(u8, uint8_t)
+TACO_DEFINE_EXTREMA(u16, uint16_t)
+TACO_DEFINE_EXTREMA(u32, uint32_t)
+TACO_DEFINE_EXTREMA(u64, uint64_t)
+TACO_DEFINE_EXTREMA(f32, float)
+TACO_DEFINE_EXTREMA(f64, double)
+
+#endif
