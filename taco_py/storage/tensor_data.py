@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class LevelArrays:
-    """`pos` and `crd` of one level; None where its kind has none (dense: neither; singleton: no pos)."""
+    """`pos` and `crd` of one level; None where its kind has none: dense neither, singleton no pos."""
 
     pos: Array | None = None
     crd: Array | None = None
@@ -29,9 +29,9 @@ class TensorData:
     """A tensor of `shape` stored in `format`.
 
     levels  one LevelArrays a level of the format
-    values  one value a position of the last level; for an all-dense format the n-D array itself in the
-            tensor's own mode order (any strides), otherwise a contiguous vector
-    sorted, unique   what is known of the coordinates: True, False, or None when nobody has looked yet.
+    values  one value a position of the last level; for an all-dense format the n-D array itself in
+            the tensor's own mode order (any strides), otherwise a contiguous vector
+    sorted, unique   what is known of the coordinates: True, False, or None when nobody has looked.
             `sorted`: coordinates ascend below every parent (lexicographically for COO).
             `unique`: no coordinate tuple occurs twice.
     """

@@ -1,0 +1,240 @@
+"""From any format to any other, along the cheapest road that keeps what is known.
+
+`ROADS` is the whole decision, in order: the first road whose `fits` holds for the two formats, and
+whose `take` does not decline the tensor at hand, is taken. The last one, through sorted
+coordinates, always is. Chou, Kjolstad and Amarasinghe 2020 (Automatic Generation of Efficient
+Sparse Tensor Format Conversion Routines) derive such routines; here each is a few NumPy or scipy
+calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from taco_py.diagnostics.errors import FormatError
+from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
+from taco_py.storage.pack import (
+    expand,
+    index_dtype_of,
+    pack_coo,
+    pack_sorted,
+    unpack,
+    unpack_dense,
+)
+from taco_py.storage.tensor_data import LevelArrays, TensorData
+
+
+@dataclass(frozen=True, slots=True)
+class Road:
+    """One way to convert.
+
+    says   what is done and what it costs, for `describe`
+    fits   whether it leads from one format to the other at all
+    take   the converted tensor, or None where this tensor does not allow it (say, it has
+           duplicates)
+    """
+
+    says: str
+    fits: Callable[[Format, Format], bool]
+    take: Callable[[TensorData, Format], TensorData | None]
+
+
+def convert(data: TensorData, format: Format) -> TensorData:
+    """The same tensor stored in `format`; shares arrays with `data` wherever the storage is the
+    same.
+
+    Duplicates are summed where the road sorts, and kept (and flagged) where it does not. From a
+    format
+    whose last level is dense, zeros are left out of a format whose last level is not.
+    Raises FormatError when the orders differ or the format cannot hold the pattern.
+    """
+    if format.order != data.format.order:
+        raise FormatError(
+            f"Expected a format of {data.format.order} levels for a tensor of order "
+            f"{data.format.order}, found {str(format)!r} of {format.order}",
+            hint="write one level letter a mode",
+        )
+    for road in ROADS:
+        if road.fits(data.format, format):
+            made = road.take(data, format)
+            if made is not None:
+                return made
+    return through_coordinates(data, format)
+
+
+def describe(source: Format, target: Format) -> str:
+    """One line on how tensors are converted between two formats.
+
+    >>> describe(CSR, CSC)
+    'CSR -> CSC: transposed by counting sort, O(nnz)'
+    """
+    says = next((road.says for road in ROADS if road.fits(source, target)), GENERAL)
+    return f"{format_name(source)} -> {format_name(target)}: {says}"
+
+
+GENERAL = "through coordinates, sorted where they are not, O(nnz log nnz)"
+
+
+def format_name(format: Format) -> str:
+    """The usual name of a format that has one, else its letters."""
+    for name, known in (("CSR", CSR), ("CSC", CSC), ("DCSR", DCSR)):
+        if format == known:
+            return name
+    if format.is_coo:
+        _, colon, modes = str(format).partition(":")
+        return f"COO({format.order}){colon}{modes}"
+    return f"'{format}'"
+
+
+# --- the roads -----------------------------------------------------------------------------------
+
+
+def relabel(data: TensorData, format: Format) -> TensorData | None:
+    """The same arrays under another name; a level may only become unique where it is known to
+    be."""
+    last = format.order - 1
+    for place, (old, new) in enumerate(zip(data.format.levels, format.levels, strict=True)):
+        if new.unique and not old.unique and (place < last or not data.unique):
+            return None
+    return replace(data, format=format)
+
+
+def densify(data: TensorData, format: Format) -> TensorData | None:
+    """Scatter the values into an n-D array."""
+    coords, values = unpack(data)
+    return pack_coo(coords, values, data.shape, format)
+
+
+def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
+    """The nonzeros of an array, found in the target's order."""
+    columns, values = unpack_dense(replace(data, format=all_dense(format)), drop_zeros=True)
+    return pack_sorted(columns, values, data.shape, format)
+
+
+def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
+    """CSR to CSC or back with scipy's counting sort; afterwards each column's rows ascend."""
+    arrays = data.levels[1]
+    parts: Any = (data.values, arrays.crd, arrays.pos)
+    shape: Any = data.shape
+    made: Any
+    if data.format == CSR:
+        made = sp.csr_array(parts, shape=shape).tocsc()
+    else:
+        made = sp.csc_array(parts, shape=shape).tocsr()
+    levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
+    return TensorData(format, data.shape, levels, made.data, sorted=True, unique=data.unique)
+
+
+def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
+    """The tree's coordinates written out as COO, in storage order."""
+    if format.levels[-1].unique and not data.unique:
+        return None
+    if data.format.levels[-1].full:
+        return None
+    modes = dict(zip(data.format.mode_order, expand(data), strict=True))
+    crds = [modes[mode] for mode in format.mode_order]
+    pos = np.array([0, data.nnz], dtype=crds[0].dtype)
+    levels = (LevelArrays(pos, crds[0]), *(LevelArrays(crd=crd) for crd in crds[1:]))
+    ordered = data.sorted if format.mode_order == data.format.mode_order else None
+    return TensorData(format, data.shape, levels, data.values, ordered, data.unique)
+
+
+def drop_empty_rows(data: TensorData, format: Format) -> TensorData | None:
+    """A dense root becomes compressed: keep the rows that have children. CSR to DCSR.
+
+    pos = [0 2 2 3]  ->  root pos = [0 2], root crd = [0 2], pos = [0 2 3]
+    """
+    child = data.levels[1]
+    assert child.pos is not None
+    rows = np.flatnonzero(child.pos[1:] > child.pos[:-1])
+    pos = np.concatenate((child.pos[:1], child.pos[1:][rows]))
+    root = LevelArrays(np.array([0, len(rows)], dtype=pos.dtype), rows.astype(pos.dtype))
+    levels = (root, replace(child, pos=pos), *data.levels[2:])
+    return replace(data, format=format, levels=levels)
+
+
+def insert_empty_rows(data: TensorData, format: Format) -> TensorData | None:
+    """A compressed root becomes dense: rows without children get none. DCSR to CSR."""
+    root, child = data.levels[0], data.levels[1]
+    if not (data.sorted and data.unique):
+        return None  # the children of a row must be adjacent, and rows in order
+    assert root.crd is not None and child.pos is not None
+    pos = np.zeros(data.shape[format.mode_order[0]] + 1, dtype=child.pos.dtype)
+    pos[1:][root.crd] = np.diff(child.pos)
+    np.cumsum(pos, out=pos)
+    levels = (LevelArrays(), replace(child, pos=pos), *data.levels[2:])
+    return replace(data, format=format, levels=levels)
+
+
+def through_coordinates(data: TensorData, format: Format) -> TensorData:
+    """The road that is always open: unpack, sort where needed, pack."""
+    coords, values = unpack(data, drop_zeros=not format.levels[-1].full)
+    known = data.sorted and data.unique and format.mode_order == data.format.mode_order
+    dtype = index_dtype_of(data)
+    if known:
+        columns = [coords[mode] for mode in format.mode_order]
+        return pack_sorted(columns, values, data.shape, format, dtype)
+    return pack_coo(coords, values, data.shape, format, dtype)
+
+
+# --- where they lead -----------------------------------------------------------------------------
+
+
+def same_storage(source: Format, target: Format) -> bool:
+    kinds = [level.kind for level in source.levels] == [level.kind for level in target.levels]
+    return kinds and (source.mode_order == target.mode_order or source.is_dense)
+
+
+def root_differs(source: Format, target: Format, kinds: tuple[LevelKind, LevelKind]) -> bool:
+    """Formats that differ in the root's kind alone, above a compressed level; all levels unique."""
+    return (
+        source.order > 1
+        and source.mode_order == target.mode_order
+        and (source.levels[0].kind, target.levels[0].kind) == kinds
+        and source.levels[1:] == target.levels[1:]
+        and source.levels[1].kind is LevelKind.COMPRESSED
+        and all(level.unique for level in (source.levels[0], target.levels[0]))
+    )
+
+
+def all_dense(format: Format) -> Format:
+    """Dense levels in the same mode order."""
+    return Format((Format.parse("d").levels[0],) * format.order, format.mode_order)
+
+
+DENSE, COMPRESSED = LevelKind.DENSE, LevelKind.COMPRESSED
+ROADS: tuple[Road, ...] = (
+    Road("the same storage, no copy", lambda a, b: a == b, lambda data, format: data),
+    Road("the same arrays where no duplicates are known to be in the way", same_storage, relabel),
+    Road("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
+    Road(
+        "nonzeros of the array, found in order, O(size)",
+        lambda a, b: a.is_dense,
+        gather_nonzeros,
+    ),
+    Road(
+        "transposed by counting sort, O(nnz)",
+        lambda a, b: {a, b} == {CSR, CSC},
+        transpose_compressed,
+    ),
+    Road(
+        "coordinates written out in storage order, O(nnz)",
+        lambda a, b: b.is_coo and not a.levels[-1].full,
+        list_coordinates,
+    ),
+    Road(
+        "empty rows left out, O(rows), coordinates and values shared",
+        lambda a, b: root_differs(a, b, (DENSE, COMPRESSED)),
+        drop_empty_rows,
+    ),
+    Road(
+        "empty rows put in, O(rows), coordinates and values shared",
+        lambda a, b: root_differs(a, b, (COMPRESSED, DENSE)),
+        insert_empty_rows,
+    ),
+)

@@ -1,0 +1,67 @@
+"""NumPy arrays and Python numbers as TensorData, without a copy where a kernel can read them in
+place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.formats import dense
+from taco_py.storage.borrow import DTYPES, require_dtype
+from taco_py.storage.pack import dense_data
+from taco_py.storage.tensor_data import Array, TensorData
+
+DENSE = tuple(dense(order) for order in range(9))  # made once: this is on the way of every call
+
+
+def from_numpy(a: Any) -> TensorData:
+    """An array of any strides, a NumPy scalar or a Python number, in the dense format of its order.
+
+    Borrows the array's memory, except where `copy_reason` gives one. An `np.matrix` is its 2-D
+    array.
+    Raises OperandTypeError for dtypes without a C counterpart (object, str, float16, long double
+    …), for
+    masked arrays, and for what is no array.
+    """
+    array = a if type(a) is np.ndarray else as_plain_array(a)
+    if array.dtype not in DTYPES:
+        require_dtype(array.dtype, "an array")
+    if copy_reason(array) is not None:
+        array = array.astype(array.dtype.newbyteorder("="), order="K", copy=True)
+    format = DENSE[array.ndim] if array.ndim < len(DENSE) else dense(array.ndim)
+    return dense_data(array, format)
+
+
+def copy_reason(array: Array) -> str | None:
+    """Why a kernel cannot read the array in place, in words for a report; None where it can.
+
+    >>> copy_reason(np.zeros(3, ">f8"))
+    'byte-swapped'
+    """
+    if not array.dtype.isnative:
+        return "byte-swapped"
+    flags = array.flags
+    if not flags.aligned:
+        return "misaligned"
+    if not flags.c_contiguous and any(step % array.itemsize for step in array.strides):
+        return "strides that are no multiple of the element size"
+    return None
+
+
+def as_plain_array(a: Any) -> Array:
+    """The ndarray of an instance of a subclass, or of a number."""
+    if isinstance(a, np.ma.MaskedArray):
+        raise OperandTypeError(
+            "Expected an array without a mask, found a numpy.ma.MaskedArray",
+            hint="say what masked elements are worth: pass a.filled(0)",
+        )
+    if isinstance(a, np.ndarray):
+        return a.view(np.ndarray)
+    if isinstance(a, np.generic | bool | int | float | complex):
+        return np.asarray(a)
+    raise OperandTypeError(
+        f"Expected a NumPy array or a number, found {type(a).__name__}",
+        hint="convert it with np.asarray",
+    )

@@ -1,0 +1,122 @@
+"""scipy.sparse arrays and matrices as TensorData and back, without copying their arrays."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import numpy as np
+import scipy.sparse as sp
+
+from taco_py.diagnostics.errors import FormatError, OperandTypeError
+from taco_py.formats import CSC, CSR, LETTERS, Format
+from taco_py.storage.borrow import from_compressed, from_coordinates, require_dtype
+from taco_py.storage.tensor_data import Array, TensorData
+
+COMPRESSED_VECTOR = Format((LETTERS["s"],), (0,))
+KINDS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo_matrix")
+
+
+def is_scipy_sparse(x: object) -> TypeGuard[Any]:
+    """Whether `x` is a scipy.sparse array or matrix of any format."""
+    return bool(sp.issparse(x))
+
+
+def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a matrix
+    """The same tensor as TensorData: CSR, CSC and COO (n-D too) borrow A's arrays, the others
+    become CSR.
+
+    A is never modified; in particular its cached flags (sorted indices, canonical format) are read
+    where
+    scipy has computed them already and left uncomputed elsewhere.
+    Raises OperandTypeError for anything else and for an unsupported dtype, StructureError when the
+    arrays'
+    lengths contradict each other.
+    """
+    shape: tuple[int, ...] = getattr(A, "shape", ())
+    match getattr(A, "format", None):
+        case "csr":
+            format = CSR if len(shape) == 2 else COMPRESSED_VECTOR
+            return from_compressed(A.indptr, A.indices, A.data, shape, format, *cached_flags(A))
+        case "csc":
+            return from_compressed(A.indptr, A.indices, A.data, shape, CSC, *cached_flags(A))
+        case "coo":
+            # scipy's canonical COO may be in row or column order: no duplicates, any order
+            unique = True if A.has_canonical_format else None
+            return from_coordinates(A.coords, A.data, shape, None, unique)
+        case "bsr" | "dia" | "lil" | "dok":
+            require_dtype(A.dtype, "values")
+            return from_scipy(A.tocsr() if len(shape) == 2 else A.tocoo())
+        case _:
+            raise OperandTypeError(
+                f"Expected a scipy.sparse array or matrix, found {type(A).__name__}",
+                hint="csr, csc, coo, bsr, dia, lil and dok are accepted",
+            )
+
+
+def cached_flags(A: Any) -> tuple[bool | None, bool | None]:  # noqa: N803
+    """(sorted, unique) as far as scipy has computed them; its public properties would compute and
+    store."""
+    known = A.__dict__
+    canonical = known.get("_has_canonical_format")
+    if canonical:
+        return True, True
+    ordered = known.get("_has_sorted_indices")
+    # "not canonical" means duplicates only where the indices are sorted
+    return ordered, False if ordered and canonical is False else None
+
+
+def to_scipy(data: TensorData, kind: str) -> Any:
+    """The tensor as scipy's `kind` ("csr_array", "coo_matrix" …), around the same arrays.
+
+    The format must be the kind's own: CSR (or a compressed vector) for csr, CSC for csc, COO for
+    coo; raises FormatError otherwise. Coordinates of more than two modes are made int64, as scipy
+    keeps them. Sets has_sorted_indices and has_canonical_format from what is known.
+    """
+    require_kind(data, kind)
+    if kind.startswith("coo"):
+        return to_coo(data, kind)
+    arrays = data.levels[-1]
+    assert arrays.pos is not None and arrays.crd is not None
+    made = getattr(sp, kind)((data.values, arrays.crd, arrays.pos), shape=data.shape, copy=False)
+    if made.indices.dtype != arrays.crd.dtype:
+        # the matrix family narrows int64 by copying; the wide arrays are as good
+        made.indptr, made.indices = arrays.pos, arrays.crd
+    if data.sorted is not None:
+        made.has_sorted_indices = data.sorted
+    if data.sorted and data.unique is not None:
+        made.has_canonical_format = data.unique
+    return made
+
+
+def to_coo(data: TensorData, kind: str) -> Any:
+    """A coo_array or coo_matrix; set up empty first, since scipy's constructor reads every
+    coordinate."""
+    coords: list[Array] = [level.crd for level in data.levels if level.crd is not None]
+    coords = [coords[level] for level in np.argsort(data.format.mode_order)]
+    if len(coords) > 2:
+        coords = [crd.astype(np.int64, copy=False) for crd in coords]
+    made = getattr(sp, kind)(data.shape, dtype=data.dtype)
+    made.coords, made.data = tuple(coords), data.values
+    made.has_canonical_format = bool(data.sorted and data.unique)
+    return made
+
+
+def require_kind(data: TensorData, kind: str) -> None:
+    """FormatError unless `data` is stored as scipy's `kind` stores it, and `kind` can have its
+    order."""
+    if kind not in KINDS:
+        raise FormatError(f"Expected one of {', '.join(KINDS)}, found {kind!r}")
+    order = data.format.order
+    if order != 2 and kind not in ("coo_array", "csr_array"):
+        raise FormatError(
+            f"Expected a tensor of order 2 for {kind}, found order {order}",
+            hint="scipy's coo_array holds any order",
+        )
+    wanted = {"csr": (CSR, COMPRESSED_VECTOR), "csc": (CSC,)}.get(kind[:3])
+    fits = data.format.is_coo if wanted is None else data.format in wanted
+    if not fits and not (kind == "coo_array" and data.format == COMPRESSED_VECTOR):
+        raise FormatError(
+            f"Expected a tensor stored as {kind[:3].upper()} for {kind}, found "
+            f"{str(data.format)!r}",
+            hint="convert it first, with to_format",
+        )

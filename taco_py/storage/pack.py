@@ -1,0 +1,379 @@
+"""Coordinates into the arrays of any format, and back.
+
+Packing follows Chou et al. 2018 (Format Abstraction, section 4) level by level, for all entries at
+once: the entries, sorted and distinct, each carry their position at the level above. A dense level
+maps it to position * size + coordinate. A compressed level and the singletons below it (a *chain*)
+make one position of every distinct prefix of coordinates, and `pos` counts them per parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from taco_py.diagnostics.errors import FormatError, IndexOverflowError, OperandTypeError
+from taco_py.formats import Format, LevelKind
+from taco_py.storage.coordinates import (
+    ascends,
+    fuse,
+    has_duplicates,
+    scatter_sum,
+    sort_and_sum,
+)
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+
+INT32_MAX = 2**31 - 1
+MAX_POSITIONS = 2**62
+
+
+def pack_coo(
+    coords: Array | Sequence[Array],
+    values: Array,
+    shape: tuple[int, ...],
+    format: Format,
+    index_dtype: DTypeLike | None = None,
+) -> TensorData:
+    """The tensor with these entries, stored in `format`; duplicates are summed (bool: or).
+
+    coords       an (nnz, order) array or one array a mode, integers within `shape`, in any order
+    index_dtype  int32 or int64; None takes int32 where every size and the number of entries fit
+
+    The inputs are never written to; the result may share their memory where they are in order
+    already. Raises IndexOverflowError when the index type or the address space cannot hold the
+    tensor, FormatError when the format cannot (a unique level above a singleton that needs duplicates).
+
+    >>> rows, columns = np.array([1, 0]), np.array([0, 2])
+    >>> pack_coo([rows, columns], np.array([5.0, 6.0]), (2, 3), CSR).levels[1].crd
+    array([2, 0], dtype=int32)
+    """
+    modes = coordinate_lists(coords)
+    columns = [modes[mode] for mode in format.mode_order]
+    if format.is_dense:
+        return pack_dense(columns, values, shape, format)
+    columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
+    return pack_sorted(columns, values, shape, format, index_dtype)
+
+
+def pack_dense(
+    columns: Sequence[Array], values: Array, shape: tuple[int, ...], format: Format
+) -> TensorData:
+    """The n-D array of a coordinate list, laid out in the format's mode order."""
+    sizes = level_sizes(shape, format)
+    size = position_count(sizes)
+    places = np.zeros(len(values), dtype=np.int64)
+    for column, extent in zip(columns, sizes, strict=True):
+        places *= extent
+        places += column
+    array = scatter_sum(size, places, values).reshape(sizes)
+    return dense_data(array.transpose(np.argsort(format.mode_order)), format)
+
+
+def dense_data(array: Array, format: Format) -> TensorData:
+    """An n-D array, in its own mode order and any strides, as the values of an all-dense format."""
+    levels = (LevelArrays(),) * format.order
+    return TensorData(format, array.shape, levels, array, sorted=True, unique=True)
+
+
+def pack_sorted(
+    columns: Sequence[Array],
+    values: Array,
+    shape: tuple[int, ...],
+    format: Format,
+    index_dtype: DTypeLike | None = None,
+) -> TensorData:
+    """`pack_coo` for columns in level order whose entries ascend strictly; the format is not all
+    dense."""
+    sizes = level_sizes(shape, format)
+    dtype = index_type(shape, len(values), index_dtype)
+    levels: list[LevelArrays] = []
+    parents: Array | None = None  # position of each entry at the level above; None: all at the root
+    heads = np.zeros(len(values), dtype=np.bool_)  # entries whose prefix is new
+    heads[:1] = True
+    count = 1
+    for start, stop in chains(format):
+        if format.levels[start].full:
+            levels.append(LevelArrays())
+            count = position_count((count, sizes[start]))
+            mark_heads(heads, columns[start])
+            parents = next_positions(parents, columns[start], sizes[start])
+            continue
+        for level in range(start, stop):
+            mark_heads(heads, columns[level])
+            if format.levels[level].unique and level + 1 < stop:
+                require_unique(heads, columns[level + 1 : stop], format, level)
+        chosen = slice(None) if stop == format.order else heads
+        crds = [as_index(columns[level][chosen], dtype) for level in range(start, stop)]
+        pos = pointers(None if parents is None else parents[chosen], len(crds[0]), count, dtype)
+        levels += [LevelArrays(pos, crds[0]), *(LevelArrays(crd=crd) for crd in crds[1:])]
+        count = len(crds[0])
+        parents = np.cumsum(heads) - 1 if stop < format.order else None
+    if parents is not None:
+        values = scatter_sum(count, parents, values)
+    return TensorData(
+        format, shape, tuple(levels), np.ascontiguousarray(values), sorted=True, unique=True
+    )
+
+
+def mark_heads(heads: NDArray[np.bool_], column: Array) -> None:
+    """Also mark the entries whose coordinate differs from the one before."""
+    heads[1:] |= column[1:] != column[:-1]
+
+
+def next_positions(parents: Array | None, column: Array, size: int) -> Array:
+    """Positions at a dense level: parent position * size + coordinate."""
+    if parents is None:
+        return column.astype(np.int64)
+    return parents * size + column
+
+
+def pointers(parents: Array | None, children: int, count: int, dtype: np.dtype[Any]) -> Array:
+    """pos: where the children of each of `count` parents begin, and at last where all end."""
+    if parents is None:
+        return np.array([0, children], dtype=dtype)
+    pos = np.zeros(count + 1, dtype=dtype)
+    np.cumsum(np.bincount(parents, minlength=count), out=pos[1:])
+    return pos
+
+
+def as_index(column: Array, dtype: np.dtype[Any]) -> Array:
+    return np.ascontiguousarray(column, dtype=dtype)
+
+
+def require_unique(
+    heads: NDArray[np.bool_], below: Sequence[Array], format: Format, level: int
+) -> None:
+    """A unique level above singletons holds one entry a coordinate: check that no more are
+    needed."""
+    rest = heads.copy()
+    for column in below:
+        mark_heads(rest, column)
+    clashes = np.flatnonzero(rest & ~heads)
+    if len(clashes):
+        letters = "".join(each.letter for each in format.levels)
+        raise FormatError(
+            f"Expected at most one entry for each coordinate of level {level} of format "
+            f"{str(format)!r}, found {len(clashes)} more (a singleton level below stores one coordinate only)",
+            hint=f"let level {level} hold duplicates: {loosened(letters, level)!r}, "
+            "or store the levels below compressed",
+        )
+
+
+def loosened(letters: str, level: int) -> str:
+    """Format letters with duplicates allowed at one level.
+
+    >>> loosened("sc", 0)
+    'uc'
+    """
+    return letters[:level] + {"s": "u", "c": "q"}[letters[level]] + letters[level + 1 :]
+
+
+# --- back to coordinates -------------------------------------------------------------------------
+
+
+def unpack(data: TensorData, drop_zeros: bool = False) -> tuple[tuple[Array, ...], Array]:
+    """Every stored entry: one coordinate array a mode, and the values.
+
+    Entries come in storage order. Dense levels give all their entries; `drop_zeros` leaves out
+    those with
+    value zero where the last level is dense (elsewhere a stored zero is part of the pattern, and
+    stays).
+    The arrays may be the tensor's own: do not write to them.
+    """
+    if data.format.is_dense:
+        columns, values = unpack_dense(data, drop_zeros)
+    else:
+        columns, values = expand(data), data.values
+        if drop_zeros and data.format.levels[-1].full:
+            kept = np.flatnonzero(values)
+            columns, values = [column[kept] for column in columns], values[kept]
+    place = np.argsort(data.format.mode_order)
+    return tuple(columns[level] for level in place), values
+
+
+def unpack_dense(data: TensorData, drop_zeros: bool) -> tuple[list[Array], Array]:
+    """Columns and values of an all-dense tensor, in the format's mode order."""
+    array = data.values.transpose(data.format.mode_order)
+    if drop_zeros:
+        kept = np.flatnonzero(array)
+        return list(np.unravel_index(kept, array.shape)) if array.ndim else [], array.reshape(-1)[
+            kept
+        ]
+    return [grid.reshape(-1) for grid in np.indices(array.shape)], array.reshape(-1)
+
+
+def expand(data: TensorData) -> list[Array]:
+    """One coordinate a stored value and level, from the arrays of a format that is not all dense.
+
+    Going up from the values, `first[p]` is where the values below position p begin, so that each
+    coordinate is repeated first[p+1] - first[p] times.
+    """
+    sizes = level_sizes(data.shape, data.format)
+    counts = level_counts(data)
+    dtype = index_dtype_of(data)
+    first: Array | None = None
+    columns: list[Array] = []
+    for k in range(len(sizes) - 1, -1, -1):
+        arrays, above = data.levels[k], counts[k]
+        crd = arrays.crd
+        if crd is None:
+            crd = np.tile(np.arange(sizes[k], dtype=dtype), above)
+        columns.append(crd if first is None else np.repeat(crd, np.diff(first)))
+        if data.format.levels[k].full:
+            starts = np.arange(above + 1) * sizes[k]
+            first = starts if first is None else first[starts]
+        elif arrays.pos is not None:
+            first = arrays.pos if first is None else first[arrays.pos]
+    return columns[::-1]
+
+
+def to_dense(data: TensorData) -> Array:
+    """The n-D array; duplicates are summed. The tensor's own array where the format is all
+    dense."""
+    if data.format.is_dense:
+        return data.values
+    coords, values = unpack(data)
+    dense = Format.parse("d" * data.format.order)
+    return pack_coo(coords, values, data.shape, dense).values
+
+
+# --- order ---------------------------------------------------------------------------------------
+
+
+def is_sorted(data: TensorData) -> bool:
+    """Whether coordinates ascend below every parent (lexicographically down a chain, as in COO)."""
+    if data.sorted is not None:
+        return data.sorted
+    return all(
+        chain_ascends(data, start, stop, strictly=False) for start, stop in sparse_chains(data)
+    )
+
+
+def is_unique(data: TensorData) -> bool:
+    """Whether no coordinate tuple is stored twice."""
+    if data.unique is not None:
+        return data.unique
+    spans = list(sparse_chains(data))
+    if all(chain_ascends(data, start, stop, strictly=True) for start, stop in spans):
+        return True
+    return not has_duplicates(expand(data), level_sizes(data.shape, data.format))
+
+
+def canonical(data: TensorData) -> TensorData:
+    """The same tensor in the same format, sorted and without duplicates (they are summed).
+
+    The same object where both are known; the same arrays with `sorted` and `unique` set where both
+    are
+    found to hold; otherwise new arrays. The input's arrays are never written to.
+    """
+    if data.sorted and data.unique:
+        return data
+    spans = list(sparse_chains(data))
+    if all(chain_ascends(data, start, stop, strictly=True) for start, stop in spans):
+        return replace(data, sorted=True, unique=True)
+    coords, values = unpack(data)
+    return pack_coo(coords, values, data.shape, data.format, index_dtype_of(data))
+
+
+def chain_ascends(data: TensorData, start: int, stop: int, strictly: bool) -> bool:
+    """Whether siblings in the chain of levels start … stop - 1 ascend."""
+    sizes = level_sizes(data.shape, data.format)[start:stop]
+    crds = [arrays.crd for arrays in data.levels[start:stop] if arrays.crd is not None]
+    if len(crds[0]) < 2:
+        return True
+    rises = ascends(fuse(crds, sizes), strictly)
+    if rises.all():
+        return True
+    pos = data.levels[start].pos
+    assert pos is not None
+    breaks = pos[(pos > 0) & (pos < len(crds[0]))]
+    rises[breaks - 1] = True  # the first child of the next parent may be anything
+    return bool(rises.all())
+
+
+def sparse_chains(data: TensorData) -> Iterator[tuple[int, int]]:
+    """Each compressed level with the singletons below it."""
+    return (span for span in chains(data.format) if not data.format.levels[span[0]].full)
+
+
+# --- sizes and counts ----------------------------------------------------------------------------
+
+
+def chains(format: Format) -> Iterator[tuple[int, int]]:
+    """The levels in runs that make positions together: one dense level, or a compressed one and the
+    singletons below it.
+
+    >>> list(chains(Format.parse("duq")))
+    [(0, 1), (1, 3)]
+    """
+    start = 0
+    while start < format.order:
+        stop = start + 1
+        while stop < format.order and format.levels[stop].kind is LevelKind.SINGLETON:
+            stop += 1
+        yield start, stop
+        start = stop
+
+
+def level_sizes(shape: tuple[int, ...], format: Format) -> tuple[int, ...]:
+    """The size of the mode each level stores."""
+    return tuple(shape[mode] for mode in format.mode_order)
+
+
+def level_counts(data: TensorData) -> list[int]:
+    """The number of positions above each level, and at last the number of values."""
+    counts = [1]
+    for arrays, size in zip(data.levels, level_sizes(data.shape, data.format), strict=True):
+        counts.append(counts[-1] * size if arrays.crd is None else len(arrays.crd))
+    return counts
+
+
+def position_count(sizes: Sequence[int]) -> int:
+    """The product of sizes; IndexOverflowError where no array can be that long."""
+    count = prod(sizes)
+    if count > MAX_POSITIONS:
+        raise IndexOverflowError(
+            "Expected fewer than 2^62 positions in dense levels, found "
+            f"{' * '.join(map(str, sizes))}",
+            hint='store these modes compressed ("s")',
+        )
+    return count
+
+
+def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.dtype[Any]:
+    """The dtype of pos and crd: as asked for, else int32 where every size and `nnz` fit, else
+    int64."""
+    largest = max((nnz, *shape))
+    if asked is None:
+        return np.dtype(np.int32 if largest <= INT32_MAX else np.int64)
+    dtype = np.dtype(asked)
+    if dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        raise OperandTypeError(
+            f"Expected an index dtype of int32 or int64, found {dtype}",
+            hint="pass index_dtype=np.int64",
+        )
+    if largest > np.iinfo(dtype).max:
+        raise IndexOverflowError(
+            f"Expected sizes and a number of entries that {dtype} holds, found {largest}",
+            hint="pass index_dtype=np.int64",
+        )
+    return dtype
+
+
+def index_dtype_of(data: TensorData) -> np.dtype[Any]:
+    """The dtype of the tensor's own index arrays; for dense levels alone, the one it would get."""
+    for arrays in data.levels:
+        if arrays.crd is not None:
+            return arrays.crd.dtype
+    return index_type(data.shape, data.nnz, None)
+
+
+def coordinate_lists(coords: Array | Sequence[Array]) -> tuple[Array, ...]:
+    """One int32 or int64 array a mode, of an (nnz, order) array or of such a sequence already."""
+    modes = coords.T if isinstance(coords, np.ndarray) else coords
+    kept = (np.dtype(np.int32), np.dtype(np.int64))
+    return tuple(mode if mode.dtype in kept else mode.astype(np.int64) for mode in modes)
