@@ -29,8 +29,10 @@ RESULTS = Path(__file__).parent / "results"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=NAMES, metavar="name")
+    parser.add_argument("names", nargs="*", metavar="name")
     chosen = parser.parse_args().names or NAMES
+    if unknown := [name for name in chosen if name not in NAMES]:
+        parser.error(f"Expected names out of {' '.join(NAMES)}, found {' '.join(unknown)}")
     RESULTS.mkdir(exist_ok=True)
     for name in chosen:
         module = importlib.import_module(f"benchmarks.{name}")

@@ -35,7 +35,7 @@ def contests() -> Iterator[Contest]:
 
 
 def pydata(coordinates: Any, values: Any, shape: tuple[int, ...], x: Any) -> Contenders:
-    """The `sparse` package, whose result is made a scipy array to be checked (that costs no copy)."""
+    """The `sparse` package; to check its result it is handed to scipy, which copies nothing."""
     sparse = library("sparse")
     if sparse is None:
         return {}

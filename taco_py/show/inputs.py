@@ -71,7 +71,7 @@ def uniform(rows: int, columns: int, per_row: int, seed: int = 0) -> sp.csr_arra
 def _from_keys(
     keys: NDArray[np.int64], shape: tuple[int, int], random: np.random.Generator
 ) -> sp.csr_array:
-    """Random values at sorted row-major positions, with the int32 indices scipy users mostly have."""
+    """Random values at sorted row-major positions; int32 indices, as scipy users mostly have."""
     rows, columns = (where.astype(np.int32) for where in np.divmod(keys, shape[1]))
     return sp.csr_array((random.random(keys.size), (rows, columns)), shape=shape)
 

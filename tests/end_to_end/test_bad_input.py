@@ -1,0 +1,346 @@
+"""What a user gets wrong: the error's class, what its message names, and that nothing of theirs
+changes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+ROOT = Path(__file__).parent.parent.parent
+A = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+B = sp.csr_array(np.eye(2))
+X = np.arange(3.0)
+Y = np.arange(2.0)
+
+
+def error_of(call: Callable[[], Any], kind: type[Exception] = tp.TacoError) -> str:
+    """The message of the error that `call` must raise."""
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, tp.TacoError)
+    return str(caught.value)
+
+
+def names(message: str, *parts: str) -> None:
+    """The message says what was expected and found, and has all of these parts."""
+    missing = [part for part in ("Expected", "found", *parts) if part not in message]
+    assert not missing, f"{missing} not in:\n{message}"
+
+
+def caret_under(message: str, text: str, place: str) -> None:
+    """The message shows `text`, and below it carets that begin under `place`."""
+    lines = message.splitlines()
+    (shown,) = (number for number, line in enumerate(lines) if line.strip() == text)
+    start = lines[shown].index(text) + text.index(place)
+    assert lines[shown + 1].index("^") == start, message
+
+
+SYNTAX = (
+    ("y[i] = A[i,j] * ", 16),
+    ("y[i] = A[i,j] ** x[j]", 15),
+    ("y[i] = A[i,j * x[j]", 13),
+    ("y[i] = (A[i,j] * x[j]", 21),
+    ("y[i] A[i,j]", 5),
+    ("y[i] = A[i,j] x[j]", 14),
+    ("y[i] = A[i,j] * x[j] $", 21),
+    ("= A[i,j]", 0),
+    ("", 0),
+)
+
+
+@pytest.mark.parametrize(("text", "place"), SYNTAX)
+def test_syntax_points_at_the_place(text: str, place: int) -> None:
+    message = error_of(lambda: tp.evaluate(text, A=A, x=X), ValueError)
+    names(message)
+    if text:
+        lines = message.splitlines()
+        shown = next(number for number, line in enumerate(lines) if line.strip() == text.strip())
+        margin = len(lines[shown]) - len(lines[shown].lstrip())
+        assert lines[shown + 1].index("^") - margin == place
+
+
+def test_unknown_operand() -> None:
+    message = error_of(lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=A), ValueError)
+    names(message, "x", "A")
+    caret_under(message, "y[i] = A[i,j] * x[j]", "x[j]")
+
+
+def test_unused_operand() -> None:
+    names(error_of(lambda: tp.evaluate("y[i] = A[i,j]", A=A, extra=X), ValueError), "extra")
+
+
+def test_wrong_order_names_both_counts() -> None:
+    message = error_of(lambda: tp.evaluate("y[i] = A[i] * x[i]", A=A, x=X), ValueError)
+    names(message, "A", "1", "2")
+    caret_under(message, "y[i] = A[i] * x[i]", "A[i]")
+
+
+def test_one_operand_with_two_orders() -> None:
+    names(error_of(lambda: tp.evaluate("y[i] = A[i,j] * A[i]", A=A), ValueError), "A")
+
+
+def test_sizes_that_disagree_name_operands_index_and_sizes() -> None:
+    message = error_of(lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=np.ones(4)), ValueError)
+    names(message, "A", "x", "j", "3", "4")
+
+
+def test_sizes_that_disagree_within_one_operand() -> None:
+    names(error_of(lambda: tp.evaluate("s = A[i,i]", A=A), ValueError), "A", "i", "2", "3")
+
+
+def test_sizes_that_disagree_in_einsum() -> None:
+    names(error_of(lambda: tp.einsum("ij,j->i", A, np.ones(4)), ValueError), "j", "3", "4")
+
+
+def test_output_index_that_no_operand_has() -> None:
+    message = error_of(lambda: tp.evaluate("y[i,z] = A[i,j] * x[j]", A=A, x=X), ValueError)
+    names(message, "z")
+    message = error_of(lambda: tp.einsum("ij,j->iz", A, X), ValueError)
+    names(message, "z")
+    caret_under(message, "ij,j->iz", "z")
+
+
+def test_repeated_output_index() -> None:
+    names(error_of(lambda: tp.evaluate("C[i,i] = A[i,j]", A=A), ValueError), "i")
+    names(error_of(lambda: tp.einsum("ij->ii", A), ValueError), "i")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([None, 1, 2], dtype=object),
+        np.array(["a", "b", "c"]),
+        np.ones(3, np.float16),
+        np.ones(3, "datetime64[s]"),
+        np.ones(3, np.longdouble),
+    ],
+    ids=lambda array: str(array.dtype),
+)
+def test_unsupported_dtypes(array: Any) -> None:
+    message = error_of(lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=array), TypeError)
+    names(message, str(array.dtype), "x")
+
+
+@pytest.mark.parametrize("operand", [None, "text", {"a": 1}, object()], ids=repr)
+def test_unsupported_operand_types(operand: Any) -> None:
+    message = error_of(lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=operand), TypeError)
+    names(message, type(operand).__name__, "x")
+
+
+def test_bool_has_no_minus() -> None:
+    """NumPy refuses it too; silence would give an "or"."""
+    flags = np.array([True, False])
+    names(error_of(lambda: tp.evaluate("y[i] = a[i] - b[i]", a=flags, b=flags), TypeError), "bool")
+
+
+def broken(**changes: Any) -> Any:
+    """A CSR array whose structure is wrong in one place; scipy does not look."""
+    matrix = A.copy()
+    for name, value in changes.items():
+        setattr(matrix, name, np.asarray(value))
+    return matrix
+
+
+def int32(*values: int) -> Any:
+    return np.array(values, np.int32)
+
+
+MALFORMED = {
+    "indptr falls": (broken(indptr=int32(0, 3, 2)), "indptr", "1"),
+    "indptr starts late": (broken(indptr=int32(1, 2, 3)), "indptr", "0"),
+    "indptr passes the end": (broken(indptr=int32(0, 2, 9)), "9", "3"),
+    "index too large": (broken(indices=int32(0, 2, 3)), "indices", "3"),
+    "index negative": (broken(indices=int32(0, -2, 1)), "indices", "-2"),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_structure_is_found_when_asked(case: str) -> None:
+    matrix, *parts = MALFORMED[case]
+    names(error_of(lambda: tp.check(matrix), ValueError), *parts)
+
+
+def test_sound_structure_passes_the_check() -> None:
+    for sound in (A, A.tocsc(), A.tocoo(), tp.tensor(A, format="ss"), X):
+        tp.check(sound)
+
+
+def test_out_of_wrong_shape() -> None:
+    message = error_of(lambda: tp.einsum("ij,j->i", A, X, out=np.zeros(3)), ValueError)
+    names(message, "2", "3", "out")
+
+
+def test_out_of_wrong_dtype() -> None:
+    out = np.zeros(2, np.int32)
+    message = error_of(lambda: tp.einsum("ij,j->i", A, X, out=out), Exception)
+    names(message, "int32", "float64")
+    assert not out.any()
+
+
+def test_out_that_is_read_only() -> None:
+    out = np.zeros(2)
+    out.flags.writeable = False
+    names(error_of(lambda: tp.einsum("ij,j->i", A, X, out=out), ValueError), "out")
+
+
+def test_casting_that_is_not_allowed() -> None:
+    error_of(lambda: tp.einsum("ij,j->i", A, X, dtype=np.int32), TypeError)
+
+
+def test_unknown_casting() -> None:
+    error_of(lambda: tp.einsum("ij,j->i", A, X, casting="nonsense"), ValueError)
+
+
+def test_index_type_that_cannot_hold_a_size() -> None:
+    shape = (2**31, 2**31)
+    big = sp.coo_array((np.ones(1), ([2**31 - 1], [2**31 - 1])), shape=shape)
+    message = error_of(
+        lambda: tp.tensor(big, format=tp.CSF(2), index_dtype=np.int32), OverflowError
+    )
+    names(message, "int32")
+
+
+def test_dense_result_too_large_for_memory_is_refused() -> None:
+    wide = sp.coo_array((np.ones(1), ([0], [0])), shape=(2**40, 2**40))
+    with pytest.raises((tp.TacoError, MemoryError)):
+        tp.evaluate("C[i,j] = A[i,j] + 1", A=wide)
+
+
+def test_formats_that_do_not_exist() -> None:
+    for letters in ("xs", "ds:0,0", "ds:1", "cd"):
+        names(error_of(lambda letters=letters: tp.tensor(A, format=letters), ValueError))
+
+
+def test_format_of_another_order() -> None:
+    names(error_of(lambda: tp.tensor(A, format=tp.CSF(3)), ValueError), "3", "2")
+    names(
+        error_of(lambda: tp.evaluate("y[i] = A[i,j]", {"A": A}, format=tp.CSR), ValueError),
+        "2",
+        "1",
+    )
+
+
+def test_kernel_called_with_another_format() -> None:
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), y=tp.dense(1))
+    names(error_of(lambda: kernel(A=A.tocsc(), x=X)), "A")
+    names(error_of(lambda: kernel(A=A, x=X.astype(np.float32)), TypeError), "x", "float32")
+    names(error_of(lambda: kernel(A=A), ValueError), "x")
+    names(error_of(lambda: kernel(A=A, x=X, z=X), ValueError), "z")
+    names(error_of(lambda: kernel(A=A, x=np.ones(5)), ValueError), "j", "3", "5")
+
+
+def test_compile_needs_a_format_for_each_operand() -> None:
+    names(error_of(lambda: tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR), ValueError), "x")
+
+
+def in_new_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+CALL = """
+import numpy as np, scipy.sparse as sp, taco_py as tp
+print(tp.einsum("ij,j->i", sp.csr_array(np.eye(3)), np.ones(3)))
+"""
+
+
+def test_no_compiler(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path), "TACO_PY_CACHE_DIR": str(tmp_path), "CC": ""}
+    hide_zig = "import sys; sys.modules['ziglang'] = None\n"
+    done = in_new_process(hide_zig + CALL, **environment)
+    assert done.returncode != 0
+    assert "CompilerError" in done.stderr
+    names(done.stderr, "gcc", "hint:")
+
+
+def test_compiler_that_fails_shows_command_stderr_and_source(tmp_path: Path) -> None:
+    compiler = tmp_path / "broken-cc"
+    compiler.write_text("#!/bin/sh\necho 'my machine is on fire' >&2\nexit 3\n")
+    compiler.chmod(0o755)
+    done = in_new_process(CALL, CC=str(compiler), TACO_PY_CACHE_DIR=str(tmp_path / "cache"))
+    assert done.returncode != 0
+    assert "CompilerError" in done.stderr
+    assert "my machine is on fire" in done.stderr
+    assert "broken-cc" in done.stderr
+    kept = [word.strip("'\",.:;()") for word in done.stderr.split() if ".c" in word]
+    assert any(Path(word).is_file() for word in kept), done.stderr
+
+
+FILES = {
+    "short line.tns": ("1 1 1 2.0\n2 2 2 1.0\n1 2\n", 3),
+    "letters.tns": ("1 1 1 2.0\n1 x 2 2.0\n", 2),
+    "zero based.tns": ("1 1 1 2.0\n0 1 1 2.0\n", 2),
+    "truncated.mtx": (
+        "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1.0\n2 2 1.0\n",
+        4,
+    ),
+    "out of range.mtx": (
+        "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n3 2 1.0\n",
+        4,
+    ),
+    "letters.mtx": ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 one 1.0\n", 3),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gz"])
+def test_bad_files_name_their_line(name: str, zipped: bool, tmp_path: Path) -> None:
+    text, line = FILES[name]
+    path = tmp_path / (name + (".gz" if zipped else ""))
+    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    message = error_of(lambda: tp.read(path), ValueError)
+    names(message, path.name, str(line))
+
+
+def test_file_that_is_no_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "not.tns.gz"
+    path.write_text("1 1 1 1.0\n")
+    with pytest.raises((tp.TacoError, OSError)):
+        tp.read(path)
+
+
+def test_file_cut_off_inside_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "cut.tns.gz"
+    path.write_bytes(gzip.compress(b"1 1 1 1.0\n" * 1000)[:-20])
+    names(error_of(lambda: tp.read(path), ValueError), "cut.tns.gz")
+
+
+def test_unknown_file_type(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.xyz"
+    path.write_text("1")
+    names(error_of(lambda: tp.read(path), ValueError), ".mtx", ".tns")
+
+
+FAILING_CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "syntax": lambda a, x, out: tp.evaluate("y[i] = A[i,j] *", A=a, x=x),
+    "size": lambda a, x, out: tp.einsum("ij,j->i", a, x[:2], out=out),
+    "order": lambda a, x, out: tp.einsum("i,i->i", a, x, out=out),
+    "out": lambda a, x, out: tp.einsum("ij,j->i", a, x, out=out[:1]),
+    "dtype": lambda a, x, out: tp.einsum("ij,j->i", a, x.astype(object), out=out),
+}
+
+
+@pytest.mark.parametrize("name", FAILING_CALLS)
+def test_nothing_of_the_users_changes(name: str) -> None:
+    a, x, out = A.copy(), X.copy(), np.full(2, 7.0)
+    before = [array.tobytes() for array in (a.data, a.indices, a.indptr, x, out)]
+    error_of(lambda: FAILING_CALLS[name](a, x, out), Exception)
+    assert [array.tobytes() for array in (a.data, a.indices, a.indptr, x, out)] == before
