@@ -1,0 +1,203 @@
+"""Remove what has no effect that anyone can see.
+
+    t = a[i]            (t is never read)                 ->  nothing
+    t += 1              (t is never read)                 ->  nothing
+    w = new float64[n]; w[i] = 0   (w is never loaded)    ->  nothing
+    if c: pass                                            ->  nothing
+    if c: pass  else: s                                   ->  if !c: s
+    for i in 0..n: pass                                   ->  nothing
+    while p < q: p += 1     (p is not read elsewhere)     ->  nothing
+
+Expressions have no effects. One round may make another possible, so rounds go on to a fixpoint.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from codegen.build import not_
+from codegen.ir import (
+    Allocate,
+    Array,
+    Assign,
+    Block,
+    ClearTable,
+    Comment,
+    Count,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Function,
+    If,
+    Insert,
+    Key,
+    Load,
+    Module,
+    NewTable,
+    Prefetch,
+    Ranked,
+    Reserve,
+    SetLength,
+    Sort,
+    SortTable,
+    Stmt,
+    Storage,
+    Store,
+    Table,
+    Var,
+    VectorLoad,
+    VectorStore,
+    While,
+)
+from codegen.tree import fixpoint, map_children, map_fields, walk
+from codegen.variables import declared_vars, is_target
+
+_VISIBLE = (
+    Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
+    ClearTable,
+)  # fmt: skip
+_PURE = Expr | Array | Table
+
+
+def remove_dead_code(module: Module) -> Module:
+    """`module` without statements that have no effect."""
+    return map_children(module, lambda f: clean(f) if isinstance(f, Function) else f)
+
+
+def clean(function: Function) -> Function:
+    """`function` without statements that have no effect; its parameters stay."""
+    return fixpoint(function, _round)
+
+
+def _round(function: Function) -> Function:
+    uses = _uses(function.body)
+    return map_fields(
+        function, lambda name, value: _block(value, uses) if name == "body" else value
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """How often each variable is read, and which arrays and tables are asked for what they hold.
+
+    `mentioned`: the tables that anything but their creation is about.
+    """
+
+    reads: Counter[Var]
+    arrays: frozenset[Array]
+    tables: frozenset[Table]
+    mentioned: frozenset[Table]
+
+    def needs(self, array: Array) -> bool:
+        """Whether what `array` holds matters to anyone."""
+        return array.storage is not Storage.LOCAL or array in self.arrays
+
+
+def _uses(node: object) -> _Uses:
+    arrays: set[Array] = set()
+    tables: set[Table] = set()
+    changed: set[Table] = set()
+    for below in walk(node):
+        match below:
+            case Load(array=array) | VectorLoad(array=array):
+                arrays.add(array)
+            case Count(table=table) | Key(table=table) | Ranked(table=table):
+                tables.add(table)
+            case Insert(table=table) | SortTable(table=table) | ClearTable(table=table):
+                changed.add(table)
+    return _Uses(_reads(node), frozenset(arrays), frozenset(tables), frozenset(tables | changed))
+
+
+def _reads(node: object) -> Counter[Var]:
+    """How often `node` reads each variable."""
+    reads: Counter[Var] = Counter()
+
+    def count(node: Any) -> None:
+        for name in getattr(type(node), "__match_args__", ()):
+            if is_target(node, name):
+                continue
+            value = getattr(node, name)
+            for child in value if type(value) is tuple else (value,):
+                if isinstance(child, Var):
+                    reads[child] += 1
+                count(child)
+
+    count(node)
+    return reads
+
+
+# ---------------------------------------------------------------- statements
+
+
+def _block(block: Block, uses: _Uses) -> Block:
+    body = tuple(after for stmt in block.body if (after := _statement(stmt, uses)) is not None)
+    if all(isinstance(stmt, Comment) for stmt in body):
+        body = ()
+    same = len(body) == len(block.body) and all(
+        a is b for a, b in zip(body, block.body, strict=True)
+    )
+    return block if same else Block(body)
+
+
+def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
+    """`stmt`, what is left of it, or None."""
+    match stmt:
+        case Block() | If() | While() | For():
+            return _compound(stmt, uses)
+        case Declare(var=var) | Assign(var=var):
+            return stmt if uses.reads[var] else None
+        case Insert(table=table, entry=entry):
+            return stmt if uses.reads[entry] or table in uses.tables else None
+        case SortTable(table=table) | ClearTable(table=table):
+            return stmt if table in uses.tables else None
+        case NewTable(table=table):
+            return stmt if table in uses.mentioned else None
+        case (
+            Store(array=array) | VectorStore(array=array) | Allocate(array=array)
+            | Fill(array=array) | Sort(array=array) | Reserve(array=array) | Prefetch(array=array)
+        ):  # fmt: skip
+            return stmt if uses.needs(array) else None
+    return stmt
+
+
+def _compound(stmt: Block | If | While | For, uses: _Uses) -> Stmt | None:
+    match stmt:
+        case Block():
+            inner = _block(stmt, uses)
+            return inner if inner.body else None
+        case If():
+            return _if(stmt, uses)
+        case While() | For():
+            if _is_idle(stmt, uses):
+                return None
+            return map_fields(stmt, lambda name, value: _loop_field(name, value, uses))
+
+
+def _loop_field(name: str, value: Any, uses: _Uses) -> Any:
+    if name == "reductions" and any(not uses.reads[r.var] for r in value):
+        return tuple(r for r in value if uses.reads[r.var])
+    return _block(value, uses) if name == "body" else value
+
+
+def _if(stmt: If, uses: _Uses) -> If | None:
+    then, orelse = _block(stmt.then, uses), _block(stmt.orelse, uses)
+    if not then.body and not orelse.body:
+        return None
+    if not then.body:
+        return If(not_(stmt.condition), orelse)
+    if then is stmt.then and orelse is stmt.orelse:
+        return stmt
+    return If(stmt.condition, then, orelse)
+
+
+def _is_idle(loop: While | For, uses: _Uses) -> bool:
+    """Whether `loop` only changes variables that nothing outside it reads."""
+    if any(isinstance(node, _VISIBLE) for node in walk(loop.body)):
+        return False
+    inside = _reads(loop)
+    own = declared_vars(loop)
+    assigned = {node.var for node in walk(loop) if isinstance(node, Assign)} - own
+    return all(uses.reads[var] == inside[var] for var in assigned)

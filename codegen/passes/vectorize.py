@@ -1,0 +1,158 @@
+"""Mark the innermost loops whose iterations may run side by side in vector lanes.
+
+    for p in a..b:                          vector for p in a..b reducing + acc:
+      acc += x[p] * y[q + p]         ->       acc += x[p] * y[q + p]
+
+The emitter writes `#pragma omp simd reduction(+:acc)`: the compiler may sum in any order here and
+nowhere else (-ffast-math would do so everywhere). A loop is marked when
+
+- it has no control flow, only declarations, stores and reductions;
+- every array is read at a place that advances by one element an iteration, or stays: gcc turns an
+  indirect x[crd[p]] into a vector gather, several times slower than scalar loads;
+- an array that it writes advances by one, and its other uses in the loop are at that very place.
+  Different arrays never overlap.
+
+Minimum and maximum of floats stay as they are: C's `<` would combine the lanes and lose a NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from codegen.infer import type_of
+from codegen.ir import (
+    Array,
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    For,
+    Load,
+    LoopKind,
+    Module,
+    Reduction,
+    Store,
+    Var,
+)
+from codegen.tree import children, find, rewrite, walk
+from codegen.variables import assigned_vars, declared_vars, variables_read
+
+_REDUCING = {
+    "int": frozenset(("+", "*", "min", "max")),
+    "uint": frozenset(("+", "*", "min", "max")),
+    "float": frozenset(("+", "*")),
+}
+Strides = dict[Var, int | None]
+
+
+def vectorize(module: Module) -> Module:
+    """`module` with every loop that qualifies marked VECTOR."""
+    return rewrite(module, _mark)
+
+
+def _mark(node: Any) -> Any:
+    if not isinstance(node, For) or node.kind is not LoopKind.SERIAL or node.step != 1:
+        return node
+    found = lanes_of(node)
+    if found is None:
+        return node
+    return For(node.var, node.start, node.stop, node.body, 1, LoopKind.VECTOR, found, node.work)
+
+
+def lanes_of(loop: For) -> tuple[Reduction, ...] | None:
+    """The reductions of a loop that may be vectorized; None for one that may not."""
+    if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
+        return None
+    if any(isinstance(node, Call) for node in walk(loop.body)):
+        return None
+    reductions = reductions_of(loop)
+    if reductions is None or not (reductions or any(find(loop.body, Store))):
+        return None
+    strides = strides_in(loop)
+    return reductions if _accesses_advance(loop, strides) else None
+
+
+def reductions_of(loop: For) -> tuple[Reduction, ...] | None:
+    """The scalars that a loop carries from one iteration to the next; None if one is no reduction.
+
+    A reduction is updated with one operator and read by nothing else in the loop.
+    """
+    found: dict[Var, Reduction] = {}
+    read = variables_read(loop.body)
+    for stmt in find(loop.body, Assign):
+        op = stmt.op
+        if op is None or op not in _REDUCING.get(stmt.var.type.kind, ()):
+            return None
+        reduction = Reduction(op, stmt.var)
+        if stmt.var in read or found.setdefault(stmt.var, reduction) != reduction:
+            return None
+    local = declared_vars(loop.body)
+    return None if local & found.keys() else tuple(found.values())
+
+
+# ---------------------------------------------------------------- how places advance
+
+
+def strides_in(loop: For) -> Strides:
+    """By how much each variable of `loop` grows an iteration; None where that is not constant."""
+    strides: Strides = dict.fromkeys(assigned_vars(loop.body), None)
+    strides[loop.var] = 1
+    for stmt in loop.body.body:
+        if isinstance(stmt, Declare):
+            strides[stmt.var] = stride(stmt.value, strides)
+    return strides
+
+
+def stride(expr: Expr, strides: Strides) -> int | None:
+    """By how much `expr` grows an iteration; None where that is not a constant."""
+    match expr:
+        case Var():
+            return strides.get(expr, 0)
+        case Binary(op="+" | "-" | "*" as op, left=left, right=right) if _is_integer(expr):
+            return _combine(op, left, right, strides)
+        case Cast(type=scalar, operand=operand) if scalar.is_integer and _is_integer(operand):
+            return stride(operand, strides)
+    operands = (child for child in children(expr) if isinstance(child, Expr))
+    return 0 if all(stride(operand, strides) == 0 for operand in operands) else None
+
+
+def _combine(op: str, left: Expr, right: Expr, strides: Strides) -> int | None:
+    one, other = stride(left, strides), stride(right, strides)
+    if one is None or other is None:
+        return None
+    if op == "+":
+        return one + other
+    if op == "-":
+        return one - other
+    match left, right:
+        case Const(value=factor), _:
+            return int(factor.real) * other
+        case _, Const(value=factor):
+            return int(factor.real) * one
+    return 0 if one == other == 0 else None
+
+
+def _is_integer(expr: Expr) -> bool:
+    return type_of(expr).is_integer
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    array: Array
+    index: Expr
+
+
+def _accesses_advance(loop: For, strides: Strides) -> bool:
+    stores = [_Access(s.array, s.index) for s in find(loop.body, Store)]
+    loads = [_Access(e.array, e.index) for e in find(loop.body, Load)]
+    written = {access.array: access.index for access in stores}
+    if any(stride(access.index, strides) != 1 for access in stores):
+        return False
+    if any(stride(access.index, strides) not in (0, 1) for access in loads):
+        return False
+    return all(written.get(access.array, access.index) == access.index for access in stores + loads)

@@ -1,0 +1,230 @@
+"""Loop IR as short text for people: what `explain` shows and what error messages quote.
+
+    spmv(A2_pos: in int32[], x: in float64[], y: out float64[], n_i: int64)
+      for i in 0..n_i:
+        acc: float64 = 0.0
+        for p in A2_pos[i]..A2_pos[i + 1]:
+          acc += A_vals[p] * x[A2_crd[p]]
+        y[i] = acc
+
+Casts between integers are left out; `!assembly` and `!values` mark the roles of statements.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from codegen.emit.expressions import CONDITIONAL, POSTFIX, PRECEDENCE, PREFIX
+from codegen.infer import type_of
+from codegen.ir import (
+    Allocate,
+    Array,
+    Assign,
+    Binary,
+    Block,
+    Broadcast,
+    Call,
+    Cast,
+    ClearTable,
+    Comment,
+    Const,
+    Count,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Function,
+    If,
+    Insert,
+    Key,
+    Load,
+    LoopKind,
+    Module,
+    NewTable,
+    Prefetch,
+    Ranked,
+    Reserve,
+    Role,
+    Select,
+    SetLength,
+    Sort,
+    SortTable,
+    Stmt,
+    Store,
+    Table,
+    Unary,
+    Var,
+    VectorLoad,
+    VectorStore,
+    While,
+)
+
+INDENT = "  "
+_STORAGE = {"input": "in", "output": "out", "growing": "growing", "local": "local"}
+
+
+def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
+    """`node` as text, without a final newline."""
+    match node:
+        case Module(functions=functions):
+            return "\n\n".join(map(_function, functions))
+        case Function():
+            return _function(node)
+        case Array() | Table():
+            return node.name
+    if isinstance(node, _STATEMENTS):
+        return "\n".join(_statement(node))
+    return _expression(node)
+
+
+_STATEMENTS = (
+    Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
+    Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore,
+)  # fmt: skip
+
+
+def _function(function: Function) -> str:
+    arrays = [f"{a.name}: {_STORAGE[a.storage.value]} {a.element}[]" for a in function.arrays]
+    scalars = [f"{v.name}: {v.type}" for v in function.scalars]
+    threads = ["threads"] if function.threaded else []
+    head = f"{function.name}({', '.join(arrays + scalars + threads)})"
+    return "\n".join([head, *_body(function.body)])
+
+
+# ---------------------------------------------------------------- expressions
+
+
+def _expression(expr: Expr, binding: int = CONDITIONAL) -> str:
+    text, own = _operator(expr)
+    return f"({text})" if own < binding else text
+
+
+def _operator(expr: Expr) -> tuple[str, int]:
+    match expr:
+        case Unary(op=op, operand=operand):
+            return f"{op}{_expression(operand, PREFIX)}", PREFIX
+        case Binary(op="min" | "max" as op, left=left, right=right):
+            return f"{op}({_expression(left)}, {_expression(right)})", POSTFIX
+        case Binary(op=op, left=left, right=right):
+            own = PRECEDENCE[op]
+            return f"{_expression(left, own)} {op} {_expression(right, own + 1)}", own
+        case Cast(type=scalar, operand=operand):
+            if scalar.is_integer and type_of(operand).is_integer:
+                return _operator(operand)
+            return f"{scalar}({_expression(operand)})", POSTFIX
+        case Select(condition=condition, then=then, orelse=orelse):
+            branches = f"{_expression(then, 1)} : {_expression(orelse)}"
+            return f"{_expression(condition, 1)} ? {branches}", CONDITIONAL
+        case Const(value=int(value)) if value < 0:
+            return str(value), PREFIX
+    return _primary(expr), POSTFIX
+
+
+def _primary(
+    expr: Var | Const | Load | Call | Count | Key | Ranked | VectorLoad | Broadcast,
+) -> str:
+    match expr:
+        case Var(name=name):
+            return name
+        case Const(value=value):
+            return str(value).lower() if isinstance(value, bool) else str(value)
+        case Load(array=array, index=index):
+            return f"{array.name}[{_expression(index)}]"
+        case Call(function=function, args=args):
+            return f"{function}({', '.join(map(_expression, args))})"
+        case Count(table=table):
+            return f"count({table.name})"
+        case Key(table=table, entry=entry):
+            return f"key({table.name}, {_expression(entry)})"
+        case Ranked(table=table, rank=rank):
+            return f"ranked({table.name}, {_expression(rank)})"
+        case VectorLoad(array=array, index=index, lanes=lanes):
+            return f"{array.name}[{_expression(index)}:+{lanes}]"
+        case Broadcast(value=value, lanes=lanes):
+            return f"{{{_expression(value)} x {lanes}}}"
+        case _:
+            assert_never(expr)
+
+
+# ---------------------------------------------------------------- statements
+
+
+def _body(block: Block) -> list[str]:
+    return [f"{INDENT}{line}" for stmt in block.body for line in _statement(stmt)]
+
+
+def _statement(stmt: Stmt) -> list[str]:
+    match stmt:
+        case Block(body=body):
+            return [line for inner in body for line in _statement(inner)] or ["pass"]
+        case Comment(text=text):
+            return [f"# {line}" for line in text.splitlines()]
+        case If(condition=condition, then=then, orelse=orelse):
+            lines = [f"if {_expression(condition)}:", *_body(then)]
+            return [*lines, "else:", *_body(orelse)] if orelse.body else lines
+        case While(condition=condition, body=inner):
+            return [f"while {_expression(condition)}:", *_body(inner)]
+        case For():
+            return [_loop_head(stmt), *_body(stmt.body)]
+    return [_simple(stmt) + _role(getattr(stmt, "role", Role.CONTROL))]
+
+
+def _loop_head(loop: For) -> str:
+    kind = "" if loop.kind is LoopKind.SERIAL else f"{loop.kind.value} "
+    extent = f"{_expression(loop.start, 5)}..{_expression(loop.stop, 5)}"
+    step = f" step {loop.step}" if loop.step != 1 else ""
+    reductions = "".join(f" reducing {r.op} {r.var.name}" for r in loop.reductions)
+    work = f" work {_expression(loop.work)}" if loop.work is not None else ""
+    return f"{kind}for {loop.var.name} in {extent}{step}{reductions}{work}:"
+
+
+def _role(role: Role) -> str:
+    return "" if role is Role.CONTROL else f"  !{role.value}"
+
+
+def _simple(
+    stmt: Declare | Assign | Store | VectorStore | Allocate | Reserve | SetLength | Fill
+    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable,
+) -> str:  # fmt: skip
+    match stmt:
+        case Declare(var=var, value=value):
+            return f"{var.name}: {var.type} = {_expression(value)}"
+        case Assign(var=var, value=value, op=op):
+            return f"{var.name} {op or ''}= {_expression(value)}"
+        case Store(array=array, index=index, value=value, op=op):
+            return f"{array.name}[{_expression(index)}] {op or ''}= {_expression(value)}"
+        case VectorStore(array=array, index=index, value=value):
+            return f"{array.name}[{_expression(index)}:+] = {_expression(value)}"
+        case Fill(array=array, start=start, count=count, value=value):
+            return f"{array.name}[{_span(start, count)}] = {_expression(value)}"
+        case Sort(array=array, start=start, count=count):
+            return f"sort {array.name}[{_span(start, count)}]"
+        case Prefetch(array=array, index=index):
+            return f"prefetch {array.name}[{_expression(index)}]"
+    return _memory(stmt)
+
+
+def _span(start: Expr, count: Expr) -> str:
+    return f"{_expression(start)}:+{_expression(count)}"
+
+
+def _memory(
+    stmt: Allocate | Reserve | SetLength | NewTable | Insert | SortTable | ClearTable,
+) -> str:
+    match stmt:
+        case Allocate(array=array, size=size, zero=zero):
+            return f"{array.name} = new {array.element}[{_expression(size)}]{' zero' * zero}"
+        case Reserve(array=array, size=size):
+            return f"reserve {array.name} {_expression(size)}"
+        case SetLength(array=array, size=size):
+            return f"length {array.name} = {_expression(size)}"
+        case NewTable(table=table):
+            return f"{table.name} = new table"
+        case Insert(table=table, key=key, entry=entry):
+            return f"{entry.name} = insert({table.name}, {_expression(key)})"
+        case SortTable(table=table):
+            return f"sort {table.name}"
+        case ClearTable(table=table):
+            return f"clear {table.name}"
+        case _:
+            assert_never(stmt)

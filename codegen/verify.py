@@ -1,0 +1,346 @@
+"""What is legal in the loop IR, as a program: run after every pass in tests.
+
+Names      every variable, array and table is a parameter or introduced before its use, in scope,
+           and not introduced again where a scope around it has it already
+Types      operands agree (`infer.agree`), conditions are bool, indices are signed integers, an
+           operator exists for its type
+Arrays     INPUT is never written; LOCAL is allocated first; only GROWING and LOCAL are reserved and
+           only GROWING has a length
+Parallel   a parallel loop assigns no variable declared outside it but its reductions, enlarges no
+           array allocated outside it, inserts into no table made outside it, and is in no other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, assert_never
+
+from codegen.emit.abi import THREADS
+from codegen.infer import UPDATES, agree, supports, type_of
+from codegen.ir import (
+    Allocate,
+    Array,
+    Assign,
+    Binary,
+    Block,
+    Broadcast,
+    Call,
+    Cast,
+    ClearTable,
+    Comment,
+    Const,
+    Count,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Function,
+    If,
+    Insert,
+    Key,
+    Load,
+    LoopKind,
+    Module,
+    NewTable,
+    Prefetch,
+    Ranked,
+    Reserve,
+    Select,
+    SetLength,
+    Sort,
+    SortTable,
+    Stmt,
+    Storage,
+    Store,
+    Table,
+    Unary,
+    Var,
+    VectorLoad,
+    VectorStore,
+    While,
+)
+from codegen.names import is_reserved
+from codegen.pretty import pretty
+from codegen.types import BOOL, INT64, ScalarType, VectorType
+
+Named = Var | Array | Table
+
+
+class IRError(Exception):
+    """The loop IR breaks a rule. `path` leads from the function to the statement that does."""
+
+    def __init__(self, message: str, path: tuple[str, ...]) -> None:
+        self.message = message
+        self.path = path
+        super().__init__("\n".join((message, *(f"  in {place}" for place in path))))
+
+
+def verify(node: Function | Module) -> None:
+    """Raise IRError unless `node` is legal."""
+    functions = node.functions if isinstance(node, Module) else (node,)
+    names = [function.name for function in functions]
+    for name in names:
+        if names.count(name) > 1:
+            raise IRError(f"Expected one function of each name, found {name} twice", ())
+    for function in functions:
+        _Verifier(function).run()
+
+
+class _Verifier:
+    """One walk over a function with the names in scope, innermost scope last."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.path = [f"function {function.name}"]
+        self.scopes: list[dict[str, Named]] = [{}]
+        self.parallel: int | None = None  # how many scopes are outside the parallel loop we are in
+        self.reductions: frozenset[Var] = frozenset()
+
+    def run(self) -> None:
+        for array in self.function.arrays:
+            self.require(array.storage is not Storage.LOCAL, f"LOCAL array {array} as a parameter")
+            self.introduce(array)
+        for scalar in self.function.scalars:
+            self.introduce(scalar)
+        if self.function.threaded:
+            self.scopes[0][THREADS.name] = THREADS
+        self.block(self.function.body)
+
+    # ------------------------------------------------------------ names
+
+    def fail(self, message: str) -> None:
+        raise IRError(message, tuple(self.path))
+
+    def require(self, condition: bool, found: str) -> None:
+        if not condition:
+            self.fail(f"Illegal: {found}")
+
+    @contextmanager
+    def inside(self, place: str) -> Iterator[None]:
+        self.path.append(place)
+        yield
+        self.path.pop()
+
+    def introduce(self, named: Named) -> None:
+        self.require(not is_reserved(named.name), f"the reserved name {named.name}")
+        taken = any(named.name in scope for scope in self.scopes)
+        self.require(not taken, f"{named.name} introduced where a scope has that name already")
+        self.scopes[-1][named.name] = named
+
+    def depth_of(self, named: Named) -> int:
+        """The scope that introduced `named`, counted from outside."""
+        for depth, scope in enumerate(self.scopes):
+            if named.name in scope:
+                known = scope[named.name]
+                self.require(known == named, f"{named!r} used, but in scope is {known!r}")
+                return depth
+        self.fail(f"Illegal: {named.name} used before it is introduced, or out of its scope")
+        raise AssertionError  # fail() does not return
+
+    def outside_parallel(self, named: Named) -> bool:
+        """Whether several threads share `named` here."""
+        return self.parallel is not None and self.depth_of(named) < self.parallel
+
+    # ------------------------------------------------------------ expressions
+
+    def expect(self, expr: Expr, wanted: ScalarType) -> None:
+        found = self.type(expr)
+        self.require(
+            agree(found, wanted), f"{pretty(expr)} is a {found} where a {wanted} is wanted"
+        )
+
+    def index(self, expr: Expr) -> None:
+        self.expect(expr, INT64)
+
+    def type(self, expr: Expr) -> ScalarType:
+        """The type of `expr`, everything in it checked."""
+        match expr:
+            case Var():
+                self.depth_of(expr)
+            case Const(value=value, type=scalar):
+                self.require(_fits(value, scalar), f"the constant {value!r} as a {scalar}")
+            case Unary() | Binary():
+                self.operator(expr)
+            case Load(array=array, index=index) | VectorLoad(array=array, index=index):
+                self.depth_of(array)
+                self.index(index)
+            case Select(condition=condition, then=then, orelse=orelse):
+                self.expect(condition, BOOL)
+                self.expect(orelse, self.type(then))
+            case Count() | Key() | Ranked():
+                self.lookup(expr)
+            case Cast(operand=operand) | Broadcast(value=operand):
+                self.require(not isinstance(self.type(operand), VectorType), "a cast of a vector")
+            case Call(args=args):
+                for arg in args:
+                    self.type(arg)
+            case _:
+                assert_never(expr)
+        return type_of(expr)
+
+    def lookup(self, expr: Count | Key | Ranked) -> None:
+        self.depth_of(expr.table)
+        match expr:
+            case Key(entry=index) | Ranked(rank=index):
+                self.index(index)
+
+    def operator(self, expr: Unary | Binary) -> None:
+        if isinstance(expr, Unary):
+            operand = self.type(expr.operand)
+            known = operand == BOOL if expr.op == "!" else expr.op == "-" and operand != BOOL
+            self.require(known, f"{expr.op} of a {operand}")
+            return
+        left, right = self.type(expr.left), self.type(expr.right)
+        self.require(agree(left, right), f"{pretty(expr)} joins a {left} and a {right}")
+        self.require(supports(left, expr.op), f"{pretty(expr)}: no {expr.op} for {left}")
+
+    def update(self, op: str | None, old: ScalarType, value: Expr) -> None:
+        self.expect(value, old)
+        if op is not None:
+            known = op in UPDATES and supports(old, op)
+            self.require(known, f"the update {op}= of a {old}")
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, block: Block, *introduced: Named) -> None:
+        self.scopes.append({})
+        for named in introduced:
+            self.introduce(named)
+        for stmt in block.body:
+            with self.inside(_place(stmt)):
+                self.statement(stmt)
+        self.scopes.pop()
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Block():
+                self.block(stmt)
+            case Comment():
+                pass
+            case If(condition=condition, then=then, orelse=orelse):
+                self.expect(condition, BOOL)
+                self.block(then)
+                self.block(orelse)
+            case While(condition=condition, body=body):
+                self.expect(condition, BOOL)
+                self.block(body)
+            case For():
+                self.loop(stmt)
+            case Declare() | Assign() | Insert():
+                self.variable(stmt)
+            case NewTable() | SortTable() | ClearTable():
+                self.table(stmt)
+            case Allocate() | Reserve() | SetLength():
+                self.memory(stmt)
+            case Store() | VectorStore() | Fill() | Sort() | Prefetch():
+                self.access(stmt)
+            case _:
+                assert_never(stmt)
+
+    def loop(self, loop: For) -> None:
+        for bound in (loop.start, loop.stop, *(() if loop.work is None else (loop.work,))):
+            self.index(bound)
+        self.require(loop.step > 0, f"a loop of step {loop.step}")
+        self.require(loop.var.type == INT64, f"a loop counter of type {loop.var.type}")
+        for reduction in loop.reductions:
+            self.depth_of(reduction.var)
+        if loop.kind is not LoopKind.PARALLEL:
+            self.block(loop.body, loop.var)
+            return
+        self.require(self.function.threaded, "a parallel loop in a function without threads")
+        self.require(self.parallel is None, "a parallel loop in another")
+        self.parallel = len(self.scopes)
+        self.reductions = frozenset(r.var for r in loop.reductions)
+        self.block(loop.body, loop.var)
+        self.parallel, self.reductions = None, frozenset()
+
+    def variable(self, stmt: Declare | Assign | Insert) -> None:
+        match stmt:
+            case Declare(var=var, value=value):
+                self.expect(value, var.type)
+                self.introduce(var)
+            case Assign(var=var, value=value, op=op):
+                self.update(op, var.type, value)
+                shared = self.outside_parallel(var) and var not in self.reductions
+                self.depth_of(var)
+                self.require(not shared, f"threads assign {var.name}, which is no reduction")
+            case Insert(table=table, key=key, entry=entry):
+                self.index(key)
+                self.depth_of(table)
+                self.require(not self.outside_parallel(table), f"threads change {table.name}")
+                self.introduce(entry)
+            case _:
+                assert_never(stmt)
+
+    def table(self, stmt: NewTable | SortTable | ClearTable) -> None:
+        if isinstance(stmt, NewTable):
+            self.introduce(stmt.table)
+            return
+        self.depth_of(stmt.table)
+        self.require(not self.outside_parallel(stmt.table), f"threads change {stmt.table.name}")
+
+    def memory(self, stmt: Allocate | Reserve | SetLength) -> None:
+        array = stmt.array
+        self.index(stmt.size)
+        if isinstance(stmt, Allocate):
+            self.require(array.storage is Storage.LOCAL, f"{array}, not LOCAL, allocated")
+            self.introduce(array)
+            return
+        growing = array.storage is Storage.GROWING
+        local = array.storage is Storage.LOCAL and isinstance(stmt, Reserve)
+        self.require(growing or local, f"{array}, {array.storage.value}, resized")
+        self.depth_of(array)
+        self.require(not self.outside_parallel(array), f"threads resize {array}")
+
+    def access(self, stmt: Store | VectorStore | Fill | Sort | Prefetch) -> None:
+        array = stmt.array
+        self.depth_of(array)
+        reads_only = isinstance(stmt, Prefetch)
+        self.require(reads_only or array.storage is not Storage.INPUT, f"INPUT {array} written")
+        match stmt:
+            case Store(index=index, value=value, op=op):
+                self.index(index)
+                self.update(op, array.element, value)
+            case VectorStore(index=index, value=value):
+                self.index(index)
+                scalar = self.type(value)
+                fits = isinstance(scalar, VectorType) and scalar.element == array.element
+                self.require(fits, f"a {scalar} stored in {array}")
+            case Fill(start=start, count=count, value=value):
+                self.index(start)
+                self.index(count)
+                self.expect(value, array.element)
+            case Sort(start=start, count=count):
+                self.index(start)
+                self.index(count)
+                sortable = array.element.name in ("int32", "int64")
+                self.require(sortable, f"{array}, of {array.element}, sorted")
+            case Prefetch(index=index):
+                self.index(index)
+            case _:
+                assert_never(stmt)
+
+
+_PYTHON: dict[str, type | tuple[type, ...]] = {
+    "bool": bool,
+    "int": int,
+    "uint": int,
+    "float": float,
+    "complex": complex,
+}
+
+
+def _fits(value: Any, scalar: ScalarType) -> bool:
+    """Whether a constant has the Python type that its scalar type calls for."""
+    wanted = _PYTHON.get(scalar.kind)
+    return (
+        wanted is not None
+        and isinstance(value, wanted)
+        and (scalar.kind == "bool" or not isinstance(value, bool))
+    )
+
+
+def _place(stmt: Stmt) -> str:
+    """The first line of a statement, for the path of an error."""
+    return (pretty(stmt).splitlines() or ["an empty block"])[0]
