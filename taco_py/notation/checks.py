@@ -189,13 +189,15 @@ def check_bindings(assignment: Assignment) -> None:
 
 def _check_bindings(expr: Expr, target: Access, bound: tuple[str, ...]) -> None:
     if isinstance(expr, Reduce):
-        _check_binding(expr, target, bound)
-        bound = (*bound, expr.index)
+        _check_name(expr, target, bound)
+        _check_bindings(expr.body, target, (*bound, expr.index))
+        _check_use(expr)
+        return
     for child in children(expr):
         _check_bindings(child, target, bound)
 
 
-def _check_binding(expr: Reduce, target: Access, bound: tuple[str, ...]) -> None:
+def _check_name(expr: Reduce, target: Access, bound: tuple[str, ...]) -> None:
     index = expr.index
     if index in target.indices:
         raise NotationError(
@@ -211,6 +213,10 @@ def _check_binding(expr: Reduce, target: Access, bound: tuple[str, ...]) -> None
             expr.span,
             hint=f"rename one of the two, for instance the inner one to {index}2",
         )
+
+
+def _check_use(expr: Reduce) -> None:
+    index = expr.index
     if index not in free_indices(expr.body):
         raise NotationError(
             f"Expected a sum over an index of what is summed, found {index}, which does not occur "

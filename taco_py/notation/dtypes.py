@@ -129,7 +129,14 @@ def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
             f"Expected an operand named {access.tensor}, found {', '.join(dtypes) or 'none'}",
             access.span,
         )
-    return np.dtype(dtypes[access.tensor])
+    dtype = np.dtype(dtypes[access.tensor])
+    if dtype.kind not in _RANK:
+        raise OperandTypeError(
+            f"Expected numbers in {access.tensor}, found dtype {dtype}",
+            access.span,
+            hint="convert it to a NumPy dtype of booleans, integers, or real or complex numbers",
+        )
+    return dtype
 
 
 def _literal(literal: Literal) -> _Typed:

@@ -19,8 +19,7 @@ _ATOM = 100  # binds tighter than every operator
 def to_text(node: Expr | Assignment) -> str:
     """The text of an expression or an assignment.
 
-    >>> to_text(Call(MUL, (Call(ADD, (Access("a", ()), Access("b", ()))), Access("x", ("i",)))))
-    '(a + b) * x[i]'
+    to_text(Call(MUL, (Call(ADD, (a, b)), Access("x", ("i",))))) = "(a + b) * x[i]"
     """
     if not isinstance(node, Assignment):
         return _expression(node)

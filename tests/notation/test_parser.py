@@ -1,0 +1,265 @@
+"""Text to notation: each rule of the grammar, each message with its carets, and no crash."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from taco_py.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.notation.checks import MAX_DEPTH
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+from taco_py.notation.parser import parse_assignment
+from tests.notation import strategies
+
+A = Access("A", ("i", "j"))
+X = Access("x", ("j",))
+a, b, c, d = (Access(name, ()) for name in "abcd")
+
+
+def call(operator: Operator, *args: Expr) -> Call:
+    return Call(operator, args)
+
+
+EXPRESSIONS = [
+    ("A[i,j]", A),
+    ("A(i,j)", A),
+    (" A [ i , j ]\n", A),
+    ("a", a),
+    ("a[]", a),
+    ("a()", a),
+    ("(((a)))", a),
+    ("2", Literal(2)),
+    ("007", Literal(7)),
+    ("18446744073709551615", Literal(2**64 - 1)),
+    ("2.5", Literal(2.5)),
+    ("2.", Literal(2.0)),
+    (".5", Literal(0.5)),
+    ("1e-3", Literal(0.001)),
+    ("2j", Literal(2j)),
+    ("1.5e2J", Literal(150j)),
+    ("a + b - c", call(SUB, call(ADD, a, b), c)),
+    ("a - (b - c)", call(SUB, a, call(SUB, b, c))),
+    ("a / b * c", call(MUL, call(DIV, a, b), c)),
+    ("a + b * c", call(ADD, a, call(MUL, b, c))),
+    ("(a + b) * c", call(MUL, call(ADD, a, b), c)),
+    ("-a * b", call(MUL, call(NEG, a), b)),
+    ("a * -b", call(MUL, a, call(NEG, b))),
+    ("a - -b", call(SUB, a, call(NEG, b))),
+    ("-+-a", call(NEG, call(NEG, a))),
+    ("+a", a),
+    ("-(a + b)", call(NEG, call(ADD, a, b))),
+    ("-2", call(NEG, Literal(2))),
+    ("sum(j, A[i,j] * x[j])", Reduce(ADD, "j", call(MUL, A, X))),
+    ("sum(i, j, A[i,j])", Reduce(ADD, "i", Reduce(ADD, "j", A))),
+    ("sum((i, j), A[i,j])", Reduce(ADD, "i", Reduce(ADD, "j", A))),
+    ("sum((j), x(j))", Reduce(ADD, "j", X)),
+    ("sum(j, x[j] + a) * b", call(MUL, Reduce(ADD, "j", call(ADD, X, a)), b)),
+    ("sum(j, a)", Reduce(ADD, "j", a)),
+    ("sum", Access("sum", ())),
+    ("sum()", Access("sum", ())),
+    ("sum[j]", Access("sum", ("j",))),
+    ("sum(j)", Access("sum", ("j",))),
+    ("sum[i,j]", Access("sum", ("i", "j"))),
+    ("summit(i, j)", Access("summit", ("i", "j"))),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), EXPRESSIONS, ids=[text for text, _ in EXPRESSIONS])
+def test_expression(text: str, expected: Expr) -> None:
+    assert parse_assignment(f"y = {text}") == Assignment(Access("y", ()), expected)
+
+
+def test_assignments() -> None:
+    assert parse_assignment("y[i]=a") == Assignment(Access("y", ("i",)), a)
+    assert parse_assignment("y(i) += a") == Assignment(Access("y", ("i",)), a, ADD)
+
+
+def test_literals_of_different_types_differ() -> None:
+    values = [1, 1.0, True, 1 + 0j, 0.0, -0.0, 0, False]
+    assert len({Literal(value) for value in values}) == len(values)
+    assert Literal(float("nan")) == Literal(float("nan"))
+    assert Literal(0) != Literal(0, dtype="float64")
+
+
+def test_equal_assignments_are_equal_and_hash_equal_whatever_their_spelling() -> None:
+    one, other = parse_assignment("y(i)=A(i,j)*x(j)"), parse_assignment("y[i] = (A[i,j]) * x[j]")
+    assert one == other and hash(one) == hash(other)
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+SPANS = [
+    ("y = a + b * (c - d)", "a + b * (c - d)", lambda value: value),
+    ("y = a + b * (c - d)", "b * (c - d)", lambda value: value.args[1]),
+    ("y = a + b * (c - d)", "c - d", lambda value: value.args[1].args[1]),
+    ("y = (a + b) * c", "(a + b) * c", lambda value: value),
+    ("y = 2 * A[i, j] ", "A[i, j]", lambda value: value.args[1]),
+    ("y = 2 * A[i, j] ", "2", lambda value: value.args[0]),
+    ("y = a*-b", "-b", lambda value: value.args[1]),
+    ("y = sum(j, x[j]) ", "sum(j, x[j])", lambda value: value),
+]
+
+
+@pytest.mark.parametrize(("text", "part", "select"), SPANS)
+def test_spans(text: str, part: str, select: object) -> None:
+    span = select(parse_assignment(text).value).span  # type: ignore[operator]
+    assert text[span.start : span.stop] == part
+
+
+ERRORS = [
+    (
+        "",
+        "Expected the name of the result, found the end of the text\n  \n  ^\n"
+        'hint: an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"',
+    ),
+    (
+        "A[i,j] * x[j]",
+        "Expected '=' or '+=' after A, found '*'\n  A[i,j] * x[j]\n         ^\n"
+        "hint: begin with the result, as in y[i] = A[i,j] * x[j]",
+    ),
+    (
+        "y -= x",
+        "Expected '=' or '+=' after y, found '-='\n  y -= x\n    ^^\n"
+        "hint: write += and negate the right-hand side",
+    ),
+    (
+        "y == x",
+        "Expected '=' or '+=' after y, found '=='\n  y == x\n    ^^\n"
+        "hint: an assignment has one equals sign",
+    ),
+    (
+        "y = a = b",
+        "Expected an operator or the end of the text, found '='\n  y = a = b\n        ^\n"
+        "hint: one assignment at a time",
+    ),
+    (
+        "y = 2x",
+        "Expected an operator or the end of the text, found 'x'\n  y = 2x\n       ^\n"
+        "hint: write * for a product",
+    ),
+    (
+        "y = (a b)",
+        "Expected an operator or ')', found 'b'\n  y = (a b)\n         ^\n"
+        "hint: write * for a product",
+    ),
+    (
+        "y = A[i][j]",
+        "Expected an operator or the end of the text, found '['\n  y = A[i][j]\n          ^\n"
+        "hint: write all indices in one pair of brackets, as in A[i,j]",
+    ),
+    (
+        "y = a ** 2",
+        "Expected an operator or the end of the text, found '**'\n  y = a ** 2\n        ^^\n"
+        "hint: powers are not part of the notation; write x[i] * x[i]",
+    ),
+    ("y = a)", "Expected an operator or the end of the text, found ')'\n  y = a)\n       ^"),
+    (
+        "y = a +",
+        "Expected a tensor, a number or '(', found the end of the text\n  y = a +\n         ^",
+    ),
+    ("y = a * / b", "Expected a tensor, a number or '(', found '/'\n  y = a * / b\n          ^"),
+    ("y = ()", "Expected a tensor, a number or '(', found ')'\n  y = ()\n       ^"),
+    ("y = A[i", "Expected ',' or ']', found the end of the text\n  y = A[i\n         ^"),
+    ("y = A[i)", "Expected ',' or ']', found ')'\n  y = A[i)\n         ^"),
+    ("y = A[,i]", "Expected the name of an index, found ','\n  y = A[,i]\n        ^"),
+    ("y = A[i,]", "Expected the name of an index, found ']'\n  y = A[i,]\n          ^"),
+    (
+        "y = A[0]",
+        "Expected the name of an index, found '0'\n  y = A[0]\n        ^\n"
+        "hint: an index is a name; take a slice of the operand before passing it",
+    ),
+    (
+        "y = A[i+1]",
+        "Expected ',' or ']', found '+'\n  y = A[i+1]\n         ^\n"
+        "hint: an index is a name alone; arithmetic on indices is not part of the notation",
+    ),
+    (
+        "y = sum(A[i,j])",
+        "Expected ',' or ')', found '['\n  y = sum(A[i,j])\n           ^\n"
+        "hint: a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])",
+    ),
+    (
+        "y = sum(i, x[i], 3)",
+        "Expected an operator or ')', found ','\n  y = sum(i, x[i], 3)\n                 ^\n"
+        "hint: a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])",
+    ),
+    (
+        "y = sum((), a)",
+        "Expected an index to sum over, found ')'\n  y = sum((), a)\n           ^\n"
+        "hint: a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])",
+    ),
+    (
+        "y = a @ b",
+        "Expected a name, a number, brackets or one of + - * / = +=, found '@'\n  y = a @ b\n"
+        "        ^\nhint: write the sum with indices, as in y[i] = A[i,j] * x[j]",
+    ),
+    (
+        "é = a",
+        "Expected a name, a number, brackets or one of + - * / = +=, found 'é'\n  é = a\n  ^\n"
+        "hint: names consist of the letters a-z and A-Z, digits and underscores",
+    ),
+    (
+        "y = a\n  + b $ c",
+        "Expected a name, a number, brackets or one of + - * / = +=, found '$'\n    + b $ c\n"
+        '        ^\nhint: an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"',
+    ),
+    (
+        "y = 1e999",
+        "Expected a number that fits 64 bits, found 1e999\n  y = 1e999\n      ^^^^^\n"
+        "hint: write a large number as a floating-point one below 1.8e308",
+    ),
+    (
+        "y = 18446744073709551616",
+        "Expected a number that fits 64 bits, found 18446744073709551616\n"
+        "  y = 18446744073709551616\n      ^^^^^^^^^^^^^^^^^^^^\n"
+        "hint: write a large number as a floating-point one below 1.8e308",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), ERRORS, ids=[text for text, _ in ERRORS])
+def test_message(text: str, message: str) -> None:
+    with pytest.raises(NotationError) as caught:
+        parse_assignment(text)
+    assert str(caught.value) == message
+
+
+def test_what_is_not_text_is_a_type_error() -> None:
+    with pytest.raises(OperandTypeError, match="as a string, found bytes"):
+        parse_assignment(b"y = x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("nest", ["({})", "sum(i, {})", "-{}", "{} + a", "a * ({})"])
+def test_depth_is_limited_by_a_message(nest: str) -> None:
+    def nested(depth: int) -> str:
+        text = "x[i]"
+        for _ in range(depth):
+            text = nest.format(text)
+        return f"y[i] = {text}"
+
+    within = parse_assignment(nested(MAX_DEPTH - 1))
+    # what the depth is limited for: the passes and the dataclasses recurse
+    assert within == parse_assignment(nested(MAX_DEPTH - 1)) and hash(within) == hash(within)
+    for depth in (MAX_DEPTH + 1, 5000):
+        with pytest.raises(NotationError, match=f"nested at most {MAX_DEPTH} deep"):
+            parse_assignment(nested(depth))
+
+
+@given(st.one_of(st.text(), strategies.token_soup, strategies.almost_assignments))
+@example("y = " + "9" * 5000)
+@example("y = 0x10")
+@example("\ud800")
+@example("y[i] = sum(i,")
+@example("y = ٣")
+def test_no_text_crashes_the_parser(text: str) -> None:
+    try:
+        parsed = parse_assignment(text)
+    except NotationError as error:
+        assert error.span is not None
+        assert 0 <= error.span.start < error.span.stop <= len(text) + 1
+        assert str(error).startswith("Expected ")
+    else:
+        assert isinstance(parsed, Assignment)
