@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,15 +17,16 @@ from taco_py.formats import COO, CSC, CSF, CSR, Format
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
+from taco_py.storage import files
 from taco_py.storage.borrow import require_dtype
 from taco_py.storage.pack import pack_coo, to_dense, unpack
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 
 
 class Tensor:
     """An immutable tensor in one of the formats: sizes, pos and crd arrays a level, values.
 
-    >>> T = Tensor.from_coo([[0, 1], [2, 0]], [5.0, 6.0], (2, 3))
+    >>> T = Tensor.from_coo([(0, 2), (1, 0)], [5.0, 6.0], (2, 3))
     >>> T
     Tensor(shape=(2, 3), format='ss', nnz=2, dtype=float64, density=0.333)
     """
@@ -46,15 +48,13 @@ class Tensor:
     ) -> Tensor:
         """A tensor from coordinates and values; duplicates are summed.
 
-        coords  an (nnz, order) array, or one array a mode (a list or tuple of arrays; a nested list
-                of
-                numbers is read as rows of an (nnz, order) array)
+        coords  an (nnz, order) array, or one array a mode: a list of arrays, or a tuple of anything
+                array-like. A nested list of numbers is read as rows of an (nnz, order) array.
         format  a Format or its letters; compressed sparse fibres (CSF) where not given
         dtype   of the values, converted as NumPy does
 
         The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
-        or
-        FormatError before any work when they do not describe a tensor.
+        or FormatError before any work when they do not describe a tensor.
         """
         sizes = structure.check_shape(tuple(shape))
         columns = coordinate_columns(coords, len(sizes))
@@ -121,7 +121,7 @@ class Tensor:
               that kind's own.
         """
         if kind is None:
-            kind = {CSR: "csr_array", CSC: "csc_array"}.get(self.format, "coo_array")
+            kind = {CSR: "csr_array", CSC: "csc_array"}.get(ordered(self.format), "coo_array")
         if self.order == 0:
             raise FormatError(
                 "Expected a tensor of order 1 or more, found a scalar", hint="use .to_numpy()"
@@ -247,7 +247,8 @@ def numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
 
 def coordinate_columns(coords: Any, order: int) -> tuple[Array, ...]:
     """One array a mode, from an (nnz, order) array or one array a mode."""
-    if isinstance(coords, list | tuple) and any(isinstance(each, np.ndarray) for each in coords):
+    listed = isinstance(coords, list) and any(isinstance(each, np.ndarray) for each in coords)
+    if listed or isinstance(coords, tuple):
         return tuple(np.atleast_1d(np.asarray(each)) for each in coords)
     table = np.asarray(coords)
     if table.size == 0 and (table.ndim < 2 or order == 0):
@@ -289,3 +290,21 @@ def copied(data: TensorData) -> TensorData:
 def arrays_of(level: LevelArrays) -> list[Array]:
     """The arrays a level owns."""
     return [array for array in (level.pos, level.crd) if array is not None]
+
+
+def read(
+    path: str | Path,
+    format: Format | str | None = None,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The tensor in a .tns, .mtx or .npz file (each also .gz), in `format` or the file's own.
+
+    Raises FileNotFoundError, or FileFormatError naming the file and the line that is malformed.
+    """
+    return Tensor(files.read(path, format, shape, dtype))
+
+
+def write(obj: Any, path: str | Path) -> None:
+    """Store anything `tensor` accepts in a .tns or .mtx file (each also .gz)."""
+    files.write(as_data(obj), path)

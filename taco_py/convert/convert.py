@@ -26,7 +26,7 @@ from taco_py.storage.pack import (
     unpack,
     unpack_dense,
 )
-from taco_py.storage.tensor_data import LevelArrays, TensorData
+from taco_py.storage.tensor_data import LevelArrays, TensorData, ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,15 @@ def convert(data: TensorData, format: Format) -> TensorData:
             f"{data.format.order}, found {str(format)!r} of {format.order}",
             hint="write one level letter a mode",
         )
+    if data.format == format:
+        return data
+    # what is sorted the data say themselves, so the roads see levels that are all ordered
+    made = take_road(replace(data, format=ordered(data.format)), ordered(format))
+    return replace(made, format=format)
+
+
+def take_road(data: TensorData, format: Format) -> TensorData:
+    """`convert` along the first road that leads there."""
     for road in ROADS:
         if road.fits(data.format, format):
             made = road.take(data, format)
@@ -73,7 +82,8 @@ def describe(source: Format, target: Format) -> str:
     >>> describe(CSR, CSC)
     'CSR -> CSC: transposed by counting sort, O(nnz)'
     """
-    says = next((road.says for road in ROADS if road.fits(source, target)), GENERAL)
+    fitting = (road.says for road in ROADS if road.fits(ordered(source), ordered(target)))
+    says = next(fitting, GENERAL)
     return f"{format_name(source)} -> {format_name(target)}: {says}"
 
 

@@ -30,7 +30,7 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
     """
     if len(labels) != len(data.shape):
         raise OperandError(
-            f"Expected one label a mode of a tensor of order {len(data.shape)}, found {len(labels)}",
+            f"Expected a label for each of {len(data.shape)} modes, found {len(labels)}",
             hint="write one index for each mode",
         )
     distinct = list(dict.fromkeys(labels))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from taco_py.diagnostics.errors import FormatError, OperandTypeError
 from taco_py.formats import CSC, CSR, LETTERS, Format
 from taco_py.storage.borrow import from_compressed, from_coordinates, require_dtype
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, ordered
 
 COMPRESSED_VECTOR = Format((LETTERS["s"],), (0,))
 KINDS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo_matrix")
@@ -113,8 +113,9 @@ def require_kind(data: TensorData, kind: str) -> None:
             hint="scipy's coo_array holds any order",
         )
     wanted = {"csr": (CSR, COMPRESSED_VECTOR), "csc": (CSC,)}.get(kind[:3])
-    fits = data.format.is_coo if wanted is None else data.format in wanted
-    if not fits and not (kind == "coo_array" and data.format == COMPRESSED_VECTOR):
+    format = ordered(data.format)
+    fits = format.is_coo if wanted is None else format in wanted
+    if not fits and not (kind == "coo_array" and format == COMPRESSED_VECTOR):
         raise FormatError(
             f"Expected a tensor stored as {kind[:3].upper()} for {kind}, found "
             f"{str(data.format)!r}",

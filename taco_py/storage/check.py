@@ -18,7 +18,7 @@ from taco_py.diagnostics.errors import (
 from taco_py.formats import CSC, CSR, LevelKind
 from taco_py.storage.borrow import require_dtype
 from taco_py.storage.pack import level_sizes
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, ordered
 
 REBUILD = "rebuild the tensor from its coordinates, for example with Tensor.from_coo"
 
@@ -135,7 +135,7 @@ def require_indices(array: Array | None, name: str) -> Array:
 def names(data: TensorData, place: int) -> tuple[str, str]:
     """What a level's pos and crd are called in messages: scipy's names where scipy has the
     format."""
-    if data.format in (CSR, CSC):
+    if ordered(data.format) in (CSR, CSC):
         return "indptr", "indices"
     if data.format.is_coo:
         return "pos", f"coords[{data.format.mode_order[place]}]"
@@ -143,9 +143,9 @@ def names(data: TensorData, place: int) -> tuple[str, str]:
 
 
 def parent_name(data: TensorData) -> str:
-    if data.format == CSR:
+    if ordered(data.format) == CSR:
         return "row"
-    return "column" if data.format == CSC else "parent position"
+    return "column" if ordered(data.format) == CSC else "parent position"
 
 
 # --- coordinates a user gives --------------------------------------------------------------------

@@ -45,7 +45,8 @@ def pack_coo(
 
     The inputs are never written to; the result may share their memory where they are in order
     already. Raises IndexOverflowError when the index type or the address space cannot hold the
-    tensor, FormatError when the format cannot (a unique level above a singleton that needs duplicates).
+    tensor, FormatError when the format cannot (a unique level above a singleton that needs
+    duplicates).
 
     >>> rows, columns = np.array([1, 0]), np.array([0, 2])
     >>> pack_coo([rows, columns], np.array([5.0, 6.0]), (2, 3), CSR).levels[1].crd
@@ -157,7 +158,7 @@ def require_unique(
         letters = "".join(each.letter for each in format.levels)
         raise FormatError(
             f"Expected at most one entry for each coordinate of level {level} of format "
-            f"{str(format)!r}, found {len(clashes)} more (a singleton level below stores one coordinate only)",
+            f"{str(format)!r}, found {len(clashes)} more (the singleton level below it stores one)",
             hint=f"let level {level} hold duplicates: {loosened(letters, level)!r}, "
             "or store the levels below compressed",
         )

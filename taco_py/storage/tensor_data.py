@@ -5,7 +5,7 @@ These objects borrow the user's arrays; nothing here or above ever writes to the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,19 @@ from taco_py.formats import Format
 Array = NDArray[Any]
 
 
+def ordered(format: Format) -> Format:
+    """The same format with every level ordered.
+
+    Data say themselves whether they are sorted, so formats that differ in this alone store alike.
+    """
+    if all(level.ordered for level in format.levels):
+        return format
+    return Format(tuple(replace(level, ordered=True) for level in format.levels), format.mode_order)
+
+
 @dataclass(frozen=True, slots=True)
 class LevelArrays:
-    """`pos` and `crd` of one level; None where its kind has none: dense neither, singleton no pos."""
+    """`pos` and `crd` of one level; None where it has none: dense neither, singleton no pos."""
 
     pos: Array | None = None
     crd: Array | None = None

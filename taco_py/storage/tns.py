@@ -1,0 +1,162 @@
+"""FROSTT's .tns text: one entry a line, coordinates from 1, then the value (Smith et al. 2017).
+
+Comments start with # or %. A shape is understood in all ways in use: a comment `# shape 3 4 5`; a
+line with the order and a line with the sizes (HiParTI); `# extended FROSTT format`, a line "order
+nnz" and a line with the sizes (MLIR); `%%MatrixMarket tensor coordinate real general` and a line
+with the sizes and nnz (TACO's .ttx). Without one, each size is the largest coordinate.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taco_py.diagnostics.errors import FileFormatError, FormatError
+from taco_py.storage.pack import unpack
+from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.text import COMMENTS, Text, read_table, shown
+
+SHAPE_COMMENT = re.compile(rb"[#%]+\s*shape\s*[:=]?\s*[\[(]?([\d\s,x]+)", re.IGNORECASE)
+EXACT = 2**53  # integers a float64 holds exactly
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands above the entries. `nnz` is None where the file does not say."""
+
+    shape: tuple[int, ...] | None
+    nnz: int | None
+    entries: Text
+
+
+def read_tns(
+    content: bytes, name: str, shape: tuple[int, ...] | None = None
+) -> tuple[tuple[Array, ...], NDArray[np.float64], tuple[int, ...]]:
+    """Coordinates (from 0, one array a mode), values and shape of a .tns text.
+
+    shape   overrides the file's own
+    Raises FileFormatError naming the line that has too few or too many numbers, no number, or a
+    coordinate
+    that is no integer or out of range; or which ends the file before all entries it announces.
+    """
+    header = read_header(Text(content, 1, name))
+    known = shape if shape is not None else header.shape
+    words = next(header.entries.entries(), None)
+    if words is None and known is None:
+        raise FileFormatError(
+            f"{name}: Expected at least one entry, found none",
+            hint="pass shape= for an empty tensor",
+        )
+    columns = len(words[1]) if words is not None and known is None else len(known or ()) + 1
+    if columns < 2:
+        assert words is not None
+        raise header.entries.fault(words[0], "Expected coordinates and a value, found one number")
+    table = read_table(header.entries, columns)
+    if header.nnz is not None and header.nnz != len(table):
+        raise header.entries.fault(
+            header.entries.last_line(),
+            f"Expected {header.nnz} entries as the header says, found {len(table)} up to here",
+            "the file may be truncated",
+        )
+    coords = coordinates(table[:, :-1], known, header.entries)
+    found = known or tuple(int(column.max()) + 1 for column in coords)
+    return coords, np.ascontiguousarray(table[:, -1]), found
+
+
+def coordinates(
+    table: NDArray[np.float64], shape: tuple[int, ...] | None, text: Text
+) -> tuple[Array, ...]:
+    """The table's columns as integers from 0; FileFormatError naming the line of a bad one."""
+    columns = []
+    for mode in range(table.shape[1]):
+        column = table[:, mode]
+        largest = EXACT if shape is None else min(shape[mode], EXACT)
+        # not (…) so that nan is wrong as well
+        if len(column) and not (column.min() >= 1 and column.max() <= largest):
+            entry = int(np.flatnonzero(~((column >= 1) & (column <= largest)))[0])
+            raise text.fault(
+                text.line_of_entry(entry),
+                f"Expected a coordinate from 1 to {largest} in mode {mode}, found "
+                f"{column[entry]:g}",
+                "coordinates in .tns files count from 1",
+            )
+        whole = column.astype(np.int64)
+        if not np.array_equal(whole, column):
+            entry = int(np.flatnonzero(whole != column)[0])
+            raise text.fault(
+                text.line_of_entry(entry),
+                f"Expected an integer as coordinate of mode {mode}, found {column[entry]:g}",
+            )
+        whole -= 1
+        columns.append(whole)
+    return tuple(columns)
+
+
+def read_header(text: Text) -> Header:
+    """The comments and lines above the entries."""
+    shape, comments, offset, number = None, b"", 0, text.first_line
+    for line in iter_lines(text.body):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(COMMENTS):
+            break
+        comments += stripped.lower() + b"\n"
+        if match := SHAPE_COMMENT.match(stripped):
+            shape = tuple(int(size) for size in re.findall(rb"\d+", match[1]))
+        offset += len(line)
+        number += 1
+    rest = Text(text.body[offset:], number, text.name)
+    first = next(rest.entries(), (0, []))[1]
+    if comments.startswith(b"%%matrixmarket tensor"):
+        sizes = header_line(rest, number, len(first))
+        return Header(sizes[:-1], sizes[-1], after(rest, 1))
+    if b"extended frostt" in comments:
+        order, nnz = header_line(rest, number, 2)
+        body = after(rest, 1)
+        return Header(header_line(body, number + 1, order), nnz, after(body, 1))
+    if len(first) == 1:
+        (order,) = header_line(rest, number, 1)
+        body = after(rest, 1)
+        return Header(header_line(body, number + 1, order), None, after(body, 1))
+    return Header(shape, None, rest)
+
+
+def iter_lines(body: bytes) -> list[bytes]:
+    """The first lines of a text with their ends: as many as a header can have."""
+    return body[: 1 << 16].splitlines(keepends=True)
+
+
+def after(text: Text, lines: int) -> Text:
+    """The text without its first lines."""
+    parts = text.body.split(b"\n", lines)
+    return Text(parts[-1] if len(parts) > lines else b"", text.first_line + lines, text.name)
+
+
+def header_line(text: Text, number: int, count: int) -> tuple[int, ...]:
+    """The `count` integers on the text's first line."""
+    line = text.body.split(b"\n", 1)[0]
+    words = line.split()
+    if len(words) != count or not all(word.isdigit() for word in words):
+        raise text.fault(
+            number, f"Expected a header line of {count} integers, found {shown(line.strip())}"
+        )
+    return tuple(int(word) for word in words)
+
+
+def tns_text(data: TensorData) -> str:
+    """The tensor as .tns text, its shape in a comment; FormatError for a scalar or complex
+    values."""
+    if data.format.order == 0 or data.dtype.kind == "c":
+        found = "a scalar" if data.format.order == 0 else f"{data.dtype} values"
+        raise FormatError(
+            f"Expected a tensor of order 1 or more with real values for a .tns file, found {found}",
+            hint="Matrix Market files (.mtx) hold complex matrices",
+        )
+    coords, values = unpack(data, drop_zeros=True)
+    columns = [map(str, (column.astype(np.int64) + 1).tolist()) for column in coords]
+    numbers = values.astype(np.uint8) if data.dtype.kind == "b" else values
+    rows = map(" ".join, zip(*columns, map(repr, numbers.tolist()), strict=True))
+    shape = " ".join(map(str, data.shape))
+    return "\n".join((f"# shape {shape}", *rows)) + "\n"
