@@ -47,7 +47,8 @@ def test_the_map_names_folders_that_exist_and_all_of_them() -> None:
         for path in (ROOT / package).iterdir()
         if path.is_dir() and any(path.glob("*.py")) and _has_code(path)
     }
-    assert not folders - {f"{name.rstrip('/')}/" for name in named}
+    unnamed = folders - {f"{name.rstrip('/')}/" for name in named}
+    assert not unnamed
 
 
 def _has_code(folder: Path) -> bool:
