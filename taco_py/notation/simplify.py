@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.notation.operators import NEG, SUB, Number
@@ -46,13 +47,19 @@ def simplify(expr: Expr, dtypes: Mapping[str, DType] | None = None) -> Expr:
 
 
 def _keeping_dtype(before: Expr, after: Expr, dtypes: Mapping[str, DType]) -> Expr:
-    """`after` if it promotes as `before` does, made to do so if it is a literal, otherwise
-    `before`.
-    """
+    """`after` if it promotes as `before` does, made to if it is a literal, otherwise `before`."""
     needed = expression_dtype(before, dtypes)
-    if expression_dtype(after, dtypes) == needed and is_weak(after) == is_weak(before):
+    if _dtype_if_defined(after, dtypes) == needed and is_weak(after) == is_weak(before):
         return after
     return Literal(after.value, after.span, str(needed)) if isinstance(after, Literal) else before
+
+
+def _dtype_if_defined(expr: Expr, dtypes: Mapping[str, DType]) -> DType | None:
+    """The dtype of `expr`, or None: 0 - x is an int8 for an int8 0 and a bool x, but has no -x."""
+    try:
+        return expression_dtype(expr, dtypes)
+    except OperandTypeError:
+        return None
 
 
 def _without_identity(expr: Expr) -> Expr | None:
