@@ -158,6 +158,9 @@ def _add(node: Binary) -> Expr | None:
             return x
         case Binary(left=left, right=Binary("-", x, y)) if y == left:
             return x
+        case Binary(left=left, right=Binary("+", x, Const() as c) as right):
+            if type_of(right) == type_of(node):
+                return simplify_step(Binary("+", simplify_step(Binary("+", left, x)), c))
     return _shift(node, 1) or _const_last(node)
 
 

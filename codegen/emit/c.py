@@ -215,7 +215,7 @@ def _assignment(stmt: Declare | Assign | Store | VectorStore | Prefetch) -> str:
             lanes = type_of(value).bits // array.element.bits
             return f"{vector_place(array, index, lanes)} = {expression(value)};"
         case Prefetch(array=array, index=index):
-            return f"__builtin_prefetch({array.name} + {expression(index, PRECEDENCE['+'] + 1)});"
+            return f"__builtin_prefetch({array.name} + {expression(index, PRECEDENCE['+'])});"
         case _:
             assert_never(stmt)
 

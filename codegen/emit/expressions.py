@@ -85,11 +85,14 @@ def _render(expr: Expr) -> tuple[str, int]:
             test = expression(condition, CONDITIONAL + 1)
             branches = f"{expression(then, CONDITIONAL + 1)} : {expression(orelse, CONDITIONAL)}"
             return f"{test} ? {branches}", CONDITIONAL
+        case VectorLoad():
+            # As if it bound less tightly than it does, for `a * *(v *)&b[i]` is hard to read.
+            return vector_place(expr.array, expr.index, expr.lanes), PRECEDENCE["*"]
     return _render_postfix(expr), POSTFIX
 
 
 def _render_postfix(
-    expr: Load | Call | Count | Key | Ranked | VectorLoad | Broadcast,
+    expr: Load | Call | Count | Key | Ranked | Broadcast,
 ) -> str:
     match expr:
         case Load(array=array, index=index):
@@ -102,8 +105,6 @@ def _render_postfix(
             return f"{table.name}.keys[{widened(entry)}]"
         case Ranked(table=table, rank=rank):
             return f"{table.name}.ranked[{widened(rank)}]"
-        case VectorLoad():
-            return f"({vector_place(expr.array, expr.index, expr.lanes)})"
         case Broadcast():
             return _broadcast(expr)
         case _:

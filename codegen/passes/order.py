@@ -6,8 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen.ir import Module
+from codegen.passes.accumulators import split_accumulators
+from codegen.passes.copy_propagation import propagate_copies
+from codegen.passes.dead_code import remove_dead_code
+from codegen.passes.panels import tile_panels
+from codegen.passes.parameters import prune_parameters
 from codegen.passes.simplify import simplify
+from codegen.passes.vectorize import vectorize
 from codegen.target import Target
+from codegen.tree import fixpoint
 
 Pass = Callable[[Module, Target], Module]
 
@@ -21,13 +28,30 @@ class Step:
     reason: str
 
 
+def _for_any_target(run: Callable[[Module], Module]) -> Pass:
+    return lambda module, target: run(module)
+
+
+def tidy(module: Module) -> Module:
+    """Simplify, propagate copies and remove dead code until nothing changes any more."""
+    return fixpoint(module, lambda m: remove_dead_code(propagate_copies(simplify(m))))
+
+
 C_PASSES: tuple[Step, ...] = (
-    Step("simplify", lambda m, _: simplify(m), "later passes match simple shapes"),
+    Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
+    Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
+    Step("tidy_panels", _for_any_target(tidy), "a static number of columns leaves few panels"),
+    Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
+    Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
+    Step("tidy_sums", _for_any_target(tidy), "blocks and bounds that the splitting left"),
+    Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
 )
 
 
 def passes_for(target: Target) -> tuple[Step, ...]:
-    """The passes for the language of `target`, in order."""
+    """The passes for the language of `target`, in order. Raises ValueError for an unknown one."""
+    if target.language != "c":
+        raise ValueError(f'Expected the language "c", found {target.language!r}')
     return C_PASSES
 
 

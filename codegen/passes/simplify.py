@@ -18,6 +18,7 @@ float64, p q bool. Each rule is exact for all values, so floats have few.
     i - j + j -> i
     j + (i - j) -> i
     2 + i -> i + 2
+    i + (j + 2) -> i + j + 2
     i + 2 + 3 -> i + 5
     i + 2 - 3 -> i - 1
     i - 2 + 2 -> i
@@ -57,7 +58,8 @@ What must stay, for infinities, NaN and -0.0:
     not x < y -> not x < y
 
 Statements: `if (true) s -> s`, `if (false) s else t -> t`, `while (false) s -> nothing`,
-`i = i + e -> i += e`, and a loop whose bounds are constants that leave no iteration goes.
+`i = i + e -> i += e`. A serial loop with constant bounds that leave no iteration goes, and one with
+a single iteration is its body.
 """
 
 from __future__ import annotations
@@ -82,6 +84,7 @@ from codegen.ir import (
     Insert,
     Key,
     Load,
+    LoopKind,
     Module,
     NewTable,
     Ranked,
@@ -93,13 +96,13 @@ from codegen.ir import (
     While,
 )
 from codegen.tree import rewrite
+from codegen.variables import declared_vars
 
 N = TypeVar("N")
 
 _EXPRESSIONS = (
     Var, Const, Unary, Binary, Load, Cast, Call, Select, Count, Key, Ranked, VectorLoad, Broadcast,
 )  # fmt: skip
-_SCOPED = (Declare, Insert, Allocate, NewTable)
 
 
 def simplify(module: Module) -> Module:
@@ -120,8 +123,8 @@ def _simplify_node(node: Any) -> Any:
             return then if value else orelse
         case While(condition=condition) if condition == FALSE:
             return Block()
-        case For(start=Const(value=start), stop=Const(value=stop)) if stop.real <= start.real:
-            return Block()
+        case For(start=Const(value=start), stop=Const(value=stop)):
+            return _short_loop(node, int(start.real), int(stop.real))
         case Assign(var=var, value=Binary("+" | "-" | "*" as op, left, right), op=None):
             if left == var:
                 return Assign(var, right, op, node.role)
@@ -130,19 +133,34 @@ def _simplify_node(node: Any) -> Any:
     return node
 
 
+def _short_loop(loop: For, start: int, stop: int) -> Stmt:
+    if stop <= start:
+        return Block()
+    if stop <= start + loop.step and loop.kind is LoopKind.SERIAL:
+        return Block((Declare(loop.var, loop.start, constant=True), *loop.body.body))
+    return loop
+
+
 def _splice(block: Block, body: tuple[Stmt, ...]) -> Block:
-    """Inner blocks that introduce nothing, merged into the one around them."""
-    if not any(isinstance(s, Block) and _introduces_nothing(s) for s in body):
+    """Inner blocks merged into the one around them, unless names or lifetimes are in the way.
+
+    A block that owns memory keeps its braces, for there the memory is given back.
+    """
+    if not any(isinstance(stmt, Block) for stmt in body):
         return block
     merged: list[Stmt] = []
-    for statement in body:
-        if isinstance(statement, Block) and _introduces_nothing(statement):
-            merged.extend(statement.body)
+    for place, stmt in enumerate(body):
+        others = body[:place] + body[place + 1 :]
+        if isinstance(stmt, Block) and _can_merge(stmt, others):
+            merged.extend(stmt.body)
         else:
-            merged.append(statement)
-    return Block(tuple(merged))
+            merged.append(stmt)
+    return block if len(merged) == len(body) and merged == list(body) else Block(tuple(merged))
 
 
-def _introduces_nothing(block: Block) -> bool:
-    """Whether `block` needs no scope of its own: for names, or for memory freed where it ends."""
-    return not any(isinstance(s, _SCOPED) for s in block.body)
+def _can_merge(block: Block, others: tuple[Stmt, ...]) -> bool:
+    if any(isinstance(stmt, Allocate | NewTable) for stmt in block.body):
+        return False
+    introduced = {stmt.var for stmt in block.body if isinstance(stmt, Declare)}
+    introduced |= {stmt.entry for stmt in block.body if isinstance(stmt, Insert)}
+    return not any(introduced & declared_vars(other) for other in others)

@@ -42,10 +42,13 @@ from codegen.ir import (
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, variables_read
 
-_REDUCING = {
+_REDUCING: dict[str, frozenset[str]] = {
     "int": frozenset(("+", "*", "min", "max")),
     "uint": frozenset(("+", "*", "min", "max")),
     "float": frozenset(("+", "*")),
+    "complex": frozenset(),
+    "bool": frozenset(),
+    "vector": frozenset(),
 }
 Strides = dict[Var, int | None]
 
@@ -77,16 +80,21 @@ def lanes_of(loop: For) -> tuple[Reduction, ...] | None:
     return reductions if _accesses_advance(loop, strides) else None
 
 
-def reductions_of(loop: For) -> tuple[Reduction, ...] | None:
+def reductions_of(loop: For, also_complex: bool = False) -> tuple[Reduction, ...] | None:
     """The scalars that a loop carries from one iteration to the next; None if one is no reduction.
 
-    A reduction is updated with one operator and read by nothing else in the loop.
+    A reduction is updated with one operator and read by nothing else in the loop. Complex numbers
+    count where `also_complex`; vector lanes do not hold them.
     """
     found: dict[Var, Reduction] = {}
     read = variables_read(loop.body)
     for stmt in find(loop.body, Assign):
         op = stmt.op
-        if op is None or op not in _REDUCING.get(stmt.var.type.kind, ()):
+        kind = stmt.var.type.kind
+        if (
+            op is None
+            or op not in _REDUCING["float" if kind == "complex" and also_complex else kind]
+        ):
             return None
         reduction = Reduction(op, stmt.var)
         if stmt.var in read or found.setdefault(stmt.var, reduction) != reduction:

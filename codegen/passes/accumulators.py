@@ -1,0 +1,164 @@
+"""Split a sum over indirect loads into four sums that do not wait for each other, and prefetch.
+
+    for p in a..b:                        first = a; stop = b
+      acc += vals[p] * x[crd[p]]          rest = first + (stop - first) / 8 * 8
+                                   ->     if first < rest:
+                                            acc_1 = acc_2 = acc_3 = 0
+                                            for p in first..rest step 8:
+                                              prefetch vals[p + 384]; prefetch crd[p + 384]
+                                              acc += vals[p] * x[crd[p]]
+                                              acc_1 += vals[p + 1] * x[crd[p + 1]]
+                                              ...
+                                            acc += acc_1 + acc_2 + acc_3
+                                          prefetch vals[rest + 384]; prefetch crd[rest + 384]
+                                          for p in rest..stop:
+                                            acc += vals[p] * x[crd[p]]
+
+The order of a sum is free (as it is for `omp simd reduction`). The hardware follows the two streams
+only within a page, and rows are short; the prefetch runs ahead of both and may pass the end of the
+arrays, where it does nothing. Loops that `vectorize` marks are left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from codegen.build import add, block, div, lt, mul, sub, zero
+from codegen.ir import (
+    Array,
+    Assign,
+    Block,
+    Call,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Load,
+    LoopKind,
+    Module,
+    Prefetch,
+    Stmt,
+    Table,
+    Var,
+)
+from codegen.names import Names
+from codegen.passes.vectorize import reductions_of, stride, strides_in
+from codegen.tree import find, map_children, rewrite, walk
+from codegen.variables import declared_vars, rename, substitute
+
+POSITIONS = 8
+"""Iterations in one round of the main loop."""
+ACCUMULATORS = 4
+"""Sums in flight: an addition takes about four cycles and starts every cycle."""
+AHEAD = 384
+"""Elements between a position and what is prefetched there; 256 to 512 do equally well."""
+MAX_STATEMENTS = 6
+MAX_STREAMS = 4
+
+
+def split_accumulators(module: Module) -> Module:
+    """`module` with its indirect sums split."""
+    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+
+
+def _function(function: Function) -> Function:
+    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    return rewrite(function, lambda node: _split(node, names) if isinstance(node, For) else node)
+
+
+def _split(loop: For, names: Names) -> For | Block:
+    if not _is_indirect_sum(loop):
+        return loop
+    held = None if isinstance(loop.start, Var | Const) else Var(names.fresh("first"))
+    first = loop.start if held is None else held
+    stop, rest = Var(names.fresh("stop")), Var(names.fresh("rest"))
+    whole = mul(div(sub(stop, first), POSITIONS), POSITIONS)
+    plain = For(loop.var, first, stop, inline_single_uses(loop.body))
+    streams = _streams(plain)
+    return block(
+        None if held is None else Declare(held, loop.start, constant=True),
+        Declare(stop, loop.stop, constant=True),
+        Declare(rest, add(first, whole), constant=True),
+        If(lt(first, rest), _main_loop(plain, rest, streams, names)),
+        *_prefetches(streams, loop.var, rest),
+        For(loop.var, rest, stop, loop.body),
+    )
+
+
+def inline_single_uses(body: Block) -> Block:
+    """A body of declarations and sums with each variable that is read once put in its place.
+
+    `j = crd[p]; acc += x[j]` becomes `acc += x[crd[p]]`.
+    """
+    uses = Counter(find(body, Var))
+    values: dict[Var, Expr] = {}
+    rest: list[Stmt] = []
+    for stmt in body.body:
+        stmt = substitute(stmt, values)
+        if isinstance(stmt, Declare) and uses[stmt.var] == 2:  # its declaration and its one use
+            values[stmt.var] = stmt.value
+        else:
+            rest.append(stmt)
+    return Block(tuple(rest))
+
+
+def _is_indirect_sum(loop: For) -> bool:
+    """Whether `loop` only adds to scalars, and cannot be vectorized."""
+    statements = [s for s in loop.body.body if not isinstance(s, Comment)]
+    simple = loop.kind is LoopKind.SERIAL and loop.step == 1 and len(statements) <= MAX_STATEMENTS
+    if not simple or not all(isinstance(s, Declare | Assign) for s in statements):
+        return False
+    if any(find(loop.body, Call)):
+        return False
+    reductions = reductions_of(loop, also_complex=True)
+    if not reductions or any(r.op != "+" for r in reductions):
+        return False
+    strides = strides_in(loop)
+    return any(stride(load.index, strides) not in (0, 1) for load in find(loop.body, Load))
+
+
+def _streams(loop: For) -> tuple[Load, ...]:
+    """The loads that advance by one element an iteration, one for each array."""
+    strides = strides_in(loop)
+    local = declared_vars(loop.body)
+    streams: dict[Array, Load] = {}
+    for load in find(loop.body, Load):
+        if stride(load.index, strides) == 1 and not local & set(find(load.index, Var)):
+            streams.setdefault(load.array, load)
+    return tuple(streams.values())[:MAX_STREAMS]
+
+
+def _prefetches(streams: tuple[Load, ...], var: Var, place: Expr) -> list[Stmt]:
+    """Prefetch each stream AHEAD elements behind `place`."""
+    ahead = {var: add(place, AHEAD)}
+    return [Prefetch(load.array, substitute(load.index, ahead)) for load in streams]
+
+
+def _main_loop(loop: For, rest: Var, streams: tuple[Load, ...], names: Names) -> Block:
+    """Whole rounds of POSITIONS iterations, summed into ACCUMULATORS variables each."""
+    sums = tuple(r.var for r in reductions_of(loop, also_complex=True) or ())
+    copies = [{s: Var(names.fresh(s.name), s.type) for s in sums} for _ in range(ACCUMULATORS - 1)]
+    lanes: list[dict[Var, Var]] = [{}, *copies]
+    body = list(_prefetches(streams, loop.var, loop.var))
+    for position in range(POSITIONS):
+        body.extend(_iteration(loop, position, lanes[position % ACCUMULATORS], names))
+    return block(
+        *(Declare(new, zero(old.type)) for copy in copies for old, new in copy.items()),
+        For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS),
+        *(Assign(old, add(*(copy[old] for copy in copies)), "+") for old in sums),
+    )
+
+
+def _iteration(loop: For, position: int, sums: dict[Var, Var], names: Names) -> tuple[Stmt, ...]:
+    """The body of `loop` for the iteration `position` places after the counter."""
+    body: Any = loop.body
+    if position > 0:
+        locals_ = sorted(declared_vars(loop.body), key=lambda var: var.name)
+        body = rename(body, {v: Var(names.fresh(v.name), v.type) for v in locals_})
+        body = substitute(body, {loop.var: add(loop.var, position)})
+    renamed: Block = rename(body, sums)
+    return renamed.body

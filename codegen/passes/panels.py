@@ -1,0 +1,253 @@
+"""Hold a panel of a row of the result in vector registers while a sum runs over it.
+
+    for p in a..b:                      for k in 0..n - 31 step 32:
+      j = crd[p]                          c_0 = C[i*n + k:+4] ... c_7 = C[i*n + k + 28:+4]
+      for k in 0..n:               ->     for p in a..b:
+        C[i*n + k] += v[p]*B[j*n + k]       j = crd[p]
+                                            c_0 += v[p] * B[j*n + k:+4]
+                                            ...
+                                          C[i*n + k:+4] = c_0 ...
+                                        and likewise 16, 8, 4 columns at a time and one by one
+
+The sum may be a nest of several loops, as in MTTKRP. Each accumulator is a variable of its own: gcc
+spills an array of them, and the loop then takes twice as long. The widest panel takes as many
+registers as leave room for the operands; a narrower one repeats the pass over the sparse operand,
+so there are few widths.
+
+Legal when the place written in C depends on no variable of the sum, when the sum reads nothing of C
+but the element it adds to, and when its loops contain nothing else than declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from codegen.build import add, block, div, mul, sub
+from codegen.infer import type_of
+from codegen.ir import (
+    Array,
+    Assign,
+    Binary,
+    Block,
+    Broadcast,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    Function,
+    Load,
+    LoopKind,
+    Module,
+    Stmt,
+    Store,
+    Table,
+    Unary,
+    Var,
+    VectorLoad,
+    VectorStore,
+)
+from codegen.names import Names
+from codegen.passes.vectorize import stride
+from codegen.target import Target
+from codegen.tree import find, map_children, map_fields, walk
+from codegen.types import INT64, vector
+from codegen.variables import free_vars, substitute
+
+PANELS = {16: (8, 4, 2, 1), 32: (16, 4, 2, 1)}
+"""Registers a panel takes, widest first, by how many registers the machine has."""
+
+
+def tile_panels(module: Module, target: Target) -> Module:
+    """`module` with panels of vector accumulators wherever the pattern above occurs."""
+    return map_children(module, lambda f: _function(f, target) if isinstance(f, Function) else f)
+
+
+def _function(function: Function, target: Target) -> Function:
+    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    return map_fields(
+        function,
+        lambda name, value: _tile_below(value, target, names) if name == "body" else value,
+    )
+
+
+def _tile_below(node: Any, target: Target, names: Names) -> Any:
+    """`node` with each outermost matching nest tiled."""
+    if isinstance(node, For):
+        nest = match_nest(node)
+        if nest is not None and target.lanes(nest.store.array.element) > 1:
+            return _tile(nest, target, names)
+    return map_children(node, lambda child: _tile_below(child, target, names))
+
+
+# ---------------------------------------------------------------- the pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A sum nest: `root`, loops and declarations down to `columns`, whose one effect is `store`.
+
+    The declarations of the innermost body are put into `store` already.
+    """
+
+    root: For
+    columns: For
+    store: Store
+
+
+def match_nest(root: For) -> Nest | None:
+    """The nest of the pattern that starts at `root`, if one does."""
+    columns = _columns(root)
+    if columns is None or columns is root or columns.step != 1:
+        return None
+    store = _only_store(columns.body)
+    if store is None or store.op != "+" or store.array.element.kind != "float":
+        return None
+    nest = Nest(root, columns, store)
+    return nest if _is_legal(nest) else None
+
+
+def _columns(loop: For) -> For | None:
+    """The innermost loop of a nest in which each body is declarations and then one loop."""
+    if loop.kind is not LoopKind.SERIAL:
+        return None
+    *before, last = loop.body.body or (Comment(""),)
+    if not all(isinstance(stmt, Declare | Comment) for stmt in before):
+        return None
+    return _columns(last) if isinstance(last, For) else loop
+
+
+def _only_store(body: Block) -> Store | None:
+    """The single store of a body of declarations, with these put in."""
+    values: dict[Var, Expr] = {}
+    for stmt in body.body:
+        match stmt:
+            case Declare(var=var, value=value):
+                values[var] = substitute(value, values)
+            case Comment():
+                pass
+            case Store() if stmt is body.body[-1]:
+                return substitute(stmt, values)
+            case _:
+                return None
+    return None
+
+
+def _is_legal(nest: Nest) -> bool:
+    columns, store = nest.columns, nest.store
+    if stride(store.index, {columns.var: 1}) != 1:
+        return False
+    if any(load.array == store.array for load in find(nest.root, Load)):
+        return False
+    inner = _variables_of_sum(nest)
+    fixed = (columns.start, columns.stop, store.index)
+    if any(free_vars(expr) & inner for expr in fixed):
+        return False
+    return in_lanes(store.value, columns.var, columns.var, 2) is not None
+
+
+def _variables_of_sum(nest: Nest) -> frozenset[Var]:
+    """The counters and declarations between `root` and `columns`."""
+    return frozenset(
+        node.var
+        for loop in _loops(nest)
+        for node in (loop, *loop.body.body)
+        if isinstance(node, For | Declare) and node is not nest.columns
+    )
+
+
+def _loops(nest: Nest) -> Iterator[For]:
+    """The loops of the sum, from the root down, without the loop over columns."""
+    loop = nest.root
+    while loop is not nest.columns:
+        yield loop
+        last = loop.body.body[-1]
+        assert isinstance(last, For)
+        loop = last
+
+
+def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
+    """`expr` for the values place, place + 1 … of `var`, side by side; None where that cannot be.
+
+    `v[p] * B[q + k]` becomes `{v[p] x 4} * B[q + place:+4]`.
+    """
+    if var not in free_vars(expr):
+        return Broadcast(expr, lanes) if type_of(expr).kind == "float" else None
+    match expr:
+        case Load(array=array, index=index) if stride(index, {var: 1}) == 1:
+            return VectorLoad(array, substitute(index, {var: place}), lanes)
+        case Unary(op="-", operand=operand):
+            inner = in_lanes(operand, var, place, lanes)
+            return None if inner is None else Unary("-", inner)
+        case Binary(op="+" | "-" | "*" | "/" as op, left=left, right=right):
+            one, other = in_lanes(left, var, place, lanes), in_lanes(right, var, place, lanes)
+            return None if one is None or other is None else Binary(op, one, other)
+    return None
+
+
+# ---------------------------------------------------------------- the transformation
+
+
+def _tile(nest: Nest, target: Target, names: Names) -> Block:
+    lanes = target.lanes(nest.store.array.element)
+    columns = nest.columns
+    start, statements = columns.start, list[Stmt]()
+    for registers in PANELS[32 if target.registers >= 32 else 16]:
+        width = registers * lanes
+        statements.append(_panel(nest, start, registers, lanes, names))
+        rest = Var(names.fresh("rest"), INT64)
+        whole = mul(div(sub(columns.stop, start), width), width)
+        statements.append(Declare(rest, add(start, whole), constant=True))
+        start = rest
+    return block(*statements, _one_by_one(nest, start, names))
+
+
+def _one_by_one(nest: Nest, start: Expr, names: Names) -> For:
+    """The sum for each of the last few columns by itself, from `start` on."""
+    columns, store = nest.columns, nest.store
+    total = Var(names.fresh(store.array.name), store.array.element)
+    update = Assign(total, store.value, "+", store.role)
+    body = block(
+        Declare(total, Load(store.array, store.index), role=store.role),
+        _rebuild(nest, nest.root, Block((update,))),
+        Store(store.array, store.index, total, role=store.role),
+    )
+    return For(columns.var, start, columns.stop, body)
+
+
+def _panel(nest: Nest, start: Expr, registers: int, lanes: int, names: Names) -> For:
+    """The sum for `registers * lanes` columns at a time, from `start` while so many are left."""
+    var, store = nest.columns.var, nest.store
+    width = registers * lanes
+    places = [add(var, lanes * register) for register in range(registers)]
+    kind = vector(store.array.element, lanes)
+    sums = [Var(names.fresh(f"{store.array.name}_{n}"), kind) for n in range(registers)]
+    indices = [substitute(store.index, {var: place}) for place in places]
+    pairs = list(zip(sums, indices, strict=True))
+    updates = tuple(
+        Assign(total, _lanes_of(store, var, place, lanes), "+", store.role)
+        for total, place in zip(sums, places, strict=True)
+    )
+    body = block(
+        *(Declare(v, VectorLoad(store.array, at, lanes), role=store.role) for v, at in pairs),
+        _rebuild(nest, nest.root, Block(updates)),
+        *(VectorStore(store.array, at, v, store.role) for v, at in pairs),
+    )
+    return For(var, start, sub(nest.columns.stop, width - 1), body, width)
+
+
+def _lanes_of(store: Store, var: Var, place: Expr, lanes: int) -> Expr:
+    value = in_lanes(store.value, var, place, lanes)
+    assert value is not None  # _is_legal asked
+    return value
+
+
+def _rebuild(nest: Nest, loop: For, innermost: Block) -> For:
+    """The sum with `innermost` in the place of the loop over columns."""
+    *before, last = loop.body.body
+    inner: tuple[Stmt, ...] = innermost.body
+    if last is not nest.columns:
+        assert isinstance(last, For)
+        inner = (_rebuild(nest, last, innermost),)
+    return For(loop.var, loop.start, loop.stop, Block((*before, *inner)), loop.step)
