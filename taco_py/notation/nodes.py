@@ -40,8 +40,8 @@ class Literal:
     span: Span | None = field(default=None, repr=False)
     dtype: str | None = None
 
-    def _key(self) -> tuple[type, str, str | None]:
-        return type(self.value), repr(self.value), self.dtype
+    def _key(self) -> tuple[str, str | None]:
+        return repr(self.value), self.dtype
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Literal) else NotImplemented

@@ -91,6 +91,10 @@ def test_integers_keep_their_width_and_wrap_around() -> None:
     small = np.array([100, 100, 100], np.int8)
     found = evaluate_dense(parse_assignment("y = x[i] * x[i]"), {"x": small})
     assert found.dtype == np.int8 and found == np.einsum("i,i", small, small)
+    # each step wraps by itself: 300 is 44, 200 is -56
+    assert evaluate_dense(parse_assignment("y = sum(i, x[i]) / 8"), {"x": small}) == 5.5
+    doubled = evaluate_dense(parse_assignment("y[i] = x[i] * 2 / 8"), {"x": small})
+    assert (doubled == -7).all()
     halves = evaluate_dense(parse_assignment("y[i] = x[i] / 8"), {"x": small})
     assert halves.dtype == np.float64 and (halves == 12.5).all()
 

@@ -77,6 +77,9 @@ def test_a_zero_that_carries_a_dtype_stays_where_the_dtype_counts() -> None:
     assert simplify(Call(MUL, (x, Literal(0))), narrow) == Literal(0, dtype="int8")
     assert simplify(Call(DIV, (Literal(0), x)), narrow) == Literal(0, dtype="float64")
     assert simplify(Call(MUL, (Literal(0), Literal(2))), narrow) == Literal(0)
+    both = {"x": np.dtype(np.int64), "y": np.dtype(np.int8)}
+    absent = Call(ADD, (Call(MUL, (x, Literal(0))), Access("y", ())))
+    assert expression_dtype(simplify(absent, both), both) == np.int64
     flags, zero8 = {"x": np.dtype(bool)}, Literal(0, dtype="int8")
     assert simplify(Call(SUB, (zero8, x)), narrow) == Call(NEG, (x,))
     assert simplify(Call(SUB, (zero8, x)), flags) == Call(SUB, (zero8, x))
