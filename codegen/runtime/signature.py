@@ -1,15 +1,18 @@
 """The parameters of a compiled function, as the code that calls it must know them.
 
-A signature is plain data: it is stored beside the compiled kernel and read back without the loop IR.
+A signature is plain data, stored beside the compiled kernel and read back without the loop IR.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from codegen import ir
 from codegen.types import INT32, SCALARS, ScalarType
+
+if TYPE_CHECKING:
+    from codegen import ir
 
 
 class Kind(Enum):
@@ -20,13 +23,6 @@ class Kind(Enum):
     GROWING = "growing"  # a `taco_buffer *`: the function makes the array
     SCALAR = "scalar"
     THREADS = "threads"  # how many threads it may use
-
-
-_KINDS = {
-    ir.Storage.INPUT: Kind.INPUT,
-    ir.Storage.OUTPUT: Kind.OUTPUT,
-    ir.Storage.GROWING: Kind.GROWING,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +36,6 @@ class Parameter:
         """Whether the argument is an existing array."""
         return self.kind in (Kind.INPUT, Kind.OUTPUT)
 
-    def declaration(self) -> str:
-        """The parameter in C: `const double *x`, `taco_buffer *C_crd`, `int64_t n`."""
-        match self.kind:
-            case Kind.INPUT:
-                return f"const {self.element.c} *{self.name}"
-            case Kind.OUTPUT:
-                return f"{self.element.c} *{self.name}"
-            case Kind.GROWING:
-                return f"taco_buffer *{self.name}"
-            case Kind.SCALAR | Kind.THREADS:
-                return f"{self.element.c} {self.name}"
-
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -59,11 +43,6 @@ class Signature:
 
     name: str
     parameters: tuple[Parameter, ...]
-
-    def prototype(self) -> str:
-        """The C declaration: `int32_t dot(const double *x, const double *y, double *s, int64_t n);`."""
-        inside = ", ".join(p.declaration() for p in self.parameters)
-        return f"int32_t {self.name}({inside or 'void'});"
 
     def to_json(self) -> dict[str, object]:
         """Lists and strings that `signature_from_json` turns back into this value."""
@@ -73,7 +52,7 @@ class Signature:
 
 def signature_of(function: ir.Function) -> Signature:
     """The signature of a loop IR function: arrays, then scalars, then `threads`."""
-    arrays = tuple(Parameter(a.name, _KINDS[a.storage], a.element) for a in function.arrays)
+    arrays = tuple(Parameter(a.name, Kind(a.storage.value), a.element) for a in function.arrays)
     scalars = tuple(Parameter(v.name, Kind.SCALAR, v.type) for v in function.scalars)
     threads = (Parameter("threads", Kind.THREADS, INT32),) if function.threaded else ()
     return Signature(function.name, arrays + scalars + threads)

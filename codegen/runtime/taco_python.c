@@ -4,6 +4,7 @@
  * at 0.06 us an array where a pointer through cffi or ctypes costs 0.2 to 1.6. Only the element type and
  * writability are checked: what an array must hold is the caller's business. Limited API of Python 3.11.
  */
+#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 enum taco_kind { TACO_INPUT, TACO_OUTPUT, TACO_GROWING, TACO_INTEGER, TACO_UNSIGNED, TACO_REAL, TACO_COMPLEX, TACO_THREADS };
@@ -249,10 +250,10 @@ static PyObject *taco_bind(PyObject *module, PyObject *args)
 static PyMethodDef taco_methods[] = {{"bind", taco_bind, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef taco_module = {
-    PyModuleDef_HEAD_INIT, "_tacopy_calls", NULL, -1, taco_methods, NULL, NULL, NULL, NULL};
+    PyModuleDef_HEAD_INIT, "_tacopy_host", NULL, -1, taco_methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__tacopy_calls(void);
-PyMODINIT_FUNC PyInit__tacopy_calls(void)
+PyMODINIT_FUNC PyInit__tacopy_host(void);
+PyMODINIT_FUNC PyInit__tacopy_host(void)
 {
     return PyModule_Create(&taco_module);
 }

@@ -1,0 +1,280 @@
+"""The kernel cache: C text to callables, remembered in memory and on disk.
+
+cache = KernelCache()
+found = cache.get_or_build(key, make)     # make() -> KernelSource, called only when needed
+found.kernel.functions["spmv"](pos, crd, vals, x, y, n)
+found.hit                                 # "memory", "disk" or "built"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from codegen.runtime.call import KernelCall, callables
+from codegen.runtime.entry import entry_text
+from codegen.runtime.host import Host, load_host
+from codegen.runtime.memory import Pool
+from codegen.runtime.signature import Signature, signature_from_json
+from codegen.toolchain.build import Unit, compile_unit
+from codegen.toolchain.compiler import Compiler, find_compiler, probe
+from codegen.toolchain.errors import CompileError, ToolchainError
+from codegen.toolchain.machine import cpu_identity, digest, python_abi, source_fingerprint
+from codegen.toolchain.store import Entry, Store
+
+_PACKAGE = Path(__file__).parent.parent
+# What compilers say when it is the folder that is at fault, not the source.
+_FOLDER_TROUBLE = ("No space left on device", "Read-only file system", "Disk quota exceeded")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """What is compiled: C text, the functions in it, and the caller's own facts, kept beside it."""
+
+    source: str
+    signatures: tuple[Signature, ...]
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedKernel:
+    """A compiled kernel in this process."""
+
+    functions: Mapping[str, KernelCall]
+    signatures: tuple[Signature, ...]
+    source: str
+    metadata: str
+    library: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A kernel, where it came from ("memory", "disk" or "built"), and the seconds that took."""
+
+    kernel: LoadedKernel
+    hit: str
+    seconds: float
+
+
+class KernelCache:
+    """Kernels by key, in memory and in a folder.
+
+    compiler  the compiler to use; by default the one found when it is first needed
+    store     where entries are kept; by default in the user's cache folder
+    sources   folders of the packages that generate kernels, whose edits make old kernels stale
+    flags     more compiler flags
+    """
+
+    def __init__(
+        self,
+        compiler: Compiler | None = None,
+        store: Store | None = None,
+        sources: tuple[Path, ...] = (),
+        flags: tuple[str, ...] = (),
+    ) -> None:
+        self._compiler = compiler
+        self._store = store if store is not None else Store()
+        self._sources = (_PACKAGE, *sources)
+        self._flags = flags
+        self._kernels: dict[str, LoadedKernel] = {}
+        self._hosted: tuple[Host, Pool] | None = None
+        self._environment: str | None = None
+        self._renew_locks()
+        if hasattr(os, "register_at_fork"):
+            # A lock that another thread holds during a fork would never be released in the child.
+            myself = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _renew_locks_of(myself()))
+
+    @property
+    def status(self) -> str:
+        """One line: where kernels are kept, and why not elsewhere."""
+        return self._store.status
+
+    @property
+    def compiler(self) -> Compiler:
+        """The compiler. Raises NoCompilerError."""
+        with self._lock:
+            if self._compiler is None:
+                self._compiler = self._remembered(find_compiler())
+            return self._compiler
+
+    @property
+    def pool(self) -> Pool:
+        """The memory of results."""
+        return self._get_host()[1]
+
+    def get_or_build(self, key: str, make: Callable[[], KernelSource]) -> Found:
+        """The kernel of `key`, which must determine what `make()` returns.
+
+        Raises NoCompilerError, CompileError, or ToolchainError when nothing can be written anywhere.
+        """
+        start = time.perf_counter()
+        kernel = self._kernels.get(key)
+        if kernel is not None:
+            return Found(kernel, "memory", time.perf_counter() - start)
+        with self._lock:
+            building = self._building.setdefault(key, threading.Lock())
+        with building:
+            kernel = self._kernels.get(key)
+            if kernel is not None:
+                return Found(kernel, "memory", time.perf_counter() - start)
+            kernel, hit = self._load_or_build(key, make)
+            self._kernels[key] = kernel
+            return Found(kernel, hit, time.perf_counter() - start)
+
+    def clear(self) -> None:
+        """Forget every kernel, in memory and on disk, and the blocks kept for results."""
+        with self._lock:
+            self._kernels.clear()
+            self._building.clear()
+            if self._hosted is not None:
+                self._hosted[1].clear()
+            self._store.clear()
+
+    def full_key(self, key: str) -> str:
+        """The key on disk: `key` with the compiler, its flags, the CPU, Python and our own sources."""
+        with self._lock:
+            if self._environment is None:
+                sources = source_fingerprint(self._sources)
+                self._environment = digest(cpu_identity(), python_abi(), sources)
+        compiler = self.compiler
+        flags = "\n".join((compiler.openmp, *compiler.flags, *self._flags))
+        return digest(key, compiler.identity, flags, self._environment)
+
+    # ---------------------------------------------------------------- loading
+
+    def _load_or_build(
+        self, key: str, make: Callable[[], KernelSource]
+    ) -> tuple[LoadedKernel, str]:
+        full_key = self.full_key(key)
+        entry = self._store.load(full_key)
+        if entry is not None:
+            try:
+                return self._load(entry), "disk"
+            except (OSError, ValueError, KeyError, TypeError):
+                self._store.forget(full_key)
+        built = self._build(key, make())
+        try:
+            return self._load(built), "built"
+        except OSError as error:
+            self._store.retreat(str(error))  # a folder from which no program may be loaded
+        built = self._build(key, make())
+        try:
+            return self._load(built), "built"
+        except OSError as error:
+            raise ToolchainError(f"Expected to load {built.library}, found: {error}") from error
+
+    def _load(self, entry: Entry) -> LoadedKernel:
+        facts = json.loads(entry.facts)
+        signatures = tuple(signature_from_json(s) for s in facts["signatures"])
+        host, pool = self._get_host()
+        functions = callables(host, pool, host.load(entry.library), signatures)
+        return LoadedKernel(functions, signatures, entry.source, facts["metadata"], entry.library)
+
+    def _get_host(self) -> tuple[Host, Pool]:
+        with self._host_lock:
+            if self._hosted is None:
+                host = load_host(self._store, lambda: self.compiler)
+                self._hosted = (host, Pool(host))
+            return self._hosted
+
+    def _renew_locks(self) -> None:
+        self._lock = threading.RLock()
+        self._host_lock = threading.Lock()  # held while the host is built, the other one never long
+        self._building: dict[str, threading.Lock] = {}
+
+    # ---------------------------------------------------------------- building
+
+    def _build(self, key: str, kernel: KernelSource) -> Entry:
+        # The host, where it is missing, is compiled at the same time as the kernel. What may go
+        # wrong with it is found again, and raised, by _load.
+        background = threading.Thread(target=self._try_host, daemon=True)
+        background.start()
+        try:
+            return self._compile(key, kernel)
+        except OSError as error:
+            self._store.retreat(str(error))
+            return self._compile(key, kernel)
+        except CompileError as error:
+            if any(trouble in error.output for trouble in _FOLDER_TROUBLE):
+                self._store.retreat(error.output.strip())
+            elif not self._probe():
+                raise
+            return self._compile(key, kernel)
+        finally:
+            background.join()
+
+    def _try_host(self) -> None:
+        try:
+            self._get_host()
+        except (ToolchainError, OSError):
+            return
+
+    def _compile(self, key: str, kernel: KernelSource) -> Entry:
+        full_key = self.full_key(key)
+        entry = entry_text("kernel.c", kernel.signatures)
+        unit = Unit((("entry.c", entry), ("kernel.c", kernel.source)), self._flags)
+        flags = self.compiler.flags_for(kernel.source)
+        facts = {
+            "metadata": kernel.metadata,
+            "signatures": [s.to_json() for s in kernel.signatures],
+        }
+        with self._store.workplace() as place:
+            try:
+                library = compile_unit(self.compiler, unit, flags, place)
+            except CompileError as error:
+                kept = self._store.keep(place, full_key)
+                raise _moved(error, place, kept) from None
+            return self._store.store(full_key, library, kernel.source, json.dumps(facts))
+
+    def _probe(self) -> bool:
+        """After a failure: try out the compiler's flags, once; whether others are to be used."""
+        compiler = self.compiler
+        if compiler.probed:
+            return False
+        probed = probe(compiler)
+        self._store.write_note(_note_name(compiler), json.dumps([probed.flags, probed.openmp]))
+        with self._lock:
+            self._compiler = probed
+        return (probed.flags, probed.openmp) != (compiler.flags, compiler.openmp)
+
+    def _remembered(self, compiler: Compiler) -> Compiler:
+        """`compiler` with the flags that an earlier process found out, if any did."""
+        note = self._store.note(_note_name(compiler))
+        if note is None:
+            return compiler
+        try:
+            flags, openmp = json.loads(note)
+            return Compiler(
+                compiler.command,
+                compiler.kind,
+                compiler.identity,
+                tuple(str(f) for f in flags),
+                str(openmp),
+                probed=True,
+            )
+        except (ValueError, TypeError):
+            return compiler
+
+
+def _renew_locks_of(cache: KernelCache | None) -> None:
+    if cache is not None:
+        cache._renew_locks()
+
+
+def _note_name(compiler: Compiler) -> str:
+    return f"compiler-{digest(compiler.identity, *compiler.flags, compiler.openmp)}"
+
+
+def _moved(error: CompileError, place: Path, kept: Path) -> CompileError:
+    """`error` about the build folder as it is after it was moved from `place` to `kept`."""
+    old, new = str(place), str(kept)
+    return CompileError(
+        error.command.replace(old, new), error.output, str(kept / "kernel.c"), error.hint
+    )

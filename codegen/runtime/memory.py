@@ -1,0 +1,136 @@
+"""The memory of results that kernels make: NumPy arrays over it, and recycling.
+
+What fresh memory costs (GB/s to touch, 256 MB, one core): see the table in `Pool`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from codegen.runtime.host import Host
+
+_SMALL = 4 * 1024**2  # TACO_LARGE of taco_runtime.h: blocks below it come from malloc
+
+
+class Block:
+    """Owns a block of memory; NumPy arrays over it keep it alive through `__array_interface__`."""
+
+    __slots__ = ("__array_interface__", "_address", "_mapped", "_pool")
+
+    def __init__(
+        self, pool: Pool, address: int, mapped: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        self._pool = pool
+        self._address = address
+        self._mapped = mapped
+        self.__array_interface__ = {
+            "data": (address, False),
+            "shape": shape,
+            "typestr": dtype.str,
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        self._pool.give(self._address, self._mapped)
+
+
+class Pool:
+    """Released blocks of 4 MB and more, kept for the next result.
+
+    Recycled pages need not be cleared by the operating system again. `limit` bytes are kept at
+    most, an eighth of the machine's memory by default; the oldest go first.
+    """
+
+    def __init__(self, host: Host, limit: int | None = None) -> None:
+        self._give_back = host.lib.taco_give_back
+        self._host = host
+        self._limit = _eighth_of_memory() if limit is None else limit
+        self._blocks: list[tuple[int, int]] = []
+        # Reentrant: collecting garbage while it is held may release a block in the same thread.
+        self._lock = threading.RLock()
+
+    @property
+    def held(self) -> int:
+        """Bytes kept for reuse."""
+        return sum(mapped for _, mapped in self._blocks)
+
+    def take(self, bytes_wanted: int) -> tuple[int, int]:
+        """A kept block as (address, bytes): the smallest that suffices, else the largest; or (0, 0)."""
+        if not self._blocks:
+            return (0, 0)
+        with self._lock:
+            if not self._blocks:
+                return (0, 0)
+            enough = [b for b in self._blocks if b[1] >= bytes_wanted]
+            best = min(enough, key=_size) if enough else max(self._blocks, key=_size)
+            self._blocks.remove(best)
+            return best
+
+    def give(self, address: int, mapped: int) -> None:
+        """Keep the block, or return it to the system when it is small or too much would be kept."""
+        if not 0 < mapped <= self._limit:
+            self._give_back(address, mapped)
+            return
+        with self._lock:
+            self._blocks.append((address, mapped))
+            while self.held > self._limit:
+                self._give_back(*self._blocks.pop(0))
+
+    def clear(self) -> None:
+        """Return everything to the system."""
+        with self._lock:
+            while self._blocks:
+                self._give_back(*self._blocks.pop())
+
+    def adopt(self, address: int, length: int, mapped: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """The `length` elements at `address` as an array that owns its memory, the rest given back."""
+        if address == 0:
+            return np.empty(0, dtype)
+        used = length * dtype.itemsize
+        if mapped == 0 or mapped - used >= 2 * 1024**2:
+            box = self._host.ffi.new("int64_t *", mapped)
+            address = self._host.lib.taco_shorten(address, box, used)
+            mapped = box[0]
+        return np.asarray(Block(self, address, mapped, (length,), dtype))
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Like `numpy.empty`, but large arrays are recycled, and backed by huge pages throughout."""
+        kind = np.dtype(dtype)
+        size = kind.itemsize
+        for extent in shape:
+            size *= extent
+        if size < _SMALL:
+            return np.empty(shape, kind)
+        address, mapped = self._large(size)
+        if address == 0:
+            return np.empty(shape, kind)
+        return np.asarray(Block(self, address, mapped, shape, kind))
+
+    def _large(self, size: int) -> tuple[int, int]:
+        """A mapping of at least `size` bytes and not much more, or (0, 0)."""
+        address, mapped = self.take(size)
+        if size <= mapped <= size + size // 4 + 2 * 1024**2:
+            return (address, mapped)
+        if address:
+            self.give(address, mapped)
+        box = self._host.ffi.new("int64_t *")
+        fresh = self._host.lib.taco_new_mapping(size, box)
+        if fresh == self._host.ffi.NULL:
+            return (0, 0)
+        return (int(self._host.ffi.cast("intptr_t", fresh)), box[0])
+
+
+def _size(block: tuple[int, int]) -> int:
+    return block[1]
+
+
+def _eighth_of_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8
+    except (AttributeError, ValueError, OSError):
+        return 0

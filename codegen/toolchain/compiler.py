@@ -1,0 +1,241 @@
+"""Find a C compiler and decide the flags that every kernel is built with.
+
+What the flags promise about arithmetic: infinities, NaN and signed zeros keep their meaning, so never
+-ffast-math, -Ofast or -funsafe-math-optimizations (linking with them would also turn on flush-to-zero
+for the whole Python process). Sums are reordered only where the source says `omp simd reduction`.
+
+- `-fno-math-errno -fno-trapping-math`: nobody reads errno or the exception flags; results are the same.
+- `-ffp-contract=fast`: a*b + c becomes one fused multiply-add, as in every BLAS: faster and, with one
+  rounding less, closer to the exact result. It is gcc's default; clang's stops at statements.
+- `-fcx-fortran-rules`: a complex product is (ac - bd) + (ad + bc)i, which is NumPy's, instead of
+  C's Annex G, whose test for NaN is a call that prevents vectorisation; quotients are scaled (Smith 1962)
+  as NumPy's are. `-fcomplex-arithmetic=improved` is clang's newer name.
+- `-fwrapv`: signed integers wrap, as NumPy's do.
+- no gathers: gcc's vector gather makes `s += v[q] * x[c[q]]` 2 to 5 times slower than scalar loads.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from codegen.toolchain.errors import NoCompilerError, ToolchainError
+
+Alternatives = tuple[str, ...]
+"""Spellings of one wish; the first that a compiler accepts is used, none if it accepts none."""
+
+_ANYWHERE: tuple[Alternatives, ...] = (
+    ("-O3",),
+    ("-march=native", "-mcpu=native"),
+    ("-fwrapv",),
+    ("-fno-math-errno",),
+    ("-fno-trapping-math",),
+    ("-ffp-contract=fast",),
+    ("-fcx-fortran-rules", "-fcomplex-arithmetic=improved"),
+)
+_NO_GATHER: Alternatives = (
+    "-mno-gather",
+    "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather_8parts",
+    "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather",
+    "-mtune-ctrl=^use_gather",
+)
+_OPENMP: Alternatives = ("-fopenmp", "-fopenmp-simd")
+
+_PROBE = """
+double dot(const double *x, const double *y, long n)
+{
+    double s = 0;
+#pragma omp parallel for simd reduction(+ : s)
+    for (long i = 0; i < n; i++)
+        s += x[i] * y[i];
+    return s;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C compiler and the flags it is used with.
+
+    command   how to start it: ("gcc",) or ("/…/zig", "cc")
+    kind      "gcc", "clang" or "zig"
+    identity  changes when another compiler is installed in its place
+    flags     for every kernel
+    openmp    the flag for kernels with parallel loops: "-fopenmp" or, without threads, "-fopenmp-simd",
+              or "" when it knows neither
+    probed    whether the flags were tried out; otherwise they are the likely ones for its kind
+    """
+
+    command: tuple[str, ...]
+    kind: str
+    identity: str
+    flags: tuple[str, ...]
+    openmp: str = "-fopenmp"
+    probed: bool = False
+
+    @property
+    def has_openmp(self) -> bool:
+        return self.openmp == "-fopenmp"
+
+    def flags_for(self, source: str) -> tuple[str, ...]:
+        """The flags for `source`: libgomp is linked, and its start paid, only where threads are used."""
+        if "omp parallel" in source and self.openmp:
+            return (*self.flags, self.openmp)
+        return (*self.flags, "-fopenmp-simd") if self.openmp else self.flags
+
+    def __str__(self) -> str:
+        return " ".join([*self.command, *self.flags, self.openmp]).rstrip()
+
+
+def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
+    """$CC, else cc, gcc or clang on the PATH, else the ziglang wheel. Starts no process as a rule.
+
+    Raises NoCompilerError, with what was tried; also when $CC is set and is not a program, since a
+    compiler that was asked for must not be replaced silently.
+    """
+    asked = shlex.split(environ.get("CC", ""))
+    path = environ.get("PATH")
+    if asked:
+        found = shutil.which(asked[0], path=path)
+        if found is None:
+            raise NoCompilerError(
+                f"Expected the environment variable CC to name a C compiler, found {asked[0]!r}, "
+                "which is not a program",
+                hint="unset CC, or set it to the path of gcc or clang",
+            )
+        return _describe((found, *asked[1:]))
+    for name in ("cc", "gcc", "clang"):
+        found = shutil.which(name, path=path)
+        if found is not None:
+            return _describe((found,))
+    zig = _zig()
+    if zig is not None:
+        return _describe(zig)
+    raise NoCompilerError(
+        f"Expected a C compiler, found none: tried $CC, then cc, gcc and clang on PATH ({path or ''}), "
+        "then the ziglang wheel",
+        hint="install gcc or clang (Debian: apt install gcc), or pip install 'tacopy[zig]'",
+    )
+
+
+def _zig() -> tuple[str, ...] | None:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        return None
+    program = Path(spec.origin).parent / ("zig.exe" if os.name == "nt" else "zig")
+    if program.exists():
+        return (str(program), "cc")
+    return (sys.executable, "-m", "ziglang", "cc")
+
+
+def _describe(command: tuple[str, ...]) -> Compiler:
+    program = Path(command[0]).resolve()
+    facts = program.stat()
+    identity = f"{shlex.join(command)} {program} {facts.st_size} {facts.st_mtime_ns}"
+    kind = _kind(command, program.name)
+    flags = tuple(_likely(wish, kind, program) for wish in _wishes(kind))
+    return Compiler(command, kind, identity, flags)
+
+
+def _kind(command: tuple[str, ...], name: str) -> str:
+    if "zig" in name or "ziglang" in command:
+        return "zig"
+    if "clang" in name:
+        return "clang"
+    if "gcc" in name and sys.platform != "darwin":  # there, gcc is a clang
+        return "gcc"
+    try:
+        said = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoCompilerError(
+            f"Expected {shlex.join(command)} to be a C compiler, found that it does not run: {error}",
+            hint="set the environment variable CC to the path of gcc or clang",
+        ) from error
+    return "clang" if "clang" in said else "gcc"
+
+
+def _wishes(kind: str) -> tuple[Alternatives, ...]:
+    if platform.machine().lower() in ("x86_64", "amd64") and kind != "zig":
+        return (*_ANYWHERE, _NO_GATHER)
+    return _ANYWHERE
+
+
+def _likely(wish: Alternatives, kind: str, program: Path) -> str:
+    """The alternative this compiler most likely accepts, found without starting it."""
+    if wish is not _NO_GATHER or kind != "gcc":
+        return wish[0]
+    version = _gcc_version(program)
+    if version is None or version >= 14:
+        return wish[0]
+    return wish[1] if version == 13 else wish[2] if version >= 11 else wish[3]
+
+
+def _gcc_version(program: Path) -> int | None:
+    """The major version, from a name such as `gcc-12` or from the folder of its libraries."""
+    match = re.search(r"gcc-(\d+)", program.name)
+    if match:
+        return int(match[1])
+    folders = (program.parent.parent / "lib" / "gcc").glob("*/*")
+    versions = [int(f.name.split(".")[0]) for f in folders if f.name[:1].isdigit()]
+    return max(versions, default=None)
+
+
+def probe(compiler: Compiler) -> Compiler:
+    """Try the flags out and keep those that the compiler accepts.
+
+    Costs one run when all of them are right, else about two dozen. Raises ToolchainError when it cannot
+    even compile a plain function.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe.c"
+        source.write_text(_PROBE)
+        if _accepts(compiler, source, (*compiler.flags, "-Werror", compiler.openmp)):
+            return replace(compiler, probed=True)
+        failure = _failure(compiler, source, ())
+        if failure is not None:
+            raise ToolchainError(
+                f"Expected {shlex.join(compiler.command)} to compile a plain C function, found: {failure}",
+                hint="set the environment variable CC to a compiler that works",
+            )
+        wishes = _wishes(compiler.kind)
+        chosen = [_first(compiler, source, wish) for wish in wishes]
+        openmp = _first(compiler, source, _OPENMP)
+    return replace(compiler, flags=tuple(f for f in chosen if f), openmp=openmp, probed=True)
+
+
+def _first(compiler: Compiler, source: Path, wish: Alternatives) -> str:
+    # clang only warns about flags it does not use, hence -Werror.
+    return next((f for f in wish if _accepts(compiler, source, ("-Werror", f))), "")
+
+
+def _accepts(compiler: Compiler, source: Path, flags: tuple[str, ...]) -> bool:
+    return _failure(compiler, source, flags) is None
+
+
+def _failure(compiler: Compiler, source: Path, flags: tuple[str, ...]) -> str | None:
+    output = source.with_suffix(".so")
+    command = [*compiler.command, *(f for f in flags if f), "-fPIC", "-shared"]
+    try:
+        done = subprocess.run(
+            [*command, str(source), "-o", str(output)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=300,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stderr.strip() or "it printed nothing"

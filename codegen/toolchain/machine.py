@@ -1,0 +1,112 @@
+"""Facts about this machine and this installation, cheap enough to ask in every process.
+
+A compiled kernel is good only for the CPU it was tuned for, the Python that loads it, and the
+sources that generated it. These are the parts of its key that say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+_CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features")
+
+
+def digest(*parts: str) -> str:
+    """32 hexadecimal digits that identify the sequence of `parts`."""
+    total = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode()
+        total.update(len(data).to_bytes(8, "little"))
+        total.update(data)
+    return total.hexdigest()
+
+
+def _cpuinfo() -> dict[str, str]:
+    """What /proc/cpuinfo says of the first processor; empty where there is no such file."""
+    try:
+        # A read of one block: the whole file takes the kernel milliseconds on many cores.
+        with Path("/proc/cpuinfo").open("rb", buffering=0) as file:
+            text = (file.read(16384) or b"").decode(errors="replace")
+    except OSError:
+        return {}
+    first = text.split("\n\n", 1)[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def cpu_identity() -> str:
+    """A text that differs between CPUs for which `-march=native` means different things."""
+    facts = _cpuinfo()
+    known = [f"{name}={facts[name]}" for name in _CPU_FIELDS if name in facts]
+    if not known:
+        known = [platform.processor(), platform.version()]
+    return "\n".join([sys.platform, platform.machine(), *known])
+
+
+def cpu_flags() -> frozenset[str]:
+    """The CPU's features by their names in /proc/cpuinfo (`avx2`, `asimd`); empty where unknown."""
+    facts = _cpuinfo()
+    return frozenset((facts.get("flags") or facts.get("Features") or "").split())
+
+
+def core_count() -> int:
+    """How many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cache_sizes() -> tuple[int, ...]:
+    """Sizes in bytes of the data caches of the first processor, the nearest first; () if unknown."""
+    folder = Path("/sys/devices/system/cpu/cpu0/cache")
+    units = {"K": 1024, "M": 1024**2, "G": 1024**3}
+    sizes = []
+    for entry in sorted(folder.glob("index*")):
+        try:
+            kind = (entry / "type").read_text().strip()
+            size = (entry / "size").read_text().strip()
+        except OSError:
+            continue
+        if kind != "Instruction" and size[:-1].isdigit() and size[-1] in units:
+            sizes.append(int(size[:-1]) * units[size[-1]])
+    return tuple(sizes)
+
+
+def python_abi() -> str:
+    """Which extension modules this interpreter can load, and which cffi they were made for."""
+    import _cffi_backend
+
+    abi = getattr(sys, "abiflags", "")
+    return f"{sys.implementation.cache_tag}{abi} cffi {_cffi_backend.__version__}"
+
+
+def source_fingerprint(roots: Iterable[Path]) -> str:
+    """Changes whenever a source file below `roots` is edited: names, sizes and modification times.
+
+    Reads no contents, so that it costs about 2 µs a file. A root that does not exist counts as such.
+    """
+    lines: list[str] = []
+    for root in roots:
+        lines.append(str(root))
+        _list_sources(str(root), lines)
+    return digest(*lines)
+
+
+def _list_sources(folder: str, lines: list[str]) -> None:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda e: e.name)
+    except OSError:
+        lines.append("absent")
+        return
+    for entry in entries:
+        if entry.name.endswith((".py", ".h", ".c")):
+            facts = entry.stat()
+            lines.append(f"{entry.name} {facts.st_size} {facts.st_mtime_ns}")
+        elif entry.is_dir() and entry.name != "__pycache__":
+            lines.append(entry.name)
+            _list_sources(entry.path, lines)
