@@ -1,5 +1,4 @@
-"""The oracle: any index notation on NumPy arrays, one array operation for each node of the
-expression.
+"""The oracle: any index notation on NumPy arrays, one array operation a node.
 
 It is as plain as it can be and forms every intermediate result in full, over all indices that occur
 in it; the compiler's results are compared with it.
@@ -52,8 +51,7 @@ def evaluate_dense(
 
     Raises:
         NotationError, OperandError: as `insert_reductions` and `check_assignment`; an operand is
-        missing or
-            has another number of modes than indices.
+            missing, or has another number of modes than indices.
         DimensionError: two uses of an index, or `initial`, disagree about its size.
         OperandTypeError: an operand has no numeric dtype, or an operator does not take it.
     """
@@ -181,9 +179,7 @@ def _reduced(operator: Operator, array: Array, axis: int) -> Array:
 
 
 def _spread(value: _Value, indices: tuple[str, ...]) -> Array:
-    """The array with its axes in the order of `indices`, and an axis of size 1 for each it has
-    not.
-    """
+    """The array with an axis for each of `indices` in order, of size 1 for those it has not."""
     present = [index for index in indices if index in value.indices]
     ordered = value.array.transpose([value.indices.index(index) for index in present])
     places = tuple(axis for axis, index in enumerate(indices) if index not in value.indices)

@@ -1,5 +1,4 @@
-"""What must hold of an assignment whatever its operands are, and the questions every stage asks of
-one.
+"""What must hold of every assignment, and the questions that every stage asks of one.
 
 The checks look at names and indices alone; sizes, dtypes and formats are checked where they are
 known.
@@ -45,9 +44,7 @@ def free_indices(expr: Expr) -> tuple[str, ...]:
 
 
 def all_indices(assignment: Assignment) -> tuple[str, ...]:
-    """Every index: the target's first, then those of the right-hand side in the order of their
-    use.
-    """
+    """Every index: the target's, then those of the right-hand side in the order of first use."""
     right = (index for access in accesses(assignment) for index in access.indices)
     return unique((*assignment.target.indices, *right))
 
@@ -132,8 +129,7 @@ def check_depth(expr: Expr) -> None:
 
 
 def check_target(assignment: Assignment) -> None:
-    """The left-hand side names each index once, and a tensor that the right-hand side does not
-    read.
+    """The left-hand side has each index once, and a tensor that is not on the right.
 
     Raises:
         NotationError: `y[i,i] = …` or `y[i] = y[i] + …`.

@@ -1,5 +1,4 @@
-"""The dtype of every sub-expression, by NumPy's promotion (NEP 50). The oracle and the compiler
-both ask here.
+"""The dtype of every sub-expression by NumPy's promotion (NEP 50), for oracle and compiler alike.
 
 A literal is weak: it takes the dtype of the other operands when that can hold its kind of number.
 An operand is strong, a scalar one (a 0-d array) too. Operators say for themselves which dtype they
@@ -31,9 +30,7 @@ _DEFAULT = {1: np.dtype(np.int64), 2: np.dtype(np.float64), 3: np.dtype(np.compl
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """The dtype of an expression; `value` is what it evaluates to when it is weak, made of literals
-    alone.
-    """
+    """The dtype of an expression, and its value if it is made of literals alone (weak)."""
 
     dtype: DType
     value: Any = None
@@ -50,8 +47,9 @@ def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
     (NumPy's in-place rule), and otherwise begins from nothing and has the dtype of the value.
 
     Raises:
-        OperandError: an operand has no dtype here. OperandTypeError: an operator does not take
-        these dtypes, or `y += value` would lose a kind of number.
+        OperandError: an operand has no dtype here.
+        OperandTypeError: an operator does not take these dtypes, or `y += value` would lose a kind
+            of number.
     """
     value = expression_dtype(assignment.value, dtypes)
     name = assignment.target.tensor
@@ -75,15 +73,15 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
     integers.
 
     Raises:
-        OperandError: an operand has no dtype here. OperandTypeError: an operator does not take
-        these dtypes, or an integer literal does not fit.
+        OperandError: an operand has no dtype here.
+        OperandTypeError: an operator does not take these dtypes, or an integer literal does not
+            fit.
     """
     return _typed(expr, dtypes).dtype
 
 
 def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
-    """The dtype in which `call` is computed: each argument is converted to it before the operator
-    is applied.
+    """The dtype in which `call` is computed, to which each of its arguments is converted first.
 
     It is also the dtype of the result, except for operators that answer in another one, as
     comparisons do.
@@ -95,9 +93,7 @@ def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
 
 
 def is_weak(expr: Expr) -> bool:
-    """Whether `expr` is made of literals alone, so that it adapts to the dtype of what it is
-    combined with.
-    """
+    """Whether `expr` is made of literals alone and adapts to the dtype of what it meets."""
     match expr:
         case Literal():
             return expr.dtype is None and not isinstance(expr.value, bool)
@@ -175,9 +171,7 @@ def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
 
 
 def _common(args: list[_Typed]) -> DType:
-    """The dtype that all arguments promote to; literals give way to strong arguments of their kind
-    or a wider.
-    """
+    """What all arguments promote to; literals give way to a strong dtype of their kind or wider."""
     strong = [arg.dtype for arg in args if not arg.weak]
     weak = [arg.dtype for arg in args if arg.weak]
     if not strong:

@@ -36,9 +36,7 @@ Subscripts = str | Sequence[Sequence[object]]
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """One subscript; `name` is None for an ellipsis. An implicit result has its indices in order of
-    `rank`.
-    """
+    """One subscript; `name` is None for an ellipsis. `rank` orders those of an implicit result."""
 
     name: str | None
     rank: int
@@ -135,9 +133,7 @@ def parse_einsum(subscripts: Subscripts, orders: Sequence[int]) -> Assignment:
 
 
 def _assignment(operands: list[Access], target: Access) -> Assignment:
-    """The product of all operands, summed over each index that the target has not; the first
-    outermost.
-    """
+    """The product of all operands, summed over each index that the target has not."""
     factors: list[Expr] = list(operands)
     value = reduce(lambda left, right: Call(MUL, (left, right)), factors)
     indices = unique(index for access in operands for index in access.indices)
@@ -307,8 +303,9 @@ def _check_output(output: _Term, terms: tuple[_Term, ...], ellipsis: tuple[str, 
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
-    """An einsum whose indices have one size each; `squeezed` has the axes of size 1 to take off
-    operands.
+    """An einsum whose indices have one size each.
+
+    squeezed  operands and which of their axes, all of size 1, to take off
     """
 
     assignment: Assignment

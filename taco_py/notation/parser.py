@@ -51,9 +51,7 @@ def parse_assignment(text: str) -> Assignment:
 
 
 class _Parser:
-    """A cursor over the tokens. Each method consumes one rule of the grammar and returns its
-    node.
-    """
+    """A cursor over the tokens; each method consumes a rule and returns its node."""
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
         self.tokens = tokens

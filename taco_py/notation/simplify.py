@@ -1,5 +1,4 @@
-"""Algebraic simplification from the operators' own algebra, for expressions in which an operand is
-absent.
+"""Simplification by the operators' own algebra, where an operand is absent.
 
     before                after       because
     f(x, e), f(e, x)      x           e is an identity: x + 0, 0 + x, x - 0, x * 1, 1 * x, x / 1
@@ -7,11 +6,9 @@ absent.
     0 - x                 -x          subtraction adds the negation
     sum(i, 0)             0           the sum of identities is the identity
 
-The literals 0 and 1 that the rules look for are integers, which no rule adds to a dtype, or
-literals of a stated dtype, which the lowerer writes for absent operands; a 1.0 or 0.0 that the user
-wrote may widen the dtype and stays. The lowerer replaces an absent operand by its fill value,
-whatever the values of the other factors: 0 * inf is 0 here, as it is wherever a sparse operand is
-not stored.
+The literals e and a are integers, or of a stated dtype as the lowerer writes them for absent
+operands; a 1.0 or 0.0 of the user's may be there to widen the dtype, and stays. 0 * inf is 0 here,
+as it is wherever a sparse operand stores nothing.
 """
 
 from __future__ import annotations
@@ -103,9 +100,7 @@ RULES: tuple[Rule, ...] = (_annihilated, _without_identity, _negated, _empty_sum
 
 
 def _is(expr: Expr, value: Number | None) -> bool:
-    """Whether `expr` is a literal of this value that brings no dtype of its own, or one of a stated
-    dtype.
-    """
+    """Whether `expr` is a literal of this value, an integer or of a stated dtype."""
     if value is None or not isinstance(expr, Literal):
         return False
     return expr.value == value and (isinstance(expr.value, int) or expr.dtype is not None)
