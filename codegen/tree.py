@@ -1,68 +1,100 @@
 """Walking and rewriting trees of frozen dataclasses: loop IR, index notation, all of that shape.
 
-A node is a dataclass instance; its children are the nodes in its fields and in the tuples among its
-fields. No function here knows any node by name.
+A node is a dataclass instance whose class does not call itself an atom (`is_atom = True`); its
+children are the nodes in its fields and in the tuples among its fields. No function here knows any
+node by name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, TypeVar
 
 N = TypeVar("N")
 Rule = Callable[[Any], Any]
 
 _FIXPOINT_LIMIT = 100
+_ATOMS = frozenset(("str", "int", "bool", "float", "complex", "bytes", "None"))
+
+
+@cache
+def is_node_class(cls: Any) -> bool:
+    """Whether the instances of `cls` are nodes."""
+    return hasattr(cls, "__dataclass_fields__") and not getattr(cls, "is_atom", False)
+
+
+@cache
+def node_fields(cls: Any) -> tuple[str, ...]:
+    """The fields of a node class that can hold nodes: those not declared as text or numbers."""
+    fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
+    return tuple(n for n, f in fields.items() if f.init and not _is_atomic(str(f.type)))
+
+
+def _is_atomic(annotation: str) -> bool:
+    return _ATOMS.issuperset(re.findall(r"\w+", annotation))
 
 
 def is_node(value: object) -> bool:
-    """Whether `value` is an instance of a dataclass."""
-    return hasattr(type(value), "__dataclass_fields__")
+    """Whether `value` is a node."""
+    cls: Any = value.__class__
+    return is_node_class(cls)
 
 
-def children(node: object) -> Iterator[Any]:
+def children(node: Any) -> Iterator[Any]:
     """The nodes directly below `node`, in the order of the fields."""
-    for name in getattr(type(node), "__match_args__", ()):
+    for name in node_fields(node.__class__):
         value = getattr(node, name)
-        if type(value) is tuple:
-            yield from (item for item in value if is_node(item))
-        elif is_node(value):
+        if value.__class__ is tuple:
+            yield from (item for item in value if is_node_class(item.__class__))
+        elif is_node_class(value.__class__):
             yield value
 
 
 def walk(node: object) -> Iterator[Any]:
     """`node` and everything below it, parents first."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        below = list(children(node))
+        below.reverse()
+        waiting.extend(below)
 
 
 def find(node: object, kind: type[N]) -> Iterator[N]:
     """The nodes of one class in `node`, parents first."""
-    for below in walk(node):
-        if isinstance(below, kind):
-            yield below
+    return (below for below in walk(node) if isinstance(below, kind))
 
 
 def map_fields(node: N, fn: Callable[[str, Any], Any]) -> N:
-    """`node` with each field's value replaced by `fn(name, value)`; `node` when none changed."""
-    values = []
-    changed = False
-    for name in getattr(type(node), "__match_args__", ()):
+    """`node` with `fn(name, value)` for the value of each field that can hold nodes.
+
+    It is `node` itself when `fn` returned every value as it was.
+    """
+    changed: dict[str, Any] = {}
+    cls: Any = node.__class__
+    for name in node_fields(cls):
         old = getattr(node, name)
         new = fn(name, old)
-        changed = changed or new is not old
-        values.append(new)
-    return type(node)(*values) if changed else node
+        if new is not old:
+            changed[name] = new
+    return _replaced(node, changed) if changed else node
+
+
+def _replaced(node: N, changed: dict[str, Any]) -> N:
+    names = node.__class__.__match_args__  # type: ignore[attr-defined]
+    return type(node)(*(changed[n] if n in changed else getattr(node, n) for n in names))
 
 
 def map_nodes(value: Any, fn: Rule) -> Any:
     """A field's value with `fn` applied to the node, or to each node of the tuple, that it is."""
-    if type(value) is tuple:
-        items = tuple(fn(item) if is_node(item) else item for item in value)
+    if value.__class__ is tuple:
+        items = tuple([fn(item) if is_node_class(item.__class__) else item for item in value])
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else items
-    return fn(value) if is_node(value) else value
+    return fn(value) if is_node_class(value.__class__) else value
 
 
 def map_children(node: N, fn: Rule) -> N:
@@ -76,7 +108,11 @@ def rewrite(node: N, fn: Rule) -> N:
     Before `x * (y + 0)`, with fn: `e + 0 -> e`; after `x * y`. `fn` returns its argument to keep
     it.
     """
-    return fn(map_children(node, lambda child: rewrite(child, fn)))  # type: ignore[no-any-return]
+
+    def below(child: Any) -> Any:
+        return fn(map_children(child, below))
+
+    return below(node)  # type: ignore[no-any-return]
 
 
 def fixpoint(node: N, fn: Callable[[N], N]) -> N:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
     """One machine scalar: NumPy's `name` for it, its spelling in C99, its storage size in bits."""
+
+    is_atom: ClassVar[bool] = True  # trees end here (codegen.tree)
 
     name: str
     c: str

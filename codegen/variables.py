@@ -7,18 +7,46 @@ is declared twice in nested scopes (`verify`), so nothing can be captured.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
-from codegen.ir import Array, Assign, Declare, Expr, For, Insert, Reduction, Var
-from codegen.tree import find, map_fields, map_nodes, rewrite, walk
+from codegen.ir import (
+    Array,
+    Assign,
+    Block,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Insert,
+    Stmt,
+    Var,
+    While,
+)
+from codegen.tree import find, map_fields, map_nodes, node_fields, rewrite
 
 N = TypeVar("N")
 
 
-def is_target(node: object, field: str) -> bool:
+@cache
+def targets(cls: Any) -> frozenset[str]:
+    """The fields of a node class that hold variables it introduces or assigns."""
+    fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
+    return frozenset(name for name, field in fields.items() if "Var" in str(field.type))
+
+
+@cache
+def value_fields(cls: Any) -> tuple[str, ...]:
+    """The other fields of a node class that can hold nodes."""
+    return tuple(name for name in node_fields(cls) if name not in targets(cls))
+
+
+def is_target(node: Any, field: str) -> bool:
     """Whether a field holds variables that `node` introduces or assigns."""
-    return "Var" in str(type(node).__dataclass_fields__[field].type)  # type: ignore[attr-defined]
+    return field in targets(node.__class__)
 
 
 def substitute(node: N, values: Mapping[Var, Expr]) -> N:
@@ -42,32 +70,46 @@ def rename(node: N, names: Mapping[Var, Var]) -> N:
     return rewrite(node, lambda below: names.get(below, below) if isinstance(below, Var) else below)
 
 
+def count_reads(node: Any) -> Counter[Var]:
+    """How often `node` reads each variable."""
+    reads: Counter[Var] = Counter()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Var):
+            reads[node] += 1
+            continue
+        for name in value_fields(node.__class__):
+            value = getattr(node, name)
+            waiting.extend(value if value.__class__ is tuple else (value,))
+    return reads
+
+
 def variables_read(node: object) -> frozenset[Var]:
     """The variables whose value `node` uses."""
-    found: set[Var] = set()
-    _collect_read(node, found)
-    return frozenset(found)
+    return frozenset(count_reads(node))
 
 
-def _collect_read(node: object, found: set[Var]) -> None:
-    def within(name: str, value: Any) -> Any:
-        def visit(child: Any) -> Any:
-            _collect_read(child, found)
-            return child
-
-        return value if is_target(node, name) else map_nodes(value, visit)
-
-    if isinstance(node, Var):
-        found.add(node)
-    else:
-        map_fields(node, within)
+def statements(node: object) -> Iterator[Stmt]:
+    """The statements in `node`, itself included, parents first; expressions are not entered."""
+    waiting: list[Any] = [node.body if isinstance(node, Function) else node]
+    while waiting:
+        stmt = waiting.pop()
+        yield stmt
+        match stmt:
+            case Block(body=body):
+                waiting.extend(reversed(body))
+            case If(then=then, orelse=orelse):
+                waiting.extend((orelse, then))
+            case For(body=inner) | While(body=inner):
+                waiting.append(inner)
 
 
 def declared_vars(node: object) -> frozenset[Var]:
     """The variables `node` introduces: declared locals, loop counters, entry numbers."""
     found = set()
-    for below in walk(node):
-        match below:
+    for stmt in statements(node):
+        match stmt:
             case Declare(var=var) | For(var=var) | Insert(entry=var):
                 found.add(var)
     return frozenset(found)
@@ -75,8 +117,14 @@ def declared_vars(node: object) -> frozenset[Var]:
 
 def assigned_vars(node: object) -> frozenset[Var]:
     """The variables `node` gives a new value after their declaration."""
-    assigned = frozenset(below.var for below in find(node, Assign))
-    return assigned | frozenset(below.var for below in find(node, Reduction))
+    found = set()
+    for stmt in statements(node):
+        match stmt:
+            case Assign(var=var):
+                found.add(var)
+            case For(reductions=reductions):
+                found.update(r.var for r in reductions)
+    return frozenset(found)
 
 
 def free_vars(node: object) -> frozenset[Var]:

@@ -88,7 +88,7 @@ def _header(module: Module) -> str:
 
 
 def _typedefs(module: Module) -> str:
-    found = set(find(module, VectorType))
+    found = {v.type for v in find(module, Var) if isinstance(v.type, VectorType)}
     found.update(_vector(e) for e in find(module, VectorLoad))
     found.update(_vector(e) for e in find(module, Broadcast))
     # A vector is read and written at the address of any element, and is such elements.

@@ -27,7 +27,6 @@ from codegen.ir import (
     Comment,
     Count,
     Declare,
-    Expr,
     Fill,
     For,
     Function,
@@ -53,13 +52,12 @@ from codegen.ir import (
     While,
 )
 from codegen.tree import fixpoint, map_children, map_fields, walk
-from codegen.variables import declared_vars, is_target
+from codegen.variables import assigned_vars, count_reads, declared_vars, statements
 
 _VISIBLE = (
     Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
     ClearTable,
 )  # fmt: skip
-_PURE = Expr | Array | Table
 
 
 def remove_dead_code(module: Module) -> Module:
@@ -108,25 +106,9 @@ def _uses(node: object) -> _Uses:
                 tables.add(table)
             case Insert(table=table) | SortTable(table=table) | ClearTable(table=table):
                 changed.add(table)
-    return _Uses(_reads(node), frozenset(arrays), frozenset(tables), frozenset(tables | changed))
-
-
-def _reads(node: object) -> Counter[Var]:
-    """How often `node` reads each variable."""
-    reads: Counter[Var] = Counter()
-
-    def count(node: Any) -> None:
-        for name in getattr(type(node), "__match_args__", ()):
-            if is_target(node, name):
-                continue
-            value = getattr(node, name)
-            for child in value if type(value) is tuple else (value,):
-                if isinstance(child, Var):
-                    reads[child] += 1
-                count(child)
-
-    count(node)
-    return reads
+    return _Uses(
+        count_reads(node), frozenset(arrays), frozenset(tables), frozenset(tables | changed)
+    )
 
 
 # ---------------------------------------------------------------- statements
@@ -195,9 +177,8 @@ def _if(stmt: If, uses: _Uses) -> If | None:
 
 def _is_idle(loop: While | For, uses: _Uses) -> bool:
     """Whether `loop` only changes variables that nothing outside it reads."""
-    if any(isinstance(node, _VISIBLE) for node in walk(loop.body)):
+    if any(isinstance(stmt, _VISIBLE) for stmt in statements(loop.body)):
         return False
-    inside = _reads(loop)
-    own = declared_vars(loop)
-    assigned = {node.var for node in walk(loop) if isinstance(node, Assign)} - own
+    inside = count_reads(loop)
+    assigned = assigned_vars(loop.body) - declared_vars(loop)
     return all(uses.reads[var] == inside[var] for var in assigned)
