@@ -19,7 +19,7 @@ from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
 from taco_py.storage import files
 from taco_py.storage.borrow import require_dtype
-from taco_py.storage.pack import pack_coo, to_dense, unpack
+from taco_py.storage.pack import pack_coo, to_dense, unpack, with_index_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 
 
@@ -45,6 +45,7 @@ class Tensor:
         shape: Sequence[int],
         format: Format | str | None = None,
         dtype: DTypeLike | None = None,
+        index_dtype: DTypeLike | None = None,
     ) -> Tensor:
         """A tensor from coordinates and values; duplicates are summed.
 
@@ -52,6 +53,7 @@ class Tensor:
                 array-like. A nested list of numbers is read as rows of an (nnz, order) array.
         format  a Format or its letters; compressed sparse fibres (CSF) where not given
         dtype   of the values, converted as NumPy does
+        index_dtype  int32 or int64; int32 where it suffices if not given
 
         The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
         or FormatError before any work when they do not describe a tensor.
@@ -62,7 +64,7 @@ class Tensor:
         structure.check_coordinates(columns, vector, sizes)
         wanted = as_format(format, len(sizes)) or CSF(len(sizes))
         native = vector.astype(vector.dtype.newbyteorder("="), copy=False)
-        data = pack_coo(integer_columns(columns), native, sizes, wanted)
+        data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype)
         return cls(own(data, (vector, *columns)))
 
     @classmethod
@@ -179,13 +181,19 @@ class Tensor:
         )
 
 
-def tensor(obj: Any, format: Format | str | None = None) -> Tensor:
+def tensor(
+    obj: Any, format: Format | str | None = None, index_dtype: DTypeLike | None = None
+) -> Tensor:
     """A Tensor from anything: a Tensor, scipy.sparse array, NumPy array, number or nested list of
     numbers.
 
-    format  a Format or its letters, as in `tensor(A, format="ds:1,0")`; None keeps what `obj` has
+    format       a Format or its letters, as in `tensor(A, format="ds:1,0")`; None keeps what `obj`
+                 has
+    index_dtype  int32 or int64, of the index arrays; None keeps what `obj` has. IndexOverflowError
+                 where int32 cannot hold a size or the number of values.
     """
-    return Tensor(stored_as(as_data(obj), format))
+    data = stored_as(as_data(obj), format)
+    return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))
 
 
 def as_data(obj: Any) -> TensorData:

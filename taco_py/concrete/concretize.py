@@ -200,7 +200,7 @@ def _map_terms(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
 
 def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
     """Loops over `order` around `target += value`, each inner sum at the loop that completes its indices."""
-    loops = [i for i in loops if i in term.reduced or i in target.indices]
+    loops = [i for i in order if i in term.reduced or i in target.indices]
     hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
     for reduce in tuple(reductions(value)):
         workspace = maker.workspace(reduce)

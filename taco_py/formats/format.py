@@ -69,7 +69,8 @@ class Level:
 
     @property
     def letter(self) -> str:
-        return LETTER_OF[self]
+        """The level's letter, which does not say whether it is ordered."""
+        return LETTER_OF[Level(self.kind, unique=self.unique)]
 
 
 LETTERS: dict[str, Level] = {

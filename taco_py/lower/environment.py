@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator as Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +19,7 @@ from taco_py.iteration.graph import IterationGraph, all_iterators, workspaces_of
 from taco_py.iteration.region import Iterator, Regions
 from taco_py.levels import Compressed, Iterated, LevelStorage, Singleton
 from taco_py.levels.workspace import RowList, TableMode
+from taco_py.lower.bindings import Source
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem, TensorType
@@ -54,7 +56,9 @@ class Environment:
     sizes       the extent of each index: a parameter, or a constant where it is static
     indices     the variable that holds the coordinate of each index
     iterators   the sparse levels of each access
-    positions   the variable that walks each iterator, or locates each dense level
+    bindings    where each parameter's argument comes from, by name
+    position_names  the variable that walks each iterator, or locates each dense level; filled in as
+                    lowering meets them
     """
 
     problem: Problem
@@ -66,6 +70,7 @@ class Environment:
     indices: Mapping[str, Var]
     iterators: Mapping[Access, Mapping[str, Iterator]]
     dtypes: Mapping[str, np.dtype[np.generic]]
+    bindings: Mapping[str, Source]
     position_names: dict[tuple[Access, int], Var] = field(default_factory=dict)
 
     @property
@@ -176,7 +181,26 @@ def make_environment(problem: Problem, graph: IterationGraph, statement: Stateme
         indices,
         all_iterators(problem, statement),
         dtypes,
+        dict(_bindings(sizes, tensors)),
     )
+
+
+def _bindings(
+    sizes: Mapping[str, Expr], tensors: Mapping[str, TensorArrays]
+) -> Iterable[tuple[str, Source]]:
+    for index, size in sizes.items():
+        if isinstance(size, Var):
+            yield size.name, Source("size", index=index)
+    for tensor, arrays in tensors.items():
+        for level, storage in enumerate(arrays.levels):
+            if storage.pos is not None:
+                yield storage.pos.name, Source("pos", tensor, level)
+            if storage.crd is not None:
+                yield storage.crd.name, Source("crd", tensor, level)
+        yield arrays.values.name, Source("values", tensor)
+        for level, stride in enumerate(arrays.strides):
+            if isinstance(stride, Var):
+                yield stride.name, Source("stride", tensor, level)
 
 
 def _operand(names: Names, name: str, kind: TensorType, storage: Storage) -> TensorArrays:

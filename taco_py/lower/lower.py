@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import Array, Function, Stmt, Var
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.iteration.graph import IterationGraph, workspaces_of
 from taco_py.lower import workspaces
+from taco_py.lower.bindings import Bindings
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
 from taco_py.lower.result import make_result
 from taco_py.lower.statements import Lowerer
 from taco_py.problem import Problem
 
 
-def lower(problem: Problem, graph: IterationGraph, statement: Statement, name: str) -> Function:
-    """The function called `name` that assembles and computes the result of `statement`.
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function, and where the arguments of its parameters come from, by name."""
+
+    function: Function
+    bindings: Bindings
+
+
+def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
+    """The function called `name` that assembles and computes the result of `graph`'s statement.
 
     Its arrays are the result's, then each operand's: per level pos and crd, then the values. Its scalars
     are the sizes of the indices in order of first use, then the strides of dense tensors.
     """
+    statement = graph.statement
     env = make_environment(problem, graph, statement)
     result = make_result(env)
     code: list[Stmt] = []
@@ -33,7 +44,8 @@ def lower(problem: Problem, graph: IterationGraph, statement: Statement, name: s
     for tensor in (env.target.tensor, *dict(problem.operands)):
         scalars += [s for s in env.tensors[tensor].strides if isinstance(s, Var)]
     threaded = _is_parallel(statement)
-    return Function(name, tuple(_arrays(env)), tuple(scalars), build.block(*code), threaded)
+    function = Function(name, tuple(_arrays(env)), tuple(scalars), build.block(*code), threaded)
+    return Lowered(function, tuple(env.bindings.items()))
 
 
 def _arrays(env: Environment) -> Iterator[Array]:

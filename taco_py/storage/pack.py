@@ -365,6 +365,21 @@ def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.
     return dtype
 
 
+def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
+    """The same tensor with pos and crd of this type; itself where they have it already.
+
+    Raises IndexOverflowError where int32 cannot hold a size or the number of values.
+    """
+    dtype = index_type(data.shape, 0 if data.format.is_dense else data.nnz, index_dtype)
+    if data.format.is_dense or index_dtype_of(data) == dtype:
+        return data
+    levels = tuple(
+        LevelArrays(*(None if a is None else a.astype(dtype) for a in (level.pos, level.crd)))
+        for level in data.levels
+    )
+    return replace(data, levels=levels)
+
+
 def index_dtype_of(data: TensorData) -> np.dtype[Any]:
     """The dtype of the tensor's own index arrays; for dense levels alone, the one it would get."""
     for arrays in data.levels:

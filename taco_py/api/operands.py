@@ -1,0 +1,152 @@
+"""What the user passes → stored tensors, with what planning needs to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from taco_py.api.tensor import Tensor, as_data
+from taco_py.diagnostics.errors import DimensionError, OperandError
+from taco_py.formats import Format
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.nodes import Operand
+from taco_py.problem import TensorType
+from taco_py.storage.tensor_data import Array, TensorData
+
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """An operand: what the user passed, its arrays, and its type, shape and number of entries."""
+
+    object: Any
+    data: TensorData
+    operand: Operand
+
+
+def give(objects: Mapping[str, Any]) -> dict[str, Given]:
+    """Each operand by name. Raises OperandTypeError for what is no tensor of a supported dtype."""
+    numbers = {n for n, o in objects.items() if isinstance(o, int | float | complex)}
+    weak = {n for n in numbers if not isinstance(objects[n], np.generic)}
+    found = {n: describe(o) for n, o in objects.items() if n not in weak}
+    strong = [g.data.dtype for g in found.values()]
+    for name in weak:
+        # A Python number takes the dtype of the arrays it meets, as in NumPy.
+        value = objects[name]
+        dtype = np.result_type(*strong, value) if strong else np.asarray(value).dtype
+        found[name] = describe(np.asarray(value, dtype))
+    return {name: found[name] for name in objects}
+
+
+def describe(obj: Any) -> Given:
+    """One operand."""
+    data = as_data(obj)
+    return Given(obj, data, Operand(type_of(data), data.shape, float(data.values.size)))
+
+
+def type_of(data: TensorData) -> TensorType:
+    """The type that a kernel must be made for to read `data` as it is."""
+    if data.format.is_dense:
+        form, unit = layout(data.values)
+        return TensorType(form, data.dtype.name, unit_stride=unit)
+    index = next(
+        (a.dtype.name for level in data.levels for a in (level.pos, level.crd) if a is not None),
+        "int32",
+    )
+    return TensorType(data.format, data.dtype.name, index)
+
+
+def layout(array: Array) -> tuple[Format, bool]:
+    """The dense format whose modes go from the longest stride to the shortest, and whether the
+    shortest is one element."""
+    natural = tuple(range(array.ndim))
+    if array.flags.c_contiguous or array.ndim == 0:
+        return dense_format(natural), True
+    long = [abs(s) if n > 1 else 0 for s, n in zip(array.strides, array.shape, strict=True)]
+    modes = tuple(sorted(natural, key=lambda mode: (-long[mode], mode)))
+    if any(long[mode] == 0 for mode in natural):
+        modes = natural if array.strides[-1] == array.itemsize else modes
+    unit = array.strides[modes[-1]] == array.itemsize
+    return dense_format(modes), unit
+
+
+def dense_format(modes: tuple[int, ...]) -> Format:
+    """All levels dense, in the order `modes`."""
+    from taco_py.formats import dense
+
+    return replace(dense(len(modes)), mode_order=modes)
+
+
+# ---------------------------------------------------------------- checks
+
+
+def check_names(assignment: Assignment, names: Iterable[str]) -> None:
+    """Raise OperandError for a tensor that was not passed, or an operand the text does not use."""
+    wanted = operand_names(assignment)
+    given = tuple(names)
+    for access in accesses(assignment):
+        if access.tensor not in given:
+            raise OperandError(
+                f"Expected an operand {access.tensor}, found {_listed(given)}",
+                access.span,
+                f"pass it by name: {access.tensor}=…",
+            )
+    for name in given:
+        if name not in wanted:
+            raise OperandError(
+                f"Expected the operands {_listed(wanted)}, found {name} besides, which the "
+                "expression does not use",
+                hint=f"leave {name} out, or use it in the expression",
+            )
+
+
+def check_orders(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Raise OperandError where an access has not as many indices as its operand has modes."""
+    for access in accesses(assignment):
+        order = len(shapes[access.tensor])
+        if len(access.indices) != order:
+            raise OperandError(
+                f"Expected {order} indices for {access.tensor}, whose shape is "
+                f"{tuple(shapes[access.tensor])}, found {len(access.indices)}",
+                access.span,
+                f"write one index for each of the {order} modes",
+            )
+
+
+def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The size of each index. Raises DimensionError where two uses disagree."""
+    first: dict[str, tuple[Access, int]] = {}
+    for access in accesses(assignment):
+        for mode, index in enumerate(access.indices):
+            size = int(shapes[access.tensor][mode])
+            other, mode_there = first.setdefault(index, (access, mode))
+            expected = int(shapes[other.tensor][mode_there])
+            if size != expected:
+                raise DimensionError(
+                    f"Expected one size for index {index}, found {expected} in {other.tensor} "
+                    f"(mode {mode_there} of shape {tuple(shapes[other.tensor])}) and {size} in "
+                    f"{access.tensor} (mode {mode} of shape {tuple(shapes[access.tensor])})",
+                    access.span,
+                    "operands that share an index must agree on its size",
+                )
+    return {index: int(shapes[a.tensor][mode]) for index, (a, mode) in first.items()}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def is_tensor(given: Given) -> bool:
+    """Whether the user passed one of this package's tensors."""
+    return isinstance(given.object, Tensor | TensorData)
+
+
+def is_scipy(given: Given) -> bool:
+    """Whether the user passed a scipy.sparse array or matrix."""
+    return is_scipy_sparse(given.object)

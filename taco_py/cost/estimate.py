@@ -1,0 +1,73 @@
+"""How many iterations a loop order makes: expected counts under uniform, independent patterns.
+
+For loops bound so far S, an access A restricts them to the fraction of coordinate tuples over S ∩ indices(A)
+that some stored entry projects to, min(1, nnz / Π sizes). Products multiply fractions, sums add them. (The
+"uniform" statistics of Galley; Ahrens et al. 2022 compare the same sets symbolically.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import assert_never
+
+from taco_py.formats import Format
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What is known of one operand: how many entries are stored, and in which format."""
+
+    nnz: float
+    format: Format
+
+    @property
+    def sparse(self) -> bool:
+        return not self.format.is_dense
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The sizes of all indices and the pattern of each tensor."""
+
+    sizes: Mapping[str, float]
+    patterns: Mapping[str, Pattern]
+
+    def volume(self, indices: frozenset[str]) -> float:
+        """The number of coordinate tuples over `indices`."""
+        return prod((self.sizes[i] for i in indices), start=1.0)
+
+    def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
+        """The fraction of tuples over the bound indices of `access` under which something is stored."""
+        pattern = self.patterns[access.tensor]
+        mine = bound & frozenset(access.indices)
+        if not mine or not pattern.sparse:
+            return 1.0
+        if len(mine) == 1 and pattern.format.levels[0].full and len(access.indices) > 1:
+            return 1.0
+        return min(1.0, pattern.nnz / max(1.0, self.volume(mine)))
+
+    def fraction(self, expr: Expr, bound: frozenset[str]) -> float:
+        """The fraction of tuples over `bound` at which `expr` is not plainly zero."""
+        match expr:
+            case Access():
+                return self.access_fraction(expr, bound)
+            case Literal(value):
+                return 0.0 if value == 0 else 1.0
+            case Reduce(_, index, body):
+                return self.fraction(body, bound - {index})
+            case Call(operator, args):
+                parts = [self.fraction(arg, bound) for arg in args]
+                annihilators = operator.annihilators[: operator.arity]
+                restricting = [
+                    p for p, a in zip(parts, annihilators, strict=True) if a is not None and a == 0
+                ]
+                return prod(restricting) if restricting else min(1.0, sum(parts))
+            case _:
+                assert_never(expr)
+
+    def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
+        """The expected number of tuples over `bound` that loops around `expr` visit."""
+        return self.volume(bound) * self.fraction(expr, bound)

@@ -1,0 +1,166 @@
+"""The pipeline: a problem with its loop orders → a compiled kernel.
+
+    concretize → iteration graph → parallel loop → lower → passes → emit → build
+
+The kernel cache is asked first; on a hit none of it is imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codegen.runtime.kernels import KernelCache
+from codegen.runtime.signature import Parameter
+from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
+from taco_py.problem import Problem
+
+if TYPE_CHECKING:
+    from codegen.runtime.kernels import KernelSource
+
+PHASES = ("evaluate", "assemble", "compute")
+KERNELS = KernelCache(sources=(Path(__file__).parent,))
+"""Every kernel of this process; `KERNELS.clear()` forgets them, on disk too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that decides a kernel: a problem, a loop order for each term, which phase, which loop is shared.
+
+    parallel  the index whose loop threads share, "" for none, None to share the outermost if it may be
+    """
+
+    problem: Problem
+    orders: tuple[tuple[str, ...], ...]
+    phase: str = "evaluate"
+    parallel: str | None = None
+
+    @property
+    def key(self) -> str:
+        """A text that no other recipe has."""
+        orders = " ".join(",".join(order) for order in self.orders)
+        return f"{self.problem} | {orders} | {self.phase} | {self.parallel}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What explain() tells of one kernel."""
+
+    concrete: str
+    graph: str
+    parallel: str
+    workspaces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledKernel:
+    """A kernel and what its caller must know.
+
+    parameters    the parameters of `call`, each with the source of its argument
+    requirements  (tensor, ordered, unique): what must be true of operands' coordinates
+    covers        whether every element of a dense result is written, so that it need not be zero before
+    """
+
+    recipe: Recipe
+    call: Callable[..., Any]
+    parameters: tuple[tuple[Parameter, Source | None], ...]
+    requirements: tuple[tuple[str, bool, bool], ...]
+    covers: bool
+    threaded: bool
+    source: str
+    report: Report
+    hit: str
+    seconds: float
+
+
+def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKernel:
+    """The kernel of `recipe`, from the cache or made now.
+
+    Raises the toolchain's errors when there is no compiler or it fails.
+    """
+    found = cache.get_or_build(recipe.key, lambda: make_source(recipe))
+    facts = json.loads(found.kernel.metadata)
+    bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
+    (signature,) = found.kernel.signatures
+    parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
+    report = facts["report"]
+    return CompiledKernel(
+        recipe,
+        found.kernel.functions[signature.name],
+        parameters,
+        tuple((str(t), bool(o), bool(u)) for t, o, u in facts["requirements"]),
+        facts["covers"],
+        facts["threaded"],
+        found.kernel.source,
+        Report(
+            report["concrete"], report["graph"], report["parallel"], tuple(report["workspaces"])
+        ),
+        found.hit,
+        found.seconds,
+    )
+
+
+def make_source(recipe: Recipe) -> KernelSource:
+    """C for `recipe`, through every stage."""
+    from codegen.emit.c import emit_c
+    from codegen.ir import Module
+    from codegen.passes.order import run_passes
+    from codegen.passes.phases import select_phase
+    from codegen.runtime.kernels import KernelSource
+    from codegen.runtime.signature import signature_of
+    from taco_py.concrete.concretize import concretize
+    from taco_py.concrete.printer import to_text
+    from taco_py.iteration.graph import build_graph, workspaces_of
+    from taco_py.iteration.printer import graph_text
+    from taco_py.lower.lower import lower
+    from taco_py.schedule.parallel import choose_parallel
+
+    statement = concretize(recipe.problem, recipe.orders)
+    graph = build_graph(recipe.problem, statement)
+    parallel = choose_parallel(graph, recipe.parallel)
+    graph = build_graph(recipe.problem, parallel.statement)
+    target = native_target()
+    lowered = lower(recipe.problem, graph, recipe.phase)
+    function = select_phase(lowered.function, recipe.phase, recipe.phase)
+    concrete = to_text(parallel.statement)
+    module = run_passes(Module((function,), header=_header(recipe, concrete)), target)
+    workspaces = [
+        f"{w.name}[{','.join(w.indices)}]: {w.kind.value}" for w in workspaces_of(statement)
+    ]
+    facts = {
+        "bindings": bindings_to_json(_used(lowered.bindings, module)),
+        "requirements": [[r.tensor, r.ordered, r.unique] for r in graph.requirements],
+        "covers": graph.covers_result,
+        "threaded": parallel.index is not None,
+        "report": {
+            "concrete": concrete,
+            "graph": graph_text(graph),
+            "parallel": parallel.reason,
+            "workspaces": workspaces,
+        },
+    }
+    signatures = tuple(signature_of(f) for f in module.functions)
+    return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
+
+
+def native_target() -> Any:
+    """The machine that kernels are built for."""
+    from codegen.target import Target
+    from codegen.toolchain.machine import cache_sizes, core_count, cpu_flags
+
+    compiler = KERNELS.compiler
+    return Target.native(
+        cpu_flags(), core_count(), cache_sizes(), compiler.flags, compiler.has_openmp
+    )
+
+
+def _used(bindings: Bindings, module: Any) -> Bindings:
+    names = {p.name for f in module.functions for p in (*f.arrays, *f.scalars)}
+    return tuple((name, source) for name, source in bindings if name in names)
+
+
+def _header(recipe: Recipe, concrete: str) -> str:
+    return f"{recipe.problem}\n\n{concrete}"

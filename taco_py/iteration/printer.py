@@ -1,0 +1,18 @@
+"""The iteration graph as text: a line for each loop, with what it runs over."""
+
+from __future__ import annotations
+
+from taco_py.iteration.graph import IterationGraph, Loop
+
+
+def graph_text(graph: IterationGraph) -> str:
+    """For each loop: its index, its region, and its merge lattice where there is something to merge."""
+    return "\n".join(_line(loop) for loop in graph.loops)
+
+
+def _line(loop: Loop) -> str:
+    indent = "  " * len(loop.outer)
+    if loop.plain:
+        return f"{indent}{loop.index}: the whole dimension"
+    merge = f", merge lattice {loop.lattice}" if loop.merges else ""
+    return f"{indent}{loop.index}: {loop.region}{merge}"

@@ -1,0 +1,34 @@
+"""Where each parameter of a kernel comes from, so that a caller can fill it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The tensor's array `what` ("pos", "crd" or "values") of `level`, or a number:
+
+    the "size" of `index`, or the "stride" (in elements) of a dense `tensor` along the mode it stores at `level`.
+    """
+
+    what: str
+    tensor: str = ""
+    level: int = -1
+    index: str = ""
+
+
+Bindings = tuple[tuple[str, Source], ...]
+
+
+def bindings_to_json(bindings: Bindings) -> list[list[object]]:
+    """Rows that `bindings_from_json` turns back."""
+    return [[name, s.what, s.tensor, s.level, s.index] for name, s in bindings]
+
+
+def bindings_from_json(rows: list[list[object]]) -> Bindings:
+    """The inverse of `bindings_to_json`."""
+    return tuple(
+        (str(name), Source(str(what), str(tensor), int(str(level)), str(index)))
+        for name, what, tensor, level, index in rows
+    )

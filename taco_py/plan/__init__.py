@@ -1,0 +1,1 @@
+"""From one assignment to the steps that compute it: copies, kernels, temporaries."""

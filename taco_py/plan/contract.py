@@ -1,0 +1,378 @@
+"""Splitting: what is better computed first, into a temporary tensor, than inside the loops of the whole.
+
+Three reasons to split a term off:
+
+* a product of three or more operands has a cheaper order of pairwise contractions (A·B·x is A·(B·x));
+* a sum inside a product would be computed again in every round of a loop it does not depend on;
+* a sum has an integer or bool type that its accumulation in the result's type would not respect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce as fold
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.autoschedule.orders import best_order
+from taco_py.concrete.terms import Term, reductions, split_terms
+from taco_py.cost.estimate import Statistics
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, MUL
+from taco_py.plan.formats import default_format
+from taco_py.plan.nodes import Operand
+from taco_py.plan.single import Request, statistics
+from taco_py.problem import Problem, TensorType
+
+GAIN = 1.5  # how many times cheaper a split must be
+TEMPORARY = 4.0  # the cost of an element of a temporary, in innermost operations
+EXACT = 7  # operands up to which all pairwise orders are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Assignments to compute in turn, the last one the original target's, with all operands known."""
+
+    assignments: tuple[Assignment, ...]
+    operands: Mapping[str, Operand]
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Splitter:
+    """Collects temporaries while an assignment is taken apart."""
+
+    operands: dict[str, Operand]
+    request: Request
+    names: Names
+    made: list[Assignment]
+    notes: list[str]
+
+    def temporary(self, value: Expr, keep: Sequence[str], why: str) -> Access:
+        """Assign `value`, summed over all but `keep`, to a new tensor and return its access."""
+        for index in reversed([i for i in free_indices(value) if i not in keep]):
+            value = Reduce(ADD, index, value)
+        target = Access(self.names.fresh("T"), tuple(keep))
+        assignment = Assignment(target, value)
+        dtypes = {n: np.dtype(o.type.dtype) for n, o in self.operands.items()}
+        formats = {n: o.type.format for n, o in self.operands.items()}
+        stats = statistics(assignment, self.operands)
+        form = default_format(assignment, formats)
+        shape = tuple(int(stats.sizes[i]) for i in keep)
+        nnz = result_size(stats, value, keep)
+        dtype = expression_dtype(value, dtypes).name
+        index = self.request.type.index_dtype
+        self.operands[target.tensor] = Operand(TensorType(form, dtype, index), shape, nnz)
+        self.made.append(assignment)
+        self.notes.append(f"{target.tensor}: {why}")
+        return target
+
+
+def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
+    """The expected number of nonzeros of `value` over `keep`: terms that meet in one place add up."""
+    everything = frozenset(i for a in accesses(value) for i in a.indices)
+    volume = stats.volume(frozenset(keep))
+    expected = stats.iterations(value, everything | frozenset(keep)) / max(volume, 1.0)
+    return volume * float(-np.expm1(-min(expected, 700.0)))
+
+
+def split(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    names: Names,
+    path: Sequence[tuple[int, ...]] | None = None,
+    contract: bool = True,
+) -> Split:
+    """The assignment as a sequence of cheaper ones, or alone when it is best as a whole.
+
+    path      the pairwise contractions of a single product, in einsum's numbering; chosen by cost where
+              None
+    contract  False keeps products of any number of operands whole
+    """
+    splitter = Splitter(dict(operands), request, names, [], [])
+    value = assignment.value
+    value = _map_products(value, lambda term: _hoist(splitter, assignment, term))
+    if path is not None or contract:
+        value = _map_products(value, lambda term: _contract(splitter, assignment, term, path))
+    value = _narrow_sums(splitter, assignment, value)
+    last = replace(assignment, value=value)
+    return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))
+
+
+def _map_products(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
+    """`fn` applied to each additive term, with the sums around it."""
+    match expr:
+        case Call(operator, args) if operator.additive:
+            return replace(expr, args=tuple(_map_products(arg, fn) for arg in args))
+    return fn(expr)
+
+
+# ---------------------------------------------------------------- sums inside products
+
+
+def _hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
+    """Compute first each inner sum that loops around it would repeat."""
+    (term, *more) = split_terms(expr)
+    if more:
+        return expr
+    inner = tuple(reductions(term.body))
+    if not inner:
+        return expr
+    stats = statistics(replace(assignment, value=expr), splitter.operands)
+    problem = _draft(splitter, assignment, expr)
+    order = best_order(problem, term, stats).order
+    for sum_ in inner:
+        own = frozenset(i for a in accesses(sum_) for i in a.indices)
+        needs = free_indices(sum_)
+        depth = max((order.index(i) + 1 for i in needs), default=0)
+        inside = stats.iterations(term.body, frozenset(order[:depth]) | own)
+        alone = stats.iterations(sum_.body, own) + TEMPORARY * result_size(stats, sum_, needs)
+        if alone * GAIN < inside:
+            names = ",".join(i for i in order[:depth] if i not in needs)
+            why = f"this sum does not depend on {names}, whose loop would repeat it"
+            expr = _exchange(expr, sum_, splitter.temporary(sum_, needs, why))
+    return expr
+
+
+def _exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
+    if expr is old:
+        return new
+    match expr:
+        case Call(_, args):
+            return replace(expr, args=tuple(_exchange(arg, old, new) for arg in args))
+        case Reduce(_, _, body):
+            return replace(expr, body=_exchange(body, old, new))
+    return expr
+
+
+def _draft(splitter: Splitter, assignment: Assignment, value: Expr) -> Problem:
+    whole = replace(assignment, value=value)
+    names = dict.fromkeys(a.tensor for a in accesses(value))
+    types = tuple((name, splitter.operands[name].type) for name in names)
+    return Problem(whole, types, splitter.request.type, splitter.request.static)
+
+
+# ---------------------------------------------------------------- products of many
+
+
+def _factors(expr: Expr) -> Iterator[Expr]:
+    match expr:
+        case Call(operator, (left, right)) if operator == MUL:
+            yield from _factors(left)
+            yield from _factors(right)
+        case _:
+            yield expr
+
+
+def _contract(
+    splitter: Splitter,
+    assignment: Assignment,
+    expr: Expr,
+    path: Sequence[tuple[int, ...]] | None,
+) -> Expr:
+    """Take a product of three or more tensors apart where that is cheaper."""
+    (term, *more) = split_terms(expr)
+    factors = list(_factors(term.body))
+    tensors = [f for f in factors if free_indices(f)]
+    if more or term.negative or len(tensors) < 3 or not _distinct(term):
+        return expr
+    numbers = [f for f in factors if not free_indices(f)]
+    stats = statistics(replace(assignment, value=expr), splitter.operands)
+    kept = tuple(dict.fromkeys(assignment.target.indices))
+    if path is None:
+        tree = cheapest_tree(stats, tensors, kept)
+        whole = best_order(_draft(splitter, assignment, expr), term, stats).cost
+        if tree.cost * GAIN >= whole:
+            return expr
+        path = tree.path
+        why = f"in pairs about {tree.cost:.2g} operations instead of {whole:.2g} in one kernel"
+    else:
+        why = "the contraction order was given"
+    return _follow(splitter, term, tensors, numbers, kept, path, why)
+
+
+def _distinct(term: Term) -> bool:
+    """Whether each operand is multiplied as it is: every index summed at the top of the term."""
+    return not any(True for _ in reductions(term.body))
+
+
+def _follow(
+    splitter: Splitter,
+    term: Term,
+    tensors: list[Expr],
+    numbers: list[Expr],
+    kept: tuple[str, ...],
+    path: Sequence[tuple[int, ...]],
+    why: str,
+) -> Expr:
+    """Contract along `path` until what remains is the last product, which stays in the assignment."""
+    rest = list(tensors)
+    for pair in path:
+        chosen = [rest[k] for k in pair]
+        left = [f for k, f in enumerate(rest) if k not in pair]
+        if not left:
+            break
+        needed = {i for f in left for i in free_indices(f)} | set(kept)
+        product = fold(lambda a, b: Call(MUL, (a, b)), chosen)
+        keep = tuple(i for i in free_indices(product) if i in needed)
+        rest = [*left, splitter.temporary(product, keep, why)]
+    value = fold(lambda a, b: Call(MUL, (a, b)), [*numbers, *rest])
+    remaining = set(free_indices(value))
+    for index in reversed([i for i in term.reduced if i in remaining]):
+        value = Reduce(ADD, index, value)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Pairwise contractions in einsum's numbering: each pair is removed and its product appended."""
+
+    cost: float
+    path: tuple[tuple[int, ...], ...]
+
+
+def cheapest_tree(stats: Statistics, factors: Sequence[Expr], kept: tuple[str, ...]) -> Tree:
+    """The pairwise order of least expected work, by opt_einsum over costs that know the nonzeros."""
+    from opt_einsum.paths import PathOptimizer, ssa_to_linear
+
+    knows = _Nonzeros(stats, tuple(factors), kept)
+
+    class ByNonzeros(PathOptimizer):  # type: ignore[misc]
+        """Exact for few operands, else greedy by the size of the next intermediate."""
+
+        def __call__(self, inputs: object, *_: object, **__: object) -> object:
+            return ssa_to_linear(knows.exact() if len(factors) <= EXACT else knows.greedy())
+
+    from opt_einsum import contract_path
+
+    letters = {i: chr(192 + k) for k, i in enumerate(knows.indices)}
+    text = ",".join("".join(letters[i] for i in free_indices(f)) for f in factors)
+    shapes = [tuple(int(stats.sizes[i]) for i in free_indices(f)) for f in factors]
+    out = "".join(letters[i] for i in kept if i in letters)
+    path, _ = contract_path(f"{text}->{out}", *shapes, shapes=True, optimize=ByNonzeros())
+    return Tree(knows.cost_of(path), tuple(tuple(pair) for pair in path))
+
+
+class _Nonzeros:
+    """Costs of contracting subsets of the factors."""
+
+    def __init__(self, stats: Statistics, factors: tuple[Expr, ...], kept: tuple[str, ...]) -> None:
+        self.stats = stats
+        self.factors = factors
+        self.kept = set(kept)
+        self.indices = tuple(dict.fromkeys(i for f in factors for i in free_indices(f)))
+        self.sizes: dict[frozenset[int], float] = {}
+
+    def open(self, group: frozenset[int]) -> frozenset[str]:
+        """The indices that the product of `group` keeps."""
+        inside = {i for k in group for i in free_indices(self.factors[k])}
+        outside = {i for k, f in enumerate(self.factors) if k not in group for i in free_indices(f)}
+        return frozenset(inside & (outside | self.kept))
+
+    def nnz(self, group: frozenset[int]) -> float:
+        """The expected number of nonzeros of the product of `group`, summed over what it may sum."""
+        if group not in self.sizes:
+            product = fold(lambda a, b: Call(MUL, (a, b)), (self.factors[k] for k in sorted(group)))
+            self.sizes[group] = result_size(self.stats, product, tuple(self.open(group)))
+        return self.sizes[group]
+
+    def pair_cost(self, left: frozenset[int], right: frozenset[int]) -> float:
+        """Expected multiplications, plus the temporary unless it is the result."""
+        a, b = self.open(left), self.open(right)
+        density = self.nnz(left) / max(1.0, self.stats.volume(a))
+        density *= self.nnz(right) / max(1.0, self.stats.volume(b))
+        work = self.stats.volume(a | b) * density
+        whole = left | right
+        return work + (0.0 if len(whole) == len(self.factors) else TEMPORARY * self.nnz(whole))
+
+    def exact(self) -> list[tuple[int, int]]:
+        """Dynamic programming over all subsets."""
+        best: dict[frozenset[int], tuple[float, frozenset[int] | None]] = {}
+        count = len(self.factors)
+        groups = sorted(
+            (frozenset(k for k in range(count) if mask >> k & 1) for mask in range(1, 1 << count)),
+            key=lambda g: (len(g), sorted(g)),
+        )
+        for group in groups:
+            if len(group) == 1:
+                best[group] = (0.0, None)
+                continue
+            first = min(group)
+            options = [
+                (best[left][0] + best[group - left][0] + self.pair_cost(left, group - left), left)
+                for left in groups
+                if first in left and left < group
+            ]
+            best[group] = min(options, key=lambda o: o[0])
+        return self._ssa(best, frozenset(range(count)))
+
+    def _ssa(
+        self,
+        best: Mapping[frozenset[int], tuple[float, frozenset[int] | None]],
+        all_: frozenset[int],
+    ) -> list[tuple[int, int]]:
+        path: list[tuple[int, int]] = []
+
+        def visit(group: frozenset[int]) -> int:
+            left = best[group][1]
+            if left is None:
+                return min(group)
+            pair = (visit(left), visit(group - left))
+            path.append(pair)
+            return len(self.factors) + len(path) - 1
+
+        visit(all_)
+        return path
+
+    def greedy(self) -> list[tuple[int, int]]:
+        """Repeatedly the pair that costs least."""
+        live = {k: frozenset((k,)) for k in range(len(self.factors))}
+        path: list[tuple[int, int]] = []
+        while len(live) > 1:
+            keys = sorted(live)
+            pairs = [(a, b) for n, a in enumerate(keys) for b in keys[n + 1 :]]
+            a, b = min(pairs, key=lambda p: self.pair_cost(live[p[0]], live[p[1]]))
+            path.append((a, b))
+            live[len(self.factors) + len(path) - 1] = live.pop(a) | live.pop(b)
+        return path
+
+    def cost_of(self, path: Sequence[Sequence[int]]) -> float:
+        """The whole cost of a path in einsum's numbering."""
+        groups = [frozenset((k,)) for k in range(len(self.factors))]
+        total = 0.0
+        for pair in path:
+            chosen = [groups[k] for k in pair]
+            groups = [g for k, g in enumerate(groups) if k not in pair]
+            merged = chosen[0]
+            for other in chosen[1:]:
+                total += self.pair_cost(merged, other)
+                merged |= other
+            groups.append(merged)
+        return total
+
+
+# ---------------------------------------------------------------- types
+
+
+def _narrow_sums(splitter: Splitter, assignment: Assignment, value: Expr) -> Expr:
+    """Compute first each sum whose own type wraps or saturates where the result's would not."""
+    dtypes = {n: np.dtype(o.type.dtype) for n, o in splitter.operands.items()}
+    whole = expression_dtype(value, dtypes)
+
+    def narrow(expr: Expr) -> Expr:
+        if not isinstance(expr, Reduce):
+            return expr
+        own = expression_dtype(expr, dtypes)
+        if own == whole or own.kind not in "bui":
+            return expr
+        why = f"its sum is of type {own}, the result's of type {whole}"
+        return splitter.temporary(expr, free_indices(expr), why)
+
+    if isinstance(value, Literal):
+        return value
+    return _map_products(value, narrow)

@@ -1,0 +1,123 @@
+"""Formats that follow from others: of a result, of a reordered copy, of what a kernel can append to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from taco_py.formats import Format, Level, LevelKind
+from taco_py.iteration.lattice import build_lattice
+from taco_py.iteration.region import Iterator, Regions
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Assignment
+
+DENSE = Level(LevelKind.DENSE)
+COMPRESSED = Level(LevelKind.COMPRESSED)
+
+
+def compressed_indices(
+    assignment: Assignment, levels: Mapping[Access, Mapping[str, Iterator]]
+) -> frozenset[str]:
+    """The indices of the result that every term restricts by a level in `levels`."""
+    regions = Regions(levels, frozenset())
+    return frozenset(
+        index
+        for index in assignment.target.indices
+        if not build_lattice(regions.expression(assignment.value, index)).full
+    )
+
+
+def levels_of(
+    assignment: Assignment, formats: Mapping[str, Format], every: bool
+) -> dict[Access, dict[str, Iterator]]:
+    """The iterators of each access; all levels of a sparse operand when `every`, else only its sparse
+    levels."""
+    found: dict[Access, dict[str, Iterator]] = {}
+    for access in accesses(assignment):
+        form = formats[access.tensor]
+        found[access] = {
+            access.indices[mode]: Iterator(access, level)
+            for level, mode in enumerate(form.mode_order)
+            if not form.is_dense and (every or form.levels[level].kind is not LevelKind.DENSE)
+        }
+    return found
+
+
+def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
+    """The format of the result when nobody asks for one.
+
+    An index is compressed when every term restricts it by a compressed level, else dense. Modes are stored
+    in the order in which the sparse operands store their indices, as far as these agree.
+    """
+    compressed = compressed_indices(assignment, levels_of(assignment, formats, every=False))
+    indices = assignment.target.indices
+    if not compressed:
+        return Format((DENSE,) * len(indices), tuple(range(len(indices))))
+    stored = storage_order(assignment, formats)
+    levels = tuple(COMPRESSED if i in compressed else DENSE for i in stored)
+    return Format(levels, tuple(indices.index(i) for i in stored))
+
+
+def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[str, ...]:
+    """The result's indices in an order that agrees with all sparse operands, or as written if none does."""
+    before: dict[str, set[str]] = {}
+    for access in accesses(assignment):
+        form = formats[access.tensor]
+        if form.is_dense:
+            continue
+        stored = [access.indices[mode] for mode in form.mode_order]
+        for above, below in zip(stored, stored[1:], strict=False):
+            before.setdefault(below, set()).add(above)
+    indices = assignment.target.indices
+    rest = list(dict.fromkeys((*indices, *before, *(i for s in before.values() for i in s))))
+    order: list[str] = []
+    while rest:
+        free = [i for i in rest if not before.get(i, set()) & set(rest)]
+        if not free:
+            return indices
+        order.append(free[0])
+        rest.remove(free[0])
+    return tuple(i for i in order if i in indices)
+
+
+def appendable(form: Format) -> Format:
+    """`form` with every level that stores coordinates compressed and free of duplicates, so that a kernel
+    can append to it level by level; what is made is then converted."""
+    levels = tuple(
+        level if level.kind is LevelKind.DENSE else replace(COMPRESSED, ordered=level.ordered)
+        for level in form.levels
+    )
+    return replace(form, levels=levels)
+
+
+def with_chain(form: Format, depth: int) -> Format:
+    """`form` with the levels from `depth` on as a coordinate list below each position."""
+    chain = (Level(LevelKind.COMPRESSED, unique=False),) + tuple(
+        Level(LevelKind.SINGLETON, unique=False) for _ in form.levels[depth + 1 :]
+    )
+    return replace(form, levels=form.levels[:depth] + chain)
+
+
+def reordered(form: Format, access: Access, order: Sequence[str]) -> Format:
+    """The format of a copy of `access`'s tensor that loops in `order` can walk from the root down.
+
+    A dense root stays dense, and a matrix from a coordinate list gets one: CSR is the copy that
+    is made fastest.
+    """
+    modes = tuple(sorted(range(form.order), key=lambda mode: order.index(access.indices[mode])))
+    dense_root = form.levels[0].full or (form.is_coo and form.order == 2)
+    root = DENSE if dense_root and form.order > 1 else COMPRESSED
+    return Format((root,) + (COMPRESSED,) * (form.order - 1), modes)
+
+
+def unordered_last(form: Format) -> Format:
+    """`form` whose last level may be left in any order."""
+    last = form.levels[-1]
+    if last.kind is not LevelKind.COMPRESSED:
+        return form
+    return replace(form, levels=(*form.levels[:-1], replace(last, ordered=False)))
+
+
+def all_same(values: Iterable[object]) -> bool:
+    """Whether there are no two different values."""
+    return len(set(values)) <= 1

@@ -1,0 +1,163 @@
+"""One assignment over given operands → the steps that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from codegen.names import Names
+from taco_py.convert.diagonal import diagonal_format
+from taco_py.formats import COO, dense
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.plan.contract import split
+from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.plan.single import Request, plan_single
+from taco_py.problem import TensorType
+from taco_py.schedule.commands import Schedule, orders_of
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to plan.
+
+    path      pairwise contractions in einsum's numbering, or None to choose
+    contract  False computes every product in one kernel
+    schedule  the user's commands, or None to choose
+    """
+
+    path: tuple[tuple[int, ...], ...] | None = None
+    contract: bool = True
+    schedule: Schedule | None = None
+
+
+def make_plan(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    options: Options = Options(),
+    squeezed: Sequence[tuple[str, tuple[int, ...]]] = (),
+) -> Plan:
+    """The steps that compute `assignment`, whose sums are explicit and whose sizes agree.
+
+    squeezed  axes of size 1 to take off operands first; `assignment` no longer has their indices.
+
+    Raises ScheduleError when the schedule does not fit the assignment.
+    """
+    names = Names((*operands, assignment.target.tensor))
+    known = dict(operands)
+    steps: list[Step] = []
+    for source, axes in squeezed:
+        assignment = _squeeze(assignment, source, axes, known, names, steps)
+    assignment = _take_diagonals(assignment, known, names, steps)
+    if options.schedule is not None and options.schedule.reorders:
+        orders = orders_of(options.schedule, assignment)
+        return Plan((*steps, *plan_single(assignment, known, request, names, orders)))
+    parts = split(assignment, known, request, names, options.path, options.contract)
+    known.update(parts.operands)
+    for part in parts.assignments[:-1]:
+        steps += _temporary(part, known, request, names)
+    steps += plan_single(parts.assignments[-1], known, request, names)
+    return Plan(tuple(steps), parts.notes)
+
+
+def _temporary(
+    part: Assignment, known: Mapping[str, Operand], request: Request, names: Names
+) -> tuple[Step, ...]:
+    wanted = replace(request, type=known[part.target.tensor].type)
+    steps = plan_single(part, known, wanted, names)
+    return _landing_at(steps, part.target.tensor)
+
+
+def _landing_at(steps: tuple[Step, ...], name: str) -> tuple[Step, ...]:
+    """The steps with the last one's target called `name`, as later assignments expect."""
+    last = steps[-1]
+    if last.target == name or not isinstance(last, Reformat):
+        return steps
+    raw = f"{name}_raw"
+    renamed = tuple(
+        replace(s, target=raw) if isinstance(s, Compute) and s.target == name else s
+        for s in steps[:-1]
+    )
+    return (*renamed, replace(last, target=name, source=raw))
+
+
+# ---------------------------------------------------------------- operands made simpler
+
+
+def _squeeze(
+    assignment: Assignment,
+    source: str,
+    axes: tuple[int, ...],
+    known: dict[str, Operand],
+    names: Names,
+    steps: list[Step],
+) -> Assignment:
+    """A copy of `source` without the modes `axes`, in place of it."""
+    old = known[source]
+    shape = tuple(n for axis, n in enumerate(old.shape) if axis not in axes)
+    form = _without_modes(old.type, axes)
+    target = names.fresh(f"{source}_squeezed")
+    known[target] = Operand(form, shape, old.nnz)
+    steps.append(Squeeze(target, source, axes))
+    return replace(assignment, value=_renamed(assignment.value, source, target))
+
+
+def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
+    order = type.format.order - len(axes)
+    form = dense(order) if type.format.is_dense else COO(order) if order else dense(0)
+    return replace(type, format=form, unit_stride=False if type.format.is_dense else True)
+
+
+def _renamed(expr: Expr, old: str, new: str) -> Expr:
+    match expr:
+        case Access(tensor):
+            return replace(expr, tensor=new) if tensor == old else expr
+        case Call(_, args):
+            return replace(expr, args=tuple(_renamed(arg, old, new) for arg in args))
+        case Reduce(_, _, body):
+            return replace(expr, body=_renamed(body, old, new))
+    return expr
+
+
+def _take_diagonals(
+    assignment: Assignment, known: dict[str, Operand], names: Names, steps: list[Step]
+) -> Assignment:
+    """A diagonal in place of each access that has an index twice."""
+    made: dict[tuple[str, tuple[str, ...]], str] = {}
+    take = partial(_diagonal, known=known, names=names, steps=steps, made=made)
+    return replace(assignment, value=_map_accesses(assignment.value, take))
+
+
+def _map_accesses(expr: Expr, fn: partial[Access]) -> Expr:
+    match expr:
+        case Access():
+            return fn(expr)
+        case Call(_, args):
+            return replace(expr, args=tuple(_map_accesses(arg, fn) for arg in args))
+        case Reduce(_, _, body):
+            return replace(expr, body=_map_accesses(body, fn))
+    return expr
+
+
+def _diagonal(
+    access: Access,
+    known: dict[str, Operand],
+    names: Names,
+    steps: list[Step],
+    made: dict[tuple[str, tuple[str, ...]], str],
+) -> Access:
+    indices = tuple(dict.fromkeys(access.indices))
+    if indices == access.indices:
+        return access
+    key = (access.tensor, access.indices)
+    if key not in made:
+        source = known[access.tensor]
+        target = names.fresh(f"{access.tensor}_diagonal")
+        form = diagonal_format(source.type.format, access.indices)
+        shape = tuple(source.shape[access.indices.index(i)] for i in indices)
+        type = replace(source.type, format=form, unit_stride=False)
+        known[target] = Operand(type, shape, source.nnz / max(1, source.shape[0]))
+        steps.append(TakeDiagonal(target, access.tensor, access.indices))
+        made[key] = target
+    return replace(access, tensor=made[key], indices=indices)

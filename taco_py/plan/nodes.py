@@ -1,0 +1,73 @@
+"""The steps of a computation. Each makes one tensor, named `target`, from tensors that exist by then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taco_py.formats import Format
+from taco_py.problem import Problem, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What is known of a tensor before it is computed with: its type, its shape, how much it stores."""
+
+    type: TensorType
+    shape: tuple[int, ...]
+    nnz: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reformat:
+    """`target` is `source` stored in `format`; `reason` says what asked for it."""
+
+    target: str
+    source: str
+    format: Format
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeDiagonal:
+    """`target` is `source` where the modes with equal labels have equal coordinates."""
+
+    target: str
+    source: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Squeeze:
+    """`target` is `source` without the modes `axes`, which have size 1."""
+
+    target: str
+    source: str
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """A kernel: `problem` with a loop order for each term. Its result is called `target`.
+
+    sizes  for each index, an operand and a mode of it that has the index's size
+    """
+
+    target: str
+    problem: Problem
+    orders: tuple[tuple[str, ...], ...]
+    sizes: tuple[tuple[str, str, int], ...]
+
+
+Step = Reformat | TakeDiagonal | Squeeze | Compute
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order; the last one's target is the result. `notes` are for explain()."""
+
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kernels(self) -> tuple[Compute, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Compute))

@@ -1,0 +1,182 @@
+"""Carrying out the steps of a plan on stored tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from codegen.runtime.signature import Kind
+from taco_py.convert import convert
+from taco_py.convert.diagonal import diagonal
+from taco_py.diagnostics.errors import InternalError
+from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.formats import COO, Format, dense
+from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.lower.bindings import Source
+from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+
+
+@dataclass(slots=True)
+class Execution:
+    """One run of a plan.
+
+    tensors  what exists so far, by name
+    out      where the last kernel's dense result goes, None for a new array
+    """
+
+    tensors: dict[str, TensorData]
+    threads: int
+    parallel: str | None = None
+    out: Array | None = None
+    kernels: list[CompiledKernel] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
+
+
+def run(plan: Plan, execution: Execution) -> TensorData:
+    """The result of the plan."""
+    for number, step in enumerate(plan.steps, 1):
+        last = number == len(plan.steps)
+        execution.tensors[step.target] = _step(step, execution, last)
+    return execution.tensors[plan.steps[-1].target]
+
+
+def _step(step: Step, execution: Execution, last: bool) -> TensorData:
+    match step:
+        case Reformat(_, source, format):
+            return convert(execution.tensors[source], format)
+        case TakeDiagonal(_, source, labels):
+            return diagonal(execution.tensors[source], labels)
+        case Squeeze(_, source, axes):
+            return squeeze(execution.tensors[source], axes)
+        case Compute():
+            out = execution.out if last else None
+            return compute(step, execution, out)
+
+
+def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
+    """Without the modes `axes`, which have size 1."""
+    if data.format.is_dense:
+        return from_numpy(np.squeeze(data.values, axes))
+    coords, values = unpack(data)
+    kept = [c for axis, c in enumerate(coords) if axis not in axes]
+    shape = tuple(n for axis, n in enumerate(data.shape) if axis not in axes)
+    form = COO(len(shape)) if shape else dense(0)
+    return pack_coo(kept, values, shape, form)
+
+
+def compute(step: Compute, execution: Execution, out: Array | None) -> TensorData:
+    """Run a kernel: prepare its operands, make or take the result's memory, call."""
+    recipe = Recipe(step.problem, step.orders, parallel=execution.parallel)
+    kernel = compile_recipe(recipe)
+    execution.kernels.append(kernel)
+    operands = _prepared(kernel, execution)
+    target = step.problem.assignment.target.tensor
+    type = step.problem.result
+    shape = shape_of(step, operands)
+    if type.format.is_dense:
+        if out is None:
+            make = np.empty if kernel.covers else np.zeros
+            out = make(shape, type.dtype)
+        elif not kernel.covers:
+            out[...] = 0
+        result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, execution.threads))
+        return result
+    grown = kernel.call(*_arguments(kernel, operands, step, execution.threads))
+    return _assembled(kernel, step, shape, grown)
+
+
+def _prepared(kernel: CompiledKernel, execution: Execution) -> Mapping[str, TensorData]:
+    """The operands, sorted and summed where the kernel relies on it and they are not."""
+    operands = {name: execution.tensors[name] for name, _ in kernel.recipe.problem.operands}
+    for name, ordered, unique in kernel.requirements:
+        data = operands[name]
+        if not satisfies(data, ordered, unique):
+            operands[name] = canonical(data)
+            execution.copies.append(f"{name}: coordinates sorted and duplicates added up in a copy")
+    return operands
+
+
+def satisfies(data: TensorData, ordered: bool, unique: bool) -> bool:
+    """Whether the coordinates are as asked, looking at them where nobody has."""
+    is_ordered = data.sorted if data.sorted is not None else not ordered or is_sorted(data)
+    is_distinct = data.unique if data.unique is not None else not unique or is_unique(data)
+    return (is_ordered or not ordered) and (is_distinct or not unique)
+
+
+def _arguments(
+    kernel: CompiledKernel,
+    tensors: Mapping[str, TensorData],
+    step: Compute,
+    threads: int,
+) -> list[Any]:
+    sizes = sizes_of(step, tensors)
+    problem = step.problem
+    arguments: list[Any] = []
+    for parameter, source in kernel.parameters:
+        if parameter.kind is Kind.THREADS:
+            arguments.append(threads)
+        elif parameter.kind is Kind.GROWING:
+            arguments.append(0)
+        elif source is None:
+            raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
+        elif source.what == "size":
+            arguments.append(sizes[source.index])
+        else:
+            data = tensors[source.tensor]
+            if source.what == "stride":
+                mode = problem.type_of(source.tensor).format.mode_order[source.level]
+                arguments.append(data.values.strides[mode] // data.values.itemsize)
+            else:
+                arguments.append(FETCH[source.what](data, source))
+    return arguments
+
+
+def sizes_of(step: Compute, tensors: Mapping[str, TensorData]) -> dict[str, int]:
+    """The size of each index."""
+    return {index: tensors[name].shape[mode] for index, name, mode in step.sizes}
+
+
+def shape_of(step: Compute, tensors: Mapping[str, TensorData]) -> tuple[int, ...]:
+    """The shape of the kernel's result."""
+    sizes = sizes_of(step, tensors)
+    return tuple(sizes[i] for i in step.problem.assignment.target.indices)
+
+
+FETCH: Mapping[str, Callable[[TensorData, Source], Any]] = {
+    "pos": lambda data, source: data.levels[source.level].pos,
+    "crd": lambda data, source: data.levels[source.level].crd,
+    "values": lambda data, source: data.values,
+}
+
+
+def _assembled(
+    kernel: CompiledKernel, step: Compute, shape: tuple[int, ...], grown: tuple[Array, ...]
+) -> TensorData:
+    """The arrays a kernel has grown, as a tensor."""
+    type = step.problem.result
+    levels = [LevelArrays()] * type.format.order
+    values = None
+    growing = [s for p, s in kernel.parameters if p.kind is Kind.GROWING]
+    for source, array in zip(growing, grown, strict=True):
+        if source is None:
+            raise InternalError("The kernel grows an array that nobody asked for")
+        if source.what == "values":
+            values = array
+        else:
+            levels[source.level] = replace(levels[source.level], **{source.what: array})
+    if values is None:
+        raise InternalError("The kernel has made no values")
+    ordered = all(level.ordered for level in type.format.levels)
+    levels_ = tuple(levels)
+    return TensorData(plain(type.format), shape, levels_, values, ordered or None, True)
+
+
+def plain(form: Format) -> Format:
+    """The format without permissions to leave levels unordered: that is a fact of the data then."""
+    return replace(form, levels=tuple(replace(level, ordered=True) for level in form.levels))

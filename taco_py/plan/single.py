@@ -1,0 +1,147 @@
+"""One assignment as one kernel: its loop orders, the copies of operands they need, the format it appends to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from codegen.names import Names
+from taco_py.autoschedule.orders import best_order, needs_copy
+from taco_py.concrete.concretize import (
+    Order,
+    can_scatter,
+    copies_pattern,
+    result_order,
+    shared_prefix,
+)
+from taco_py.concrete.terms import Term, split_terms
+from taco_py.convert.convert import describe
+from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.plan.formats import appendable, reordered, with_chain
+from taco_py.plan.nodes import Compute, Operand, Reformat, Step
+from taco_py.problem import Problem, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller wants of the result: its type, and whether its last level may come unordered."""
+
+    type: TensorType
+    static: tuple[tuple[str, int], ...] = ()
+
+
+def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+    """Sizes and patterns of one assignment's operands."""
+    sizes: dict[str, float] = {}
+    for access in accesses(assignment):
+        sizes.update(zip(access.indices, map(float, operands[access.tensor].shape), strict=True))
+    patterns = {
+        name: Pattern(operands[name].nnz, operands[name].type.format)
+        for name in operand_names(assignment)
+    }
+    return Statistics(sizes, patterns)
+
+
+def plan_single(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    names: Names,
+    orders: tuple[Order, ...] | None = None,
+) -> tuple[Step, ...]:
+    """Copies first, then the kernel, then the conversion of its result where it is asked for in a format
+    that cannot be appended to."""
+    stats = statistics(assignment, operands)
+    draft = _problem(assignment, operands, request)
+    if not copies_pattern(draft):
+        draft = replace(draft, result=_retyped(draft.result, appendable))
+    terms = split_terms(assignment.value)
+    if orders is None:
+        orders = tuple(best_order(draft, term, stats).order for term in terms)
+    copies = _copies(draft, terms, orders, names)
+    everything = {**operands, **{c.target: _copied(operands[c.source], c) for c in copies.values()}}
+    value = _with_copies(assignment.value, copies)
+    final = _problem(replace(assignment, value=value), everything, request)
+    final = replace(final, result=draft.result)
+    final = _chained(final, orders)
+    target = assignment.target.tensor
+    steps: list[Step] = [*copies.values(), Compute(target, final, orders, _size_sources(final))]
+    wanted = request.type.format
+    if str(final.result.format) != str(wanted):
+        reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"
+        steps.append(Reformat(names.fresh(target), target, wanted, reason))
+    return tuple(steps)
+
+
+def _size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:
+    found = {
+        index: (index, access.tensor, mode)
+        for access in reversed(accesses(problem.assignment))
+        for mode, index in enumerate(access.indices)
+    }
+    return tuple(found.values())
+
+
+def _problem(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Problem:
+    types = tuple((name, operands[name].type) for name in operand_names(assignment))
+    return Problem(assignment, types, request.type, request.static)
+
+
+def _retyped(type: TensorType, change: object) -> TensorType:
+    assert callable(change)
+    return replace(type, format=change(type.format))
+
+
+def _chained(problem: Problem, orders: tuple[Order, ...]) -> Problem:
+    """With a coordinate list for the part of a sparse result that several loops scatter into."""
+    prefix = shared_prefix(problem, split_terms(problem.assignment.value), orders)
+    depth = len(prefix)
+    rest = len(result_order(problem)) - depth
+    if rest < 2 or can_scatter(problem, depth):
+        return problem
+    return replace(problem, result=_retyped(problem.result, lambda form: with_chain(form, depth)))
+
+
+def _copies(
+    problem: Problem, terms: tuple[Term, ...], orders: tuple[Order, ...], names: Names
+) -> dict[Access, Reformat]:
+    """For each access that its term's order cannot walk: the copy to walk instead."""
+    found: dict[Access, Reformat] = {}
+    made: dict[tuple[str, str], Reformat] = {}
+    for term, order in zip(terms, orders, strict=True):
+        for access in accesses(term.body):
+            if access in found or not needs_copy(problem, term, access, order):
+                continue
+            form = problem.type_of(access.tensor).format
+            target = reordered(form, access, order)
+            key = (access.tensor, str(target))
+            if key not in made:
+                reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
+                name = names.fresh(f"{access.tensor}_{''.join(order_letters(access, target))}")
+                made[key] = Reformat(name, access.tensor, target, reason)
+            found[access] = made[key]
+    return found
+
+
+def order_letters(access: Access, form: object) -> tuple[str, ...]:
+    """The access's indices in the order in which `form` stores them, to name a copy."""
+    order: tuple[int, ...] = getattr(form, "mode_order", ())
+    return tuple(access.indices[mode] for mode in order)
+
+
+def _copied(source: Operand, copy: Reformat) -> Operand:
+    return replace(source, type=replace(source.type, format=copy.format))
+
+
+def _with_copies(expr: Expr, copies: Mapping[Access, Reformat]) -> Expr:
+    match expr:
+        case Access():
+            copy = copies.get(expr)
+            return expr if copy is None else replace(expr, tensor=copy.target)
+        case Call():
+            return replace(expr, args=tuple(_with_copies(arg, copies) for arg in expr.args))
+        case Reduce():
+            return replace(expr, body=_with_copies(expr.body, copies))
+    return expr
