@@ -57,12 +57,10 @@ def cached_flags(A: Any) -> tuple[bool | None, bool | None]:  # noqa: N803
     """(sorted, unique) as far as scipy has computed them; its public properties would compute and
     store."""
     known = A.__dict__
-    canonical = known.get("_has_canonical_format")
-    if canonical:
+    if known.get("_has_canonical_format"):
         return True, True
-    ordered = known.get("_has_sorted_indices")
-    # "not canonical" means duplicates only where the indices are sorted
-    return ordered, False if ordered and canonical is False else None
+    # False says nothing about duplicates: scipy keeps it when the indices are sorted later
+    return known.get("_has_sorted_indices"), None
 
 
 def to_scipy(data: TensorData, kind: str) -> Any:

@@ -1,0 +1,234 @@
+"""The public Tensor: constructors, conversions, refusals."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from taco_py import formats
+from taco_py.api.tensor import Tensor, check, read, tensor, write
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    FormatError,
+    IndexOverflowError,
+    OperandError,
+    OperandTypeError,
+    StructureError,
+)
+from taco_py.formats import COO, CSC, CSF, CSR, dense
+from taco_py.interop import numpy_arrays
+
+DENSE = np.array([[0, 1.5, 0], [2, 0, 0]])
+ROWS, COLUMNS, VALUES = np.array([1, 0]), np.array([0, 1]), np.array([2.0, 1.5])
+
+
+@pytest.mark.parametrize(
+    "coords",
+    [
+        np.array([[1, 0], [0, 1]]),
+        [(1, 0), (0, 1)],
+        [ROWS, COLUMNS],
+        (ROWS, COLUMNS),
+        ([1, 0], [0, 1]),
+        np.array([[1, 0], [0, 1]], dtype=np.uint64),
+        np.array([[1, 0], [0, 1]], dtype=">i4"),
+        [ROWS.astype(np.int8), COLUMNS.astype(np.int32)],
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("format", [None, "ds", "dd", COO(2), CSC])
+def test_from_coo_takes_both_layouts(coords: Any, format: Any) -> None:
+    made = Tensor.from_coo(coords, VALUES, (2, 3), format)
+    np.testing.assert_array_equal(made.to_numpy(), DENSE)
+    assert made.format == (CSF(2) if format is None else tensor(DENSE, format).format)
+
+
+def test_from_coo_owns_its_arrays() -> None:
+    rows, columns, values = np.array([0, 1]), np.array([1, 0]), np.array([1.5, 2.0])
+    made = Tensor.from_coo([rows, columns], values, (2, 3), COO(2), index_dtype=np.int64)
+    for array in (rows, columns, values):
+        array[:] = 0
+    np.testing.assert_array_equal(made.to_numpy(), DENSE)
+
+
+def test_from_coo_sums_duplicates_and_converts() -> None:
+    made = Tensor.from_coo([[0], [0], [2]], [1, 2, 3], [4], dtype=np.float32)
+    assert (made.nnz, made.dtype) == (2, np.float32)
+    assert made.to_numpy().tolist() == [3, 0, 3, 0]
+
+
+def test_from_coo_of_nothing() -> None:
+    for coords in ([], np.zeros((0, 3)), (ROWS[:0],) * 3):
+        made = Tensor.from_coo(coords, [], (2, 0, 3))
+        assert (made.nnz, made.shape) == (0, (2, 0, 3))
+    assert float(Tensor.from_coo(np.zeros((2, 0), int), [1.0, 2.0], ()).to_numpy()) == 3
+
+
+BAD: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
+    "negative": (
+        ([[0, -1]], [1.0], (2, 3)),
+        StructureError,
+        "0 to 2 in mode 1, found -1 at entry 0",
+    ),
+    "too large": (
+        ([[0, 0], [2, 0]], [1.0, 1.0], (2, 3)),
+        StructureError,
+        "mode 0, found 2 at entry 1",
+    ),
+    "float": (([[0.5, 1]], [1.0], (2, 3)), OperandTypeError, "integer coordinates, found float64"),
+    "values": (([[0, 1]], [1.0, 2.0], (2, 3)), StructureError, "found 1 in mode 0 and 2 values"),
+    "modes": (([[0, 1, 1]], [1.0], (2, 3)), OperandError, r"\(nnz, 2\) array.*\(1, 3\)"),
+    "lists": (((ROWS,), [1.0, 2.0], (2, 3)), OperandError, "2 modes.*found 1"),
+    "lengths": (((ROWS, COLUMNS[:1]), VALUES, (2, 3)), StructureError, "found 1 in mode 1 and 2"),
+    "size": (([[0, 1]], [1.0], (2, -3)), DimensionError, "mode 1, found -3"),
+    "float size": (([[0, 1]], [1.0], (2, 3.0)), DimensionError, "mode 1, found 3.0"),
+    "strings": (([[0, 1]], ["a"], (2, 3)), OperandTypeError, "<U1"),
+    "objects": (([[0, 1]], [None], (2, 3)), OperandTypeError, "object"),
+    "format": (([[0, 1]], [1.0], (2, 3), "sss"), FormatError, "2 levels.*'sss' of 3"),
+    "no format": (([[0, 1]], [1.0], (2, 3), 7), FormatError, "a Format or its letters, found 7"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_from_coo_refuses(name: str) -> None:
+    arguments, error, message = BAD[name]
+    with pytest.raises(error, match=message) as caught:
+        Tensor.from_coo(*arguments)
+    assert getattr(caught.value, "hint", None)
+
+
+def test_tensor_accepts_anything() -> None:
+    A = sp.csc_array(DENSE)  # noqa: N806
+    assert tensor(A).format == CSC
+    assert tensor(A).data.values is A.data
+    assert tensor(A, "ds").format == CSR
+    assert tensor(DENSE).data.values is DENSE
+    assert tensor([[1, 2], [3, 4]]).format == dense(2)
+    assert tensor(3.5).shape == ()
+    T = tensor(DENSE, CSF(2))  # noqa: N806
+    assert tensor(T).data is T.data
+    for made in (T, tensor(A, "ds:1,0"), tensor(sp.lil_matrix(DENSE)), Tensor.from_scipy(A, "uq")):
+        np.testing.assert_array_equal(made.to_numpy(), DENSE)
+    np.testing.assert_array_equal(Tensor.from_numpy(DENSE, "ss").to_numpy(), DENSE)
+
+
+@pytest.mark.parametrize("obj", [None, "text", {"a": 1}, [[1, 2], [3]], ["a"]], ids=repr)
+def test_tensor_refuses(obj: Any) -> None:
+    with pytest.raises(OperandTypeError):
+        tensor(obj)
+
+
+def test_index_types() -> None:
+    wide = tensor(DENSE, "ss", index_dtype=np.int64)
+    assert wide.data.levels[1].crd is not None
+    assert wide.data.levels[1].crd.dtype == np.int64
+    big = sp.coo_array((np.ones(1), ([2**31 - 1], [2**31 - 1])), shape=(2**31, 2**31))
+    with pytest.raises(IndexOverflowError, match="int32"):
+        tensor(big, format=CSF(2), index_dtype=np.int32)
+
+
+@pytest.mark.parametrize(
+    ("format", "kind"),
+    [("ds", sp.csr_array), ("ds:1,0", sp.csc_array), ("ss", sp.coo_array), ("dd", sp.coo_array)],
+)
+def test_to_scipy(format: str, kind: type) -> None:
+    T = tensor(DENSE, format)  # noqa: N806
+    assert type(T.to_scipy()) is kind
+    for made in (T.to_scipy(), T.to_scipy("csr_matrix"), T.to_scipy("coo_array")):
+        np.testing.assert_array_equal(made.toarray(), DENSE)
+
+
+def test_to_scipy_of_other_orders() -> None:
+    cube = np.arange(8.0).reshape(2, 2, 2)
+    for format in ("sss", "ddd", "sds:2,0,1"):
+        np.testing.assert_array_equal(tensor(cube, format).to_scipy().todense(), cube)
+    vector = np.array([0, 1.0, 0])
+    for format in ("s", "d", "u"):
+        assert tensor(vector, format).to_scipy().shape == (3,)
+        np.testing.assert_array_equal(tensor(vector, format).to_scipy().toarray(), vector)
+    with pytest.raises(FormatError, match="found a scalar"):
+        tensor(1.0).to_scipy()
+
+
+def test_to_coo_and_back() -> None:
+    coords, values = tensor(DENSE, "ss").to_coo()
+    assert (coords.tolist(), values.tolist()) == ([[0, 1], [1, 0]], [1.5, 2.0])
+    np.testing.assert_array_equal(Tensor.from_coo(coords, values, (2, 3)).to_numpy(), DENSE)
+    coords, values = tensor(2.0).to_coo()
+    assert (coords.shape, values.tolist()) == ((1, 0), [2.0])
+
+
+def test_formats_types_and_copies() -> None:
+    T = tensor(DENSE, "ss")  # noqa: N806
+    assert T.to_format("ss") is T
+    assert T.to_format(CSR).format == CSR
+    assert T.astype(np.complex64).dtype == np.complex64
+    with pytest.raises(OperandTypeError, match="float16"):
+        T.astype(np.float16)
+    copy = T.copy()
+    assert not np.shares_memory(copy.data.values, T.data.values)
+    np.testing.assert_array_equal(copy.to_numpy(), DENSE)
+    assert (T.ndim, T.order, T.nnz, T.shape, str(T.format)) == (2, 2, 2, (2, 3), "ss")
+
+
+def test_pickle() -> None:
+    again = pickle.loads(pickle.dumps(tensor(DENSE, "ds:1,0")))
+    assert again.format == CSC
+    np.testing.assert_array_equal(again.to_numpy(), DENSE)
+
+
+def test_repr_is_one_line() -> None:
+    assert repr(tensor(DENSE, "ss")) == (
+        "Tensor(shape=(2, 3), format='ss', nnz=2, dtype=float64, density=0.333)"
+    )
+    assert "density=0" in repr(tensor(np.zeros((0, 3))))
+
+
+def test_no_tensor_becomes_dense_by_accident() -> None:
+    T = tensor(DENSE, "ss")  # noqa: N806
+    for convert_silently in (np.asarray, np.array, list):
+        with pytest.raises(OperandTypeError, match="hint"):
+            convert_silently(T)
+
+
+def test_check_takes_what_tensor_takes() -> None:
+    A = sp.csr_array(DENSE)  # noqa: N806
+    for sound in (A, DENSE, tensor(A, "ss"), tensor(A).data):
+        check(sound)
+    A.indices = np.array([1, 9], np.int32)
+    with pytest.raises(StructureError, match=r"indices.*found 9 at position 1"):
+        check(A)
+    with pytest.raises(StructureError, match="found 9"):
+        check(tensor(A))
+
+
+def test_files_round_trip(tmp_path: Any) -> None:
+    write(sp.csr_array(DENSE), tmp_path / "a.mtx")
+    made = read(tmp_path / "a.mtx", format="ss")
+    assert made.format == CSF(2)
+    np.testing.assert_array_equal(made.to_numpy(), DENSE)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "api.tensor",
+        "convert.convert",
+        "convert.diagonal",
+        "interop.numpy_arrays",
+        "storage.coordinates",
+        "storage.pack",
+    ],
+)
+def test_examples_in_docstrings(module: str) -> None:
+    names = {name: getattr(formats, name) for name in formats.__all__}
+    names |= {"np": np, "from_numpy": numpy_arrays.from_numpy}
+    result = doctest.testmod(importlib.import_module(f"taco_py.{module}"), extraglobs=names)
+    assert result.attempted > 0
+    assert result.failed == 0
