@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from taco_py.api.evaluate import Settings, as_schedule, check_static, check_threads, compute
@@ -56,6 +57,8 @@ def einsum(
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)
     path, contract = _optimize(optimize)
+    if dtype is None and len({d.dtype for d in datas}) > 1:
+        dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
     settings = Settings(
         format,
         as_schedule(schedule),

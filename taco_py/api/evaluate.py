@@ -14,14 +14,20 @@ from numpy.typing import DTypeLike
 from codegen.names import Names
 from taco_py.api.operands import Given, check_names, check_orders, check_sizes, give
 from taco_py.api.results import ResultKind, hand_out, index_dtype, result_kind
-from taco_py.api.tensor import Tensor
-from taco_py.diagnostics.errors import OperandTypeError, OutputError, ScheduleError
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    OperandError,
+    OperandTypeError,
+    OutputError,
+    ScheduleError,
+)
+from taco_py.driver import Recipe, compile_recipe
 from taco_py.formats import Format
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Access, Assignment, Call
-from taco_py.notation.operators import ADD
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
+from taco_py.plan.explain import explain as explain_plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Plan
 from taco_py.plan.run import Execution, run
@@ -108,6 +114,39 @@ def compute(
             np.copyto(out, data.values, casting="unsafe")
         return out
     return hand_out(data, prepared.kind, whole=True)
+
+
+def explain(
+    text: str,
+    operands: Mapping[str, Any] | None = None,
+    /,
+    *,
+    format: Format | str | None = None,
+    dtype: DTypeLike | None = None,
+    casting: str = "safe",
+    schedule: Schedule | str | None = None,
+    threads: int | None = None,
+    static: Mapping[str, int] | None = None,
+    **named: Any,
+) -> str:
+    """How `evaluate` with the same arguments computes its result, and why that way. Computes nothing.
+
+    Concrete notation, iteration graph, loop order, formats, inserted conversions and workspaces, what is
+    parallel and if not why, compile time and cache hit, for each kernel. Raises as `evaluate`.
+    """
+    given = {**(operands or {}), **named}
+    settings = Settings(
+        format, as_schedule(schedule), check_threads(threads), dtype, casting, check_static(static)
+    )
+    return explained(parsed(text), given, settings)
+
+
+def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
+    """Plan and compile `assignment`, and say what was planned."""
+    prepared = prepare(assignment, objects, settings)
+    parallel = start(prepared, settings, None).parallel
+    recipes = [Recipe(s.problem, s.orders, parallel=parallel) for s in prepared.plan.kernels]
+    return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -284,8 +323,6 @@ def check_static(static: Mapping[str, int] | None) -> tuple[tuple[str, int], ...
 
 def check_static_size(index: str, size: int, sizes: Mapping[str, int]) -> int:
     """`size`, if the operands agree. Raises DimensionError or OperandError."""
-    from taco_py.diagnostics.errors import DimensionError, OperandError
-
     if index not in sizes:
         raise OperandError(
             f"Expected static sizes of the indices {', '.join(sizes)}, found {index}"
@@ -296,6 +333,3 @@ def check_static_size(index: str, size: int, sizes: Mapping[str, int]) -> int:
             hint="pass operands of that size, or leave the index out of static=",
         )
     return size
-
-
-__all__ = ["ADD", "Settings", "Tensor", "compute", "evaluate", "parsed", "prepare"]

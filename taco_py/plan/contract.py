@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce as fold
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from taco_py.plan.nodes import Operand
 from taco_py.plan.single import Request, statistics
 from taco_py.problem import Problem, TensorType
 
+DType = np.dtype[Any]
 GAIN = 1.5  # how many times cheaper a split must be
 TEMPORARY = 4.0  # the cost of an element of a temporary, in innermost operations
 EXACT = 7  # operands up to which all pairwise orders are compared
@@ -95,7 +97,7 @@ def split(
     contract  False keeps products of any number of operands whole
     """
     splitter = Splitter(dict(operands), request, names, [], [])
-    value = assignment.value
+    value = _map_products(assignment.value, lambda term: _flatten(splitter, term))
     value = _map_products(value, lambda term: _hoist(splitter, assignment, term))
     if path is not None or contract:
         value = _map_products(value, lambda term: _contract(splitter, assignment, term, path))
@@ -113,6 +115,45 @@ def _map_products(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
 
 
 # ---------------------------------------------------------------- sums inside products
+
+
+def _flatten(splitter: Splitter, expr: Expr) -> Expr:
+    """`sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its sums.
+
+    Multiplication distributes over a sum; the order of the sums is then free to choose. Integer sums of
+    another type than the product's wrap by themselves and stay.
+    """
+    match expr:
+        case Reduce(operator, _, body) if operator == ADD:
+            return replace(expr, body=_flatten(splitter, body))
+        case Call(operator, (left, right)) if operator == MUL:
+            dtypes = {n: np.dtype(o.type.dtype) for n, o in splitter.operands.items()}
+            whole = expression_dtype(expr, dtypes)
+            parts = [_flatten(splitter, left), _flatten(splitter, right)]
+            sums: list[Reduce] = []
+            for place, other in ((0, 1), (1, 0)):
+                while _leaves(parts[place], parts[other], sums, whole, dtypes):
+                    sum_ = parts[place]
+                    assert isinstance(sum_, Reduce)
+                    sums.append(sum_)
+                    parts[place] = sum_.body
+            product: Expr = replace(expr, args=tuple(parts))
+            for sum_ in reversed(sums):
+                product = replace(sum_, body=product)
+            return product
+    return expr
+
+
+def _leaves(
+    expr: Expr, other: Expr, sums: Sequence[Reduce], whole: DType, dtypes: Mapping[str, DType]
+) -> bool:
+    """Whether `expr` is a sum that may be moved around its product with `other`."""
+    if not isinstance(expr, Reduce) or expr.operator != ADD:
+        return False
+    own = expression_dtype(expr, dtypes)
+    clash = any(expr.index in access.indices for access in accesses(other))
+    taken = any(sum_.index == expr.index for sum_ in sums)
+    return not clash and not taken and (own == whole or own.kind in "fc")
 
 
 def _hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:

@@ -11,7 +11,7 @@ import numpy as np
 from codegen.runtime.signature import Kind
 from taco_py.convert import convert
 from taco_py.convert.diagonal import diagonal
-from taco_py.diagnostics.errors import InternalError
+from taco_py.diagnostics.errors import InternalError, StructureError
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import COO, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
@@ -45,6 +45,34 @@ def run(plan: Plan, execution: Execution) -> TensorData:
     return execution.tensors[plan.steps[-1].target]
 
 
+def run_phase(
+    plan: Plan, execution: Execution, phase: str, pattern: TensorData | None
+) -> TensorData:
+    """Only the structure of the result ("assemble"), or only the values of `pattern` ("compute").
+
+    A last kernel that makes the sparse result itself has a variant for each. Where the result is dense or
+    converted afterwards, all is computed, and the structure or the values are taken from it.
+    """
+    *before, last = plan.steps
+    if not isinstance(last, Compute) or last.problem.result.format.is_dense:
+        return _taken(run(plan, execution), phase, pattern)
+    for step in before:
+        execution.tensors[step.target] = _step(step, execution, False)
+    return compute(last, execution, None, phase, pattern)
+
+
+def _taken(whole: TensorData, phase: str, pattern: TensorData | None) -> TensorData:
+    if phase == "assemble":
+        return replace(whole, values=np.zeros_like(whole.values))
+    if pattern is not None and pattern.values.shape != whole.values.shape:
+        raise StructureError(
+            f"Expected a pattern of {whole.values.size} entries, as these operands make, found one of "
+            f"{pattern.values.size}",
+            hint="assemble again when the operands' patterns change",
+        )
+    return whole
+
+
 def _step(step: Step, execution: Execution, last: bool) -> TensorData:
     match step:
         case Reformat(_, source, format):
@@ -69,9 +97,15 @@ def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
     return pack_coo(kept, values, shape, form)
 
 
-def compute(step: Compute, execution: Execution, out: Array | None) -> TensorData:
+def compute(
+    step: Compute,
+    execution: Execution,
+    out: Array | None,
+    phase: str = "evaluate",
+    pattern: TensorData | None = None,
+) -> TensorData:
     """Run a kernel: prepare its operands, make or take the result's memory, call."""
-    recipe = Recipe(step.problem, step.orders, parallel=execution.parallel)
+    recipe = Recipe(step.problem, step.orders, phase, execution.parallel)
     kernel = compile_recipe(recipe)
     execution.kernels.append(kernel)
     operands = _prepared(kernel, execution)
@@ -87,8 +121,22 @@ def compute(step: Compute, execution: Execution, out: Array | None) -> TensorDat
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, execution.threads))
         return result
+    if phase == "compute" and pattern is not None:
+        result = replace(pattern, values=np.zeros(pattern.values.shape, type.dtype))
+        _check_pattern(result, shape, type.format)
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, execution.threads))
+        return result
     grown = kernel.call(*_arguments(kernel, operands, step, execution.threads))
     return _assembled(kernel, step, shape, grown)
+
+
+def _check_pattern(pattern: TensorData, shape: tuple[int, ...], form: Format) -> None:
+    if pattern.shape != shape or str(pattern.format) != str(form):
+        raise StructureError(
+            f"Expected a pattern of shape {shape} in the format {form}, found shape {pattern.shape} in "
+            f"{pattern.format}",
+            hint="make it by assemble() with the same operands",
+        )
 
 
 def _prepared(kernel: CompiledKernel, execution: Execution) -> Mapping[str, TensorData]:
@@ -171,10 +219,18 @@ def _assembled(
         else:
             levels[source.level] = replace(levels[source.level], **{source.what: array})
     if values is None:
-        raise InternalError("The kernel has made no values")
+        values = np.zeros(_positions(type.format, levels, shape), type.dtype)
     ordered = all(level.ordered for level in type.format.levels)
     levels_ = tuple(levels)
     return TensorData(plain(type.format), shape, levels_, values, ordered or None, True)
+
+
+def _positions(form: Format, levels: list[LevelArrays], shape: tuple[int, ...]) -> int:
+    """The number of positions of the last level."""
+    count = 1
+    for level, mode, arrays in zip(form.levels, form.mode_order, levels, strict=True):
+        count = count * shape[mode] if level.full else len(arrays.crd)  # type: ignore[arg-type]
+    return count
 
 
 def plain(form: Format) -> Format:

@@ -1,0 +1,306 @@
+"""`compile`: a kernel to call again and again on new data of the same formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from taco_py.api.evaluate import (
+    Prepared,
+    Settings,
+    as_schedule,
+    check_static,
+    check_threads,
+    default_threads,
+    parsed,
+    writable,
+)
+from taco_py.api.operands import Given, check_names, check_orders, check_sizes, give
+from taco_py.api.results import ResultKind, hand_out
+from taco_py.api.tensor import as_data, as_format
+from taco_py.diagnostics.errors import (
+    FormatError,
+    IndexOverflowError,
+    OperandError,
+    OperandTypeError,
+)
+from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.explain import explain
+from taco_py.plan.formats import default_format
+from taco_py.plan.make import Options, make_plan
+from taco_py.plan.nodes import Operand, Plan
+from taco_py.plan.run import Execution, run, run_phase
+from taco_py.plan.single import Request
+from taco_py.problem import TensorType
+from taco_py.schedule.commands import Schedule
+from taco_py.storage.borrow import require_dtype
+from taco_py.storage.tensor_data import Array, TensorData
+
+NOMINAL_SIZE = 1000
+NOMINAL_DENSITY = 0.01
+"""What the loop order is chosen for when no data is at hand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """A compiled assignment. Call it with operands by name, or in the order of their first use.
+
+    >>> k = compile("y[i] = A[i,j] * x[j]", A=CSR, x=dense(1), y=dense(1))
+    >>> y = k(A=A, x=x)
+    """
+
+    assignment: Assignment
+    plan: Plan
+    formats: Mapping[str, Format]
+    types: Mapping[str, TensorType]
+    kind: ResultKind
+    dtype: np.dtype[Any]
+    settings: Settings
+    compiled: tuple[CompiledKernel, ...]
+
+    @property
+    def source(self) -> str:
+        """The generated C, of all kernels if there are several."""
+        return "\n".join(kernel.source for kernel in self.compiled)
+
+    def explain(self) -> str:
+        """Notation, iteration graph, loops, formats, workspaces, what is parallel, compile time."""
+        return explain(self.plan, self.compiled)
+
+    def __call__(
+        self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
+    ) -> Any:
+        """The result for these operands. Raises as `evaluate` does, and FormatError for another format."""
+        given, sizes = self._given(operands, named)
+        shape = tuple(sizes[i] for i in self.assignment.target.indices)
+        prepared = Prepared(self.assignment, given, self.plan, self.kind, shape, self.dtype)
+        target = writable(out, prepared, self.settings)
+        data = run(self.plan, self._execution(given, threads, target))
+        if out is not None:
+            if data.values is not out:
+                np.copyto(out, data.values, casting="unsafe")
+            return out
+        return hand_out(data, self.kind, whole=True)
+
+    def assemble(self, *operands: Any, **named: Any) -> Any:
+        """The result's structure with values of zero, for `compute`."""
+        given, _ = self._given(operands, named)
+        data = run_phase(self.plan, self._execution(given, None, None), "assemble", None)
+        return hand_out(data, self.kind, whole=True)
+
+    def compute(self, pattern: Any, *operands: Any, **named: Any) -> Any:
+        """The values for a structure that `assemble` or a call made from operands of the same patterns.
+
+        The result shares its index arrays with `pattern`, which is not modified.
+        """
+        given, _ = self._given(operands, named)
+        execution = self._execution(given, None, None)
+        data = run_phase(self.plan, execution, "compute", as_data(pattern))
+        return hand_out(data, self.kind, whole=True)
+
+    def _execution(
+        self, given: Mapping[str, Given], threads: int | None, out: Array | None
+    ) -> Execution:
+        schedule = self.settings.schedule
+        parallel = None
+        if schedule is not None:
+            parallel = "" if schedule.serial else schedule.parallel
+        tensors = {name: g.data for name, g in given.items()}
+        limit = threads or self.settings.threads or default_threads()
+        return Execution(tensors, limit, parallel, out)
+
+    def _given(
+        self, operands: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Given], dict[str, int]]:
+        names = operand_names(self.assignment)
+        if len(operands) > len(names):
+            raise OperandError(f"Expected {len(names)} operands, found {len(operands)}")
+        objects = {**dict(zip(names, operands, strict=False)), **named}
+        check_names(self.assignment, objects)
+        given = {name: self._conforming(name, g) for name, g in give(objects).items()}
+        shapes = {name: g.data.shape for name, g in given.items()}
+        check_orders(self.assignment, shapes)
+        sizes = check_sizes(self.assignment, shapes)
+        for index, size in self.settings.static:
+            if sizes.get(index, size) != size:
+                raise OperandError(
+                    f"Expected size {size} of index {index}, which the kernel was compiled for, "
+                    f"found {sizes[index]}",
+                    hint="compile without static= for sizes that vary",
+                )
+        return given, sizes
+
+    def _conforming(self, name: str, given: Given) -> Given:
+        """The operand as the kernel takes it. Raises FormatError or OperandTypeError if it is another."""
+        wanted, found = self.types[name], given.operand.type
+        form = given.data.format
+        if str(form) != str(self.formats[name]):
+            raise FormatError(
+                f"Expected {name} in the format {self.formats[name]} that the kernel was compiled "
+                f"for, found {form}",
+                hint=f'convert it: tp.tensor({name}, format="{self.formats[name]}")',
+            )
+        data = given.data
+        if found.dtype != wanted.dtype:
+            if not isinstance(given.object, int | float | complex):
+                raise OperandTypeError(
+                    f"Expected {name} of dtype {wanted.dtype} that the kernel was compiled for, "
+                    f"found {found.dtype}",
+                    hint=f"{name}.astype({wanted.dtype!r}), or compile with "
+                    f"dtypes={{{name!r}: {found.dtype!r}}}",
+                )
+            data = replace(data, values=data.values.astype(wanted.dtype))
+        if form.is_dense:
+            data = laid_out(data, wanted)
+        elif found.index_dtype != wanted.index_dtype:
+            data = reindexed(data, name, wanted.index_dtype)
+        return replace(given, data=data)
+
+
+def laid_out(data: TensorData, type: TensorType) -> TensorData:
+    """A dense operand with a unit stride where the kernel was compiled for one."""
+    array = data.values
+    last = type.format.mode_order[-1] if array.ndim else 0
+    if array.ndim == 0 or not type.unit_stride or array.strides[last] == array.itemsize:
+        return data
+    if array.shape[last] <= 1 or array.size == 0:
+        return replace(data, values=np.ascontiguousarray(array))
+    return replace(data, values=np.ascontiguousarray(array))
+
+
+def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
+    """The index arrays in another integer type, copied. Raises IndexOverflowError if they do not fit."""
+    limit = np.iinfo(index_dtype).max
+    if max((*data.shape, data.nnz), default=0) > limit:
+        raise IndexOverflowError(
+            f"Expected indices of {name} that fit {index_dtype}, found a size or number of entries "
+            f"beyond {limit}",
+            hint='compile with index_dtype="int64"',
+        )
+    levels = tuple(
+        replace(
+            level,
+            pos=None if level.pos is None else level.pos.astype(index_dtype, copy=False),
+            crd=None if level.crd is None else level.crd.astype(index_dtype, copy=False),
+        )
+        for level in data.levels
+    )
+    return replace(data, levels=levels)
+
+
+def compile(
+    text: str,
+    formats: Mapping[str, Format | str] | None = None,
+    /,
+    *,
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
+    index_dtype: str = "int32",
+    static: Mapping[str, int] | None = None,
+    schedule: Schedule | str | None = None,
+    threads: int | None = None,
+    **named: Format | str,
+) -> Kernel:
+    """Compile an assignment for operands of given formats, without data.
+
+    formats      the format of each operand, and of the result unless it is to be chosen
+    dtypes       one for all operands, or by name; float64 where not given
+    index_dtype  "int32" or "int64": of pos and crd arrays
+    static       sizes that the kernel is specialised for, by index
+    schedule, threads   as in `evaluate`
+
+    Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
+    """
+    assignment = replace(parsed(text), operator=None)
+    given = {**(formats or {}), **named}
+    names = operand_names(assignment)
+    target = assignment.target.tensor
+    check_names(assignment, [name for name in given if name != target])
+    orders = dict.fromkeys(names, 0)
+    for access in accesses(assignment):
+        orders[access.tensor] = len(access.indices)
+    chosen = {name: _format(given[name], orders[name], name) for name in names}
+    settings = Settings(
+        schedule=as_schedule(schedule), threads=check_threads(threads), static=check_static(static)
+    )
+    index = check_index_dtype(index_dtype)
+    operands = _nominal(assignment, chosen, names_to_dtypes(names, dtypes), index, settings.static)
+    order = len(assignment.target.indices)
+    wanted = (
+        _format(given[target], order, target)
+        if target in given
+        else default_format(assignment, chosen)
+    )
+    natural = wanted.is_dense and wanted.mode_order == tuple(range(order))
+    kind = ResultKind(wanted, "ndarray" if natural else "tensor")
+    found = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
+    dtype = result_dtype(assignment, found)
+    request = Request(TensorType(wanted, dtype.name, index), settings.static)
+    plan = make_plan(assignment, operands, request, Options(schedule=settings.schedule))
+    types = {name: o.type for name, o in operands.items()}
+    kernel = Kernel(assignment, plan, chosen, types, kind, dtype, settings, ())
+    parallel = kernel._execution({}, None, None).parallel
+    recipes = [Recipe(s.problem, s.orders, parallel=parallel) for s in plan.kernels]
+    return replace(kernel, compiled=tuple(compile_recipe(r) for r in recipes))
+
+
+def _format(given: Format | str, order: int, name: str) -> Format:
+    found = as_format(given, order)
+    if found is None:
+        raise FormatError(f"Expected a format for {name}, found None")
+    return found
+
+
+def names_to_dtypes(
+    names: tuple[str, ...], dtypes: Mapping[str, DTypeLike] | DTypeLike | None
+) -> dict[str, str]:
+    """A supported dtype's name for each operand."""
+    given = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
+    for name in given:
+        if name not in names:
+            raise OperandError(f"Expected dtypes of {', '.join(names)}, found one of {name}")
+    found = {}
+    for name in names:
+        wanted = given.get(name)
+        dtype = np.dtype(np.float64 if wanted is None else wanted)
+        require_dtype(dtype, f"dtypes[{name!r}]")
+        found[name] = dtype.name
+    return found
+
+
+def check_index_dtype(index_dtype: Any) -> str:
+    """ "int32" or "int64". Raises OperandTypeError for anything else."""
+    name = np.dtype(index_dtype).name
+    if name not in ("int32", "int64"):
+        raise OperandTypeError(
+            f"Expected index_dtype to be int32 or int64, found {name}",
+            hint="int64 holds every size",
+        )
+    return name
+
+
+def _nominal(
+    assignment: Assignment,
+    formats: Mapping[str, Format],
+    dtypes: Mapping[str, str],
+    index: str,
+    static: tuple[tuple[str, int], ...],
+) -> dict[str, Operand]:
+    """Operands of sizes and densities to choose loop orders for."""
+    known = dict(static)
+    found = {}
+    for access in accesses(assignment):
+        form = formats[access.tensor]
+        shape = tuple(known.get(i, NOMINAL_SIZE) for i in access.indices)
+        volume = float(np.prod([float(n) for n in shape])) if shape else 1.0
+        nnz = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
+        type = TensorType(form, dtypes[access.tensor], index)
+        found[access.tensor] = Operand(type, shape, nnz)
+    return found

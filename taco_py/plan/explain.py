@@ -1,0 +1,65 @@
+"""What a plan does and why, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from taco_py.driver import CompiledKernel
+from taco_py.notation.printer import to_text
+from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, TakeDiagonal
+
+
+def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str] = ()) -> str:
+    """Every step, with the notation, iteration graph, loops, formats and workspaces of its kernel.
+
+    kernels  the compiled kernel of each Compute step, in order
+    copies   what a run had to copy besides, because of the data it met
+    """
+    lines: list[str] = []
+    compiled = iter(kernels)
+    for note in plan.notes:
+        lines.append(f"split     {note}")
+    for step in plan.steps:
+        match step:
+            case Reformat(target, source, _, reason):
+                lines.append(f"convert   {target} from {source}: {reason}")
+            case TakeDiagonal(target, source, labels):
+                lines.append(f"diagonal  {target} from {source}[{','.join(labels)}]")
+            case Squeeze(target, source, axes):
+                lines.append(f"squeeze   {target} from {source}, modes {axes} of size 1")
+            case Compute():
+                lines += _kernel(step, next(compiled))
+    for copy in copies:
+        lines.append(f"copy      {copy}")
+    return "\n".join(lines)
+
+
+def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
+    problem = step.problem
+    yield f"kernel    {to_text(problem.assignment)}"
+    types = [*problem.operands, (problem.assignment.target.tensor, problem.result)]
+    yield "  formats     " + ", ".join(f"{name}: {type}" for name, type in types)
+    yield "  loop order  " + "; ".join(",".join(order) for order in step.orders)
+    yield from _block("  concrete    ", kernel.report.concrete)
+    yield from _block("  iterates    ", kernel.report.graph)
+    yield "  workspaces  " + ("; ".join(kernel.report.workspaces) or "none")
+    needs = [
+        f"{tensor} {' and '.join(w for w, on in (('sorted', o), ('without duplicates', u)) if on)}"
+        for tensor, o, u in kernel.requirements
+    ]
+    yield "  relies on   " + ("; ".join(needs) or "nothing but valid arrays")
+    yield f"  parallel    {kernel.report.parallel}"
+    yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
+
+
+def _hit(hit: str) -> str:
+    return {
+        "memory": "found in this process",
+        "disk": "found in the kernel cache on disk",
+        "built": "built now",
+    }[hit]
+
+
+def _block(head: str, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines()):
+        yield (head if number == 0 else " " * len(head)) + line
