@@ -49,11 +49,8 @@ def callables(
 
 
 def _callable(host: Host, pool: Pool, entry: int, number: int, signature: Signature) -> KernelCall:
-    if host.bind is not None:
-        rows = tuple(_row(p) for p in signature.parameters)
-        raw = host.bind(entry, number, signature.name, rows)
-    else:
-        raw = _through_cffi(host, entry, number, signature)
+    rows = tuple(_row(p) for p in signature.parameters)
+    raw = host.bind(entry, number, signature.name.encode(), rows)
     growing = [
         (i, np.dtype(p.element.name))
         for i, p in enumerate(signature.parameters)
@@ -103,82 +100,3 @@ def _growing_call(raw: KernelCall, pool: Pool, growing: list[tuple[int, Any]]) -
         return tuple(results)
 
     return call
-
-
-# ---------------------------------------------------------------- without Python's headers
-
-
-def _through_cffi(host: Host, entry: int, number: int, signature: Signature) -> KernelCall:
-    """What `bind` makes, in Python: for hosts in ABI mode."""
-    new, lib = host.ffi.new, host.lib
-    parameters = signature.parameters
-    address = host.ffi.cast("void *", entry)
-
-    def call(*given: Any) -> tuple[int, ...] | None:
-        if len(given) != len(parameters):
-            raise TypeError(f"Expected {len(parameters)} arguments, found {len(given)}")
-        arguments = new("taco_argument[]", len(parameters))
-        buffers = []
-        try:
-            for p, argument, value in zip(parameters, arguments, given, strict=True):
-                if p.kind is Kind.GROWING:
-                    buffers.append(new("taco_buffer *"))
-                    _open_buffer(host, p, buffers[-1], value)
-                    argument.buffer = buffers[-1]
-                else:
-                    _set_argument(host, p, argument, value)
-            if lib.taco_invoke(address, number, arguments) != 0:
-                raise MemoryError
-        except BaseException:
-            for buffer in buffers:
-                lib.taco_discard(buffer)
-            raise
-        return _facts(host, buffers) if buffers else None
-
-    return call
-
-
-def _open_buffer(host: Host, p: Parameter, buffer: Any, value: tuple[int, int, int]) -> None:
-    room, spare, spare_bytes = value
-    buffer.spare = host.ffi.cast("void *", spare)
-    buffer.spare_bytes = spare_bytes
-    if host.lib.taco_make_room(buffer, room, p.element.itemsize):
-        raise MemoryError
-
-
-def _set_argument(host: Host, p: Parameter, argument: Any, value: Any) -> None:
-    match p.kind:
-        case Kind.INPUT | Kind.OUTPUT:
-            argument.pointer = host.ffi.cast("void *", _array_address(p, value))
-        case Kind.SCALAR if p.element.kind == "complex":
-            argument.parts[0], argument.parts[1] = complex(value).real, complex(value).imag
-        case Kind.SCALAR if p.element.kind == "float":
-            argument.real = value
-        case Kind.SCALAR if p.element.kind == "uint":
-            argument.natural = value
-        case Kind.SCALAR:
-            argument.integer = value
-        case Kind.THREADS:
-            argument.integer = 1 if host.lib.taco_in_child() else max(1, value)
-        case Kind.GROWING:
-            raise AssertionError("growing arrays are opened by _open_buffer")
-        case _:
-            assert_never(p.kind)
-
-
-def _array_address(p: Parameter, array: Any) -> int:
-    """The address of the first element: `__array_interface__` knows it for any strides."""
-    if not isinstance(array, np.ndarray) or array.dtype != np.dtype(p.element.name):
-        found = getattr(array, "dtype", type(array).__name__)
-        raise TypeError(f"Expected an array of {p.element} for {p.name}, found {found}")
-    if p.kind is Kind.OUTPUT and not array.flags.writeable:
-        raise ValueError(f"Expected a writable array for {p.name}, found a read-only one")
-    return int(array.__array_interface__["data"][0])
-
-
-def _facts(host: Host, buffers: list[Any]) -> tuple[int, ...]:
-    """Address, length, bytes mapped and spare bytes left of each buffer, as taco_python.c says them."""
-    facts: list[int] = []
-    for b in buffers:
-        facts += (int(host.ffi.cast("intptr_t", b.data)), b.length, b.mapped, b.spare_bytes)
-    return tuple(facts)

@@ -112,7 +112,7 @@ class KernelCache:
     def get_or_build(self, key: str, make: Callable[[], KernelSource]) -> Found:
         """The kernel of `key`, which must determine what `make()` returns.
 
-        Raises NoCompilerError, CompileError, or ToolchainError when nothing can be written anywhere.
+        Raises NoCompilerError, CompileError, or ToolchainError when nothing can be written at all.
         """
         start = time.perf_counter()
         kernel = self._kernels.get(key)
@@ -138,7 +138,7 @@ class KernelCache:
             self._store.clear()
 
     def full_key(self, key: str) -> str:
-        """The key on disk: `key` with the compiler, its flags, the CPU, Python and our own sources."""
+        """The key on disk: `key` with the compiler, its flags, the CPU, Python and our sources."""
         with self._lock:
             if self._environment is None:
                 sources = source_fingerprint(self._sources)

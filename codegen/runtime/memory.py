@@ -1,6 +1,15 @@
 """The memory of results that kernels make: NumPy arrays over it, and recycling.
 
-What fresh memory costs (GB/s to touch, 256 MB, one core): see the table in `Pool`.
+Writing an array of 32 MB, then of 256 MB, in GB/s (one core, gcc 12, minimum of 7, transparent huge
+pages on request, as NumPy requests them for its own):
+
+    realloc doubling from 64 elements      1.7    1.8
+    np.empty of the right size             7.1    6.1
+    growing array, fresh                   6.5    6.2
+    growing array, recycled               11.2   11.9
+
+So a result whose size is unknown costs no more than one whose size was counted first, and less when
+a block of an earlier result is at hand. Below 4 MB malloc recycles and all of them run at 11 to 14.
 """
 
 from __future__ import annotations
@@ -60,7 +69,10 @@ class Pool:
         return sum(mapped for _, mapped in self._blocks)
 
     def take(self, bytes_wanted: int) -> tuple[int, int]:
-        """A kept block as (address, bytes): the smallest that suffices, else the largest; or (0, 0)."""
+        """A kept block as (address, bytes): the smallest that suffices, else the largest.
+
+        (0, 0) when there is none.
+        """
         if not self._blocks:
             return (0, 0)
         with self._lock:
@@ -88,7 +100,7 @@ class Pool:
                 self._give_back(*self._blocks.pop())
 
     def adopt(self, address: int, length: int, mapped: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """The `length` elements at `address` as an array that owns its memory, the rest given back."""
+        """The `length` elements at `address` as an array that owns them; the rest is given back."""
         if address == 0:
             return np.empty(0, dtype)
         used = length * dtype.itemsize
@@ -99,7 +111,7 @@ class Pool:
         return np.asarray(Block(self, address, mapped, (length,), dtype))
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Like `numpy.empty`, but large arrays are recycled, and backed by huge pages throughout."""
+        """Like `numpy.empty`, but large arrays are recycled, and in huge pages throughout."""
         kind = np.dtype(dtype)
         size = kind.itemsize
         for extent in shape:

@@ -59,7 +59,7 @@ def signature_of(function: ir.Function) -> Signature:
 
 
 def signature_from_json(data: dict[str, object]) -> Signature:
-    """The inverse of `Signature.to_json`. Raises KeyError, TypeError or ValueError on other data."""
+    """The inverse of `Signature.to_json`. KeyError, TypeError or ValueError on other data."""
     rows = data["parameters"]
     if not isinstance(rows, list):
         raise TypeError("Expected a list of parameters")

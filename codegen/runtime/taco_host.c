@@ -20,11 +20,6 @@ void taco_start(void)
     pthread_atfork(NULL, NULL, taco_note_fork);
 }
 
-int32_t taco_in_child(void)
-{
-    return taco_forked;
-}
-
 /* The entry point of the shared object at `path`, or NULL: taco_load_error() has the reason. */
 void *taco_load(const char *path)
 {
@@ -38,21 +33,11 @@ const char *taco_load_error(void)
     return text != NULL ? text : "no taco_call in it";
 }
 
-int32_t taco_invoke(void *entry, int32_t function, const taco_argument *arguments)
+static int32_t taco_invoke(void *entry, int32_t function, const taco_argument *arguments)
 {
     taco_entry call;
     memcpy(&call, &entry, sizeof call); /* ISO C has no cast from object to function pointers */
     return call(function, arguments);
-}
-
-int32_t taco_make_room(taco_buffer *buffer, int64_t elements, int64_t itemsize)
-{
-    return taco_grow(buffer, elements, (size_t)itemsize);
-}
-
-void taco_discard(taco_buffer *buffer)
-{
-    taco_release(buffer);
 }
 
 /* A mapping of at least `bytes` in huge pages, `*mapped` bytes long; NULL where there is none to be had. */

@@ -2,10 +2,65 @@
  *
  * Arrays come through the buffer protocol, which NumPy exports for any strides and for read-only arrays,
  * at 0.06 us an array where a pointer through cffi or ctypes costs 0.2 to 1.6. Only the element type and
- * writability are checked: what an array must hold is the caller's business. Limited API of Python 3.11.
+ * writability are checked: what an array must hold is the caller's business.
+ *
+ * Only Python's stable ABI of 3.11 is used, and what is used of it is declared here: Python.h takes as
+ * long to compile as all the rest, and many systems keep it in a package that is not installed.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "taco_runtime.h"
+
+typedef struct _object PyObject;
+typedef intptr_t Py_ssize_t;
+typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
+
+typedef struct {
+    void *buf;
+    PyObject *obj;
+    Py_ssize_t len;
+    Py_ssize_t itemsize;
+    int readonly;
+    int ndim;
+    char *format;
+    Py_ssize_t *shape;
+    Py_ssize_t *strides;
+    Py_ssize_t *suboffsets;
+    void *internal;
+} Py_buffer;
+
+typedef struct {
+    const char *ml_name;
+    PyCFunction ml_meth;
+    int ml_flags;
+    const char *ml_doc;
+} PyMethodDef;
+
+enum { PyBUF_WRITABLE = 0x1, PyBUF_FORMAT = 0x4, PyBUF_STRIDES = 0x18, METH_FASTCALL = 0x80 };
+
+extern PyObject _Py_NoneStruct;
+extern PyObject *PyExc_TypeError;
+extern int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
+extern void PyBuffer_Release(Py_buffer *);
+extern PyObject *PyErr_Format(PyObject *, const char *, ...);
+extern PyObject *PyErr_Occurred(void);
+extern PyObject *PyErr_NoMemory(void);
+extern long long PyLong_AsLongLong(PyObject *);
+extern unsigned long long PyLong_AsUnsignedLongLong(PyObject *);
+extern PyObject *PyLong_FromLongLong(long long);
+extern double PyFloat_AsDouble(PyObject *);
+extern double PyComplex_RealAsDouble(PyObject *);
+extern double PyComplex_ImagAsDouble(PyObject *);
+extern PyObject *PyTuple_New(Py_ssize_t);
+extern Py_ssize_t PyTuple_Size(PyObject *);
+extern PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
+extern int PyTuple_SetItem(PyObject *, Py_ssize_t, PyObject *);
+extern int PyArg_ParseTuple(PyObject *, const char *, ...);
+extern PyObject *PyCapsule_New(void *, const char *, void (*)(PyObject *));
+extern void *PyCapsule_GetPointer(PyObject *, const char *);
+extern PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
+extern void *PyEval_SaveThread(void);
+extern void PyEval_RestoreThread(void *);
+extern void Py_IncRef(PyObject *);
+extern void Py_DecRef(PyObject *);
 
 enum taco_kind { TACO_INPUT, TACO_OUTPUT, TACO_GROWING, TACO_INTEGER, TACO_UNSIGNED, TACO_REAL, TACO_COMPLEX, TACO_THREADS };
 
@@ -49,7 +104,7 @@ static int taco_open_array(const taco_parameter *p, Py_buffer *view, PyObject *o
 static int taco_open_growing(const taco_parameter *p, taco_buffer *buffer, PyObject *object)
 {
     memset(buffer, 0, sizeof *buffer);
-    if (!PyTuple_Check(object) || PyTuple_Size(object) != 3) {
+    if (PyTuple_Size(object) != 3) {
         PyErr_Format(PyExc_TypeError, "Expected a tuple of 3 integers for %s", p->name);
         return 1;
     }
@@ -139,7 +194,7 @@ static PyObject *taco_grown(const taco_callable *c, const taco_holder *holders)
         for (int j = 0; j < 4; j++) {
             PyObject *fact = PyLong_FromLongLong(facts[j]);
             if (fact == NULL || PyTuple_SetItem(result, k++, fact) != 0) {
-                Py_DECREF(result);
+                Py_DecRef(result);
                 return NULL;
             }
         }
@@ -153,8 +208,8 @@ static PyObject *taco_result(const taco_callable *c, const taco_holder *holders,
         return PyErr_NoMemory();
     if (c->growing > 0)
         return taco_grown(c, holders);
-    Py_INCREF(Py_None);
-    return Py_None;
+    Py_IncRef(&_Py_NoneStruct);
+    return &_Py_NoneStruct;
 }
 
 /* What Python calls. The interpreter lock is released while the kernel runs. */
@@ -175,10 +230,9 @@ static PyObject *taco_call_kernel(PyObject *self, PyObject *const *args, Py_ssiz
             return NULL;
         }
     }
-    int32_t status;
-    Py_BEGIN_ALLOW_THREADS
-    status = taco_invoke(c->entry, c->function, arguments);
-    Py_END_ALLOW_THREADS
+    void *thread = PyEval_SaveThread();
+    const int32_t status = taco_invoke(c->entry, c->function, arguments);
+    PyEval_RestoreThread(thread);
     PyObject *result = taco_result(c, holders, status);
     taco_shut(c->parameters, holders, found, result == NULL);
     return result;
@@ -213,17 +267,13 @@ static int taco_read_row(taco_callable *c, taco_parameter *p, PyObject *row)
     return p->name == NULL || p->codes == NULL;
 }
 
-/* bind(entry address, function number, name, ((name, kind, itemsize, codes), ...)) -> callable */
-static PyObject *taco_bind(PyObject *module, PyObject *args)
+/* A callable for function number `function` of the kernel whose entry point is at `entry`. `rows` is a
+ * tuple with (name, kind, itemsize, codes) of each parameter. Called with the interpreter lock held. */
+PyObject *taco_bind(int64_t entry, int function, const char *name, PyObject *rows)
 {
-    (void)module;
-    long long entry;
-    int function;
-    const char *name;
-    PyObject *rows;
-    if (!PyArg_ParseTuple(args, "LisO!", &entry, &function, &name, &PyTuple_Type, &rows))
-        return NULL;
     const Py_ssize_t count = PyTuple_Size(rows);
+    if (count < 0)
+        return NULL;
     taco_callable *c = calloc(1, sizeof *c);
     if (c == NULL)
         return PyErr_NoMemory();
@@ -243,17 +293,6 @@ static PyObject *taco_bind(PyObject *module, PyObject *args)
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     PyObject *callable = PyCFunction_NewEx(&c->method, capsule, NULL);
-    Py_DECREF(capsule);
+    Py_DecRef(capsule);
     return callable;
-}
-
-static PyMethodDef taco_methods[] = {{"bind", taco_bind, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
-
-static struct PyModuleDef taco_module = {
-    PyModuleDef_HEAD_INIT, "_tacopy_host", NULL, -1, taco_methods, NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit__tacopy_host(void);
-PyMODINIT_FUNC PyInit__tacopy_host(void)
-{
-    return PyModule_Create(&taco_module);
 }

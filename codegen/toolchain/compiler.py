@@ -1,15 +1,17 @@
 """Find a C compiler and decide the flags that every kernel is built with.
 
-What the flags promise about arithmetic: infinities, NaN and signed zeros keep their meaning, so never
--ffast-math, -Ofast or -funsafe-math-optimizations (linking with them would also turn on flush-to-zero
-for the whole Python process). Sums are reordered only where the source says `omp simd reduction`.
+What the flags promise about arithmetic: infinities, NaN and signed zeros keep their meaning, so
+never -ffast-math, -Ofast or -funsafe-math-optimizations (linking with them would also turn on
+flush-to-zero for the whole Python process). Sums are reordered only where the source says
+`omp simd reduction`.
 
-- `-fno-math-errno -fno-trapping-math`: nobody reads errno or the exception flags; results are the same.
-- `-ffp-contract=fast`: a*b + c becomes one fused multiply-add, as in every BLAS: faster and, with one
-  rounding less, closer to the exact result. It is gcc's default; clang's stops at statements.
+- `-fno-math-errno -fno-trapping-math`: nobody reads errno or the exception flags; results are the
+  same.
+- `-ffp-contract=fast`: a*b + c becomes one fused multiply-add, as in every BLAS: faster and, with
+  one rounding less, closer to the exact result. It is gcc's default; clang's stops at statements.
 - `-fcx-fortran-rules`: a complex product is (ac - bd) + (ad + bc)i, which is NumPy's, instead of
-  C's Annex G, whose test for NaN is a call that prevents vectorisation; quotients are scaled (Smith 1962)
-  as NumPy's are. `-fcomplex-arithmetic=improved` is clang's newer name.
+  C's Annex G, whose test for NaN is a call that prevents vectorisation; quotients are scaled
+  (Smith 1962) as NumPy's are. `-fcomplex-arithmetic=improved` is clang's newer name.
 - `-fwrapv`: signed integers wrap, as NumPy's do.
 - no gathers: gcc's vector gather makes `s += v[q] * x[c[q]]` 2 to 5 times slower than scalar loads.
 """
@@ -71,8 +73,8 @@ class Compiler:
     kind      "gcc", "clang" or "zig"
     identity  changes when another compiler is installed in its place
     flags     for every kernel
-    openmp    the flag for kernels with parallel loops: "-fopenmp" or, without threads, "-fopenmp-simd",
-              or "" when it knows neither
+    openmp    the flag for kernels with parallel loops: "-fopenmp", or "-fopenmp-simd" without
+              threads, or "" when it knows neither
     probed    whether the flags were tried out; otherwise they are the likely ones for its kind
     """
 
@@ -88,7 +90,7 @@ class Compiler:
         return self.openmp == "-fopenmp"
 
     def flags_for(self, source: str) -> tuple[str, ...]:
-        """The flags for `source`: libgomp is linked, and its start paid, only where threads are used."""
+        """The flags for `source`: libgomp is linked, and started, only where threads are used."""
         if "omp parallel" in source and self.openmp:
             return (*self.flags, self.openmp)
         return (*self.flags, "-fopenmp-simd") if self.openmp else self.flags
@@ -122,8 +124,8 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
     if zig is not None:
         return _describe(zig)
     raise NoCompilerError(
-        f"Expected a C compiler, found none: tried $CC, then cc, gcc and clang on PATH ({path or ''}), "
-        "then the ziglang wheel",
+        "Expected a C compiler, found none: tried $CC, then cc, gcc and clang on PATH "
+        f"({path or ''}), then the ziglang wheel",
         hint="install gcc or clang (Debian: apt install gcc), or pip install 'tacopy[zig]'",
     )
 
@@ -160,7 +162,7 @@ def _kind(command: tuple[str, ...], name: str) -> str:
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoCompilerError(
-            f"Expected {shlex.join(command)} to be a C compiler, found that it does not run: {error}",
+            f"Expected {shlex.join(command)} to be a C compiler, but it does not run: {error}",
             hint="set the environment variable CC to the path of gcc or clang",
         ) from error
     return "clang" if "clang" in said else "gcc"
@@ -195,8 +197,8 @@ def _gcc_version(program: Path) -> int | None:
 def probe(compiler: Compiler) -> Compiler:
     """Try the flags out and keep those that the compiler accepts.
 
-    Costs one run when all of them are right, else about two dozen. Raises ToolchainError when it cannot
-    even compile a plain function.
+    Costs one run when all of them are right, else about two dozen. Raises ToolchainError when it
+    cannot even compile a plain function.
     """
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "probe.c"
@@ -205,8 +207,9 @@ def probe(compiler: Compiler) -> Compiler:
             return replace(compiler, probed=True)
         failure = _failure(compiler, source, ())
         if failure is not None:
+            program = shlex.join(compiler.command)
             raise ToolchainError(
-                f"Expected {shlex.join(compiler.command)} to compile a plain C function, found: {failure}",
+                f"Expected {program} to compile a plain C function, found: {failure}",
                 hint="set the environment variable CC to a compiler that works",
             )
         wishes = _wishes(compiler.kind)

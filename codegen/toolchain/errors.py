@@ -17,7 +17,7 @@ class NoCompilerError(ToolchainError):
 
 
 class CompileError(ToolchainError):
-    """The compiler failed. The message has the command, what it printed, and the path of the source."""
+    """The compiler failed. The message has the command, its output, and the path of the source."""
 
     def __init__(self, command: str, output: str, source: str, hint: str | None = None) -> None:
         self.command = command

@@ -62,7 +62,7 @@ def core_count() -> int:
 
 
 def cache_sizes() -> tuple[int, ...]:
-    """Sizes in bytes of the data caches of the first processor, the nearest first; () if unknown."""
+    """Bytes of the data caches of the first processor, the nearest first; () if unknown."""
     folder = Path("/sys/devices/system/cpu/cpu0/cache")
     units = {"K": 1024, "M": 1024**2, "G": 1024**3}
     sizes = []
@@ -88,7 +88,7 @@ def python_abi() -> str:
 def source_fingerprint(roots: Iterable[Path]) -> str:
     """Changes whenever a source file below `roots` is edited: names, sizes and modification times.
 
-    Reads no contents, so that it costs about 2 µs a file. A root that does not exist counts as such.
+    Reads no contents, so that it costs about 5 µs a file. A root that is absent counts as such.
     """
     lines: list[str] = []
     for root in roots:

@@ -1,13 +1,13 @@
 """The kernel cache on disk: shared objects with their sources and facts, found by key.
 
 An entry is three files in one folder: `<key>.c` to be read, `<key>-<digest>.so` to be loaded, and
-`<key>.json`, the manifest, which names the other two with their sizes and digests. Each is written under
-another name and moved into place, the manifest last, so a reader sees a whole entry or none. Nobody
-locks anything: processes that build the same kernel at once each write a whole entry, the last one
-stays, and a process killed half way leaves only a folder `tmp-…` that is swept away a day later.
+`<key>.json`, the manifest, which has the digests of the other two. Each is written under another
+name and moved into place, the manifest last, so a reader sees a whole entry or none. Nobody locks
+anything: processes that build the same kernel at once each write a whole entry, the last one stays,
+and a process killed half way leaves only a folder `tmp-…` that is swept away a day later.
 
-A folder that cannot be created or written, or is full, is replaced by a private temporary one, which is
-removed when the process ends; `status` says so.
+A folder that cannot be created or written, or is full, is replaced by a private temporary one,
+which is removed when the process ends; `status` says so.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Store:
             shutil.rmtree(place, ignore_errors=True)
 
     def keep(self, place: Path, name: str) -> Path:
-        """Move the workplace `place`, in which a build failed, to where the user finds it for a day."""
+        """Move the workplace `place`, in which a build failed, to where it stays for a day."""
         kept = self.folder / f"failed-{name}"
         with contextlib.suppress(OSError):
             shutil.rmtree(kept, ignore_errors=True)
@@ -138,20 +138,14 @@ class Store:
         return place
 
     def retreat(self, reason: str) -> None:
-        """From now on write to a private temporary folder. Raises ToolchainError if there is none."""
+        """From now on write to a private temporary folder. ToolchainError if there is none."""
         if self._private is not None:
-            raise ToolchainError(
-                f"Expected a writable folder for compiled kernels, found none: {self._reason}; {reason}",
-                hint="set TACO_PY_CACHE_DIR to a folder with some free space",
-            )
+            raise _no_folder(self._reason, reason)
         try:
             private = Path(tempfile.mkdtemp(prefix="tacopy-"))
         except OSError as error:
             self._reason = reason
-            raise ToolchainError(
-                f"Expected a writable folder for compiled kernels, found none: {reason}; {error}",
-                hint="set TACO_PY_CACHE_DIR to a folder with some free space",
-            ) from error
+            raise _no_folder(reason, str(error)) from error
         self._private, self._reason = private, reason
         atexit.register(_remove_own, private, os.getpid())
 
@@ -163,7 +157,7 @@ class Store:
             return None
 
     def write_note(self, name: str, text: str) -> None:
-        """Keep a small text under `name`; not being able to is no error, it is only found out again."""
+        """Keep a small text under `name`; when that fails it must only be found out again."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             _replace_text(self.folder / f"{name}.note", text)
@@ -281,12 +275,19 @@ def _replace_bytes(path: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix="tmp-", dir=path.parent)
     temporary = Path(name)
     try:
-        with open(handle, "wb") as file:
+        with os.fdopen(handle, "wb") as file:
             file.write(data)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _no_folder(*reasons: str) -> ToolchainError:
+    return ToolchainError(
+        f"Expected a writable folder for compiled kernels, found none: {'; '.join(reasons)}",
+        hint="set TACO_PY_CACHE_DIR to a folder with some free space",
+    )
 
 
 def _remove_own(folder: Path, owner: int) -> None:
