@@ -17,7 +17,6 @@ from taco_py.formats import COO, CSC, CSF, CSR, Format
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
-from taco_py.storage import files
 from taco_py.storage.borrow import require_dtype
 from taco_py.storage.pack import pack_coo, to_dense, unpack, with_index_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
@@ -42,7 +41,7 @@ class Tensor:
         cls,
         coords: ArrayLike | Sequence[ArrayLike],
         values: ArrayLike,
-        shape: Sequence[int],
+        shape: Sequence[int] | int,
         format: Format | str | None = None,
         dtype: DTypeLike | None = None,
         index_dtype: DTypeLike | None = None,
@@ -58,7 +57,7 @@ class Tensor:
         The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
         or FormatError before any work when they do not describe a tensor.
         """
-        sizes = structure.check_shape(tuple(shape))
+        sizes = structure.check_shape(shape)
         columns = coordinate_columns(coords, len(sizes))
         vector = np.atleast_1d(numbers(values, dtype))
         structure.check_coordinates(columns, vector, sizes)
@@ -303,16 +302,20 @@ def arrays_of(level: LevelArrays) -> list[Array]:
 def read(
     path: str | Path,
     format: Format | str | None = None,
-    shape: Sequence[int] | None = None,
+    shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """The tensor in a .tns, .mtx or .npz file (each also .gz), in `format` or the file's own.
 
     Raises FileNotFoundError, or FileFormatError naming the file and the line that is malformed.
     """
+    from taco_py.storage import files  # seldom needed, and a tenth of the time to import tensors
+
     return Tensor(files.read(path, format, shape, dtype))
 
 
 def write(obj: Any, path: str | Path) -> None:
     """Store anything `tensor` accepts in a .tns or .mtx file (each also .gz)."""
+    from taco_py.storage import files
+
     files.write(as_data(obj), path)

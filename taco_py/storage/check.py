@@ -151,8 +151,13 @@ def parent_name(data: TensorData) -> str:
 # --- coordinates a user gives --------------------------------------------------------------------
 
 
-def check_shape(shape: Sequence[Any]) -> tuple[int, ...]:
-    """The shape as Python ints; DimensionError for sizes that are negative or no integers."""
+def check_shape(shape: Any) -> tuple[int, ...]:
+    """The shape as Python ints, of a sequence or (order 1) one integer.
+
+    Raises DimensionError for sizes that are negative or no integers.
+    """
+    if not isinstance(shape, Sequence | np.ndarray):
+        shape = (shape,)
     for mode, size in enumerate(shape):
         if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 0:
             raise DimensionError(

@@ -29,7 +29,7 @@ KNOWN = ".tns, .ttx, .mtx, .npz, each also with .gz"
 def read(
     path: str | Path,
     format: Format | str | None = None,
-    shape: Sequence[int] | None = None,
+    shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
 ) -> TensorData:
     """The tensor in a file, its structure checked.
@@ -45,7 +45,7 @@ def read(
     StructureError for an .npz whose arrays contradict each other.
     """
     path = Path(path)
-    sizes = None if shape is None else check_shape(tuple(shape))
+    sizes = None if shape is None else check_shape(shape)
     content = contents(path)
     match suffix(path):
         case ".tns" | ".ttx":

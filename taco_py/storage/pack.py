@@ -14,10 +14,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from taco_py.diagnostics.errors import FormatError, IndexOverflowError, OperandTypeError
-from taco_py.formats import Format, LevelKind
+from taco_py.formats import CSC, CSR, Format, LevelKind
 from taco_py.storage.coordinates import (
     ascends,
     fuse,
@@ -25,7 +26,7 @@ from taco_py.storage.coordinates import (
     scatter_sum,
     sort_and_sum,
 )
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 
 INT32_MAX = 2**31 - 1
 MAX_POSITIONS = 2**62
@@ -276,8 +277,21 @@ def canonical(data: TensorData) -> TensorData:
     spans = list(sparse_chains(data))
     if all(chain_ascends(data, start, stop, strictly=True) for start, stop in spans):
         return replace(data, sorted=True, unique=True)
+    if ordered(data.format) in (CSR, CSC):
+        return canonical_matrix(data)
     coords, values = unpack(data)
     return pack_coo(coords, values, data.shape, data.format, index_dtype_of(data))
+
+
+def canonical_matrix(data: TensorData) -> TensorData:
+    """`canonical` of CSR or CSC by scipy, which sorts row by row, twice as fast as all keys."""
+    arrays = data.levels[1]
+    parts: Any = (data.values, arrays.crd, arrays.pos)
+    sizes: Any = level_sizes(data.shape, data.format)  # CSC is the CSR of the transposed matrix
+    made: Any = sp.csr_array(parts, shape=sizes, copy=True)
+    made.sum_duplicates()
+    levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
+    return TensorData(data.format, data.shape, levels, made.data, sorted=True, unique=True)
 
 
 def chain_ascends(data: TensorData, start: int, stop: int, strictly: bool) -> bool:

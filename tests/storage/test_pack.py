@@ -129,15 +129,23 @@ def test_canonical_of_any_coordinate_list(entries: Any) -> None:
     assert list(zip(*(c.tolist() for c in stored), strict=True)) == sorted(set(tuples))
 
 
+@pytest.mark.parametrize("format", [CSR, CSC], ids=str)
+@pytest.mark.parametrize("name", ["bool", "int8", "float64", "complex64"])
 @pytest.mark.parametrize("indices", [[2, 0, 1], [0, 0, 1], [2, 2, 2]])
-def test_canonical_of_csr(indices: list[int]) -> None:
-    pos, crd = np.array([0, 3, 3], np.int32), np.array(indices, np.int32)
+def test_canonical_of_csr(indices: list[int], name: str, format: Format) -> None:
+    pos, crd = np.array([0, 3, 3], np.int64), np.array(indices, np.int64)
     levels = (LevelArrays(), LevelArrays(pos, crd))
-    data = TensorData(CSR, (2, 3), levels, np.array([1.0, 2.0, 4.0]))
+    shape = (2, 3) if format == CSR else (3, 2)
+    data = TensorData(format, shape, levels, np.array([1, 2, 4]).astype(name))
+    before = snapshot(pos, crd, data.values)
     assert is_sorted(data) == (indices == sorted(indices))
     assert is_unique(data) == (len(set(indices)) == 3)
     made = canonical(data)
+    check(made)
+    assert snapshot(pos, crd, data.values) == before
+    assert made.dtype == data.dtype
     assert made.levels[1].crd is not None
+    assert made.levels[1].crd.dtype == np.int64
     assert made.levels[1].crd.tolist() == sorted(set(indices))
     np.testing.assert_array_equal(to_dense(made), to_dense(data))
 

@@ -61,6 +61,7 @@ def test_from_coo_sums_duplicates_and_converts() -> None:
     made = Tensor.from_coo([[0], [0], [2]], [1, 2, 3], [4], dtype=np.float32)
     assert (made.nnz, made.dtype) == (2, np.float32)
     assert made.to_numpy().tolist() == [3, 0, 3, 0]
+    assert Tensor.from_coo([[0]], [1.0], 4).shape == (4,)
 
 
 def test_from_coo_of_nothing() -> None:
@@ -87,6 +88,7 @@ BAD: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     "lists": (((ROWS,), [1.0, 2.0], (2, 3)), OperandError, "2 modes.*found 1"),
     "lengths": (((ROWS, COLUMNS[:1]), VALUES, (2, 3)), StructureError, "found 1 in mode 1 and 2"),
     "size": (([[0, 1]], [1.0], (2, -3)), DimensionError, "mode 1, found -3"),
+    "no shape": (([[0]], [1.0], None), DimensionError, "mode 0, found None"),
     "float size": (([[0, 1]], [1.0], (2, 3.0)), DimensionError, "mode 1, found 3.0"),
     "strings": (([[0, 1]], ["a"], (2, 3)), OperandTypeError, "<U1"),
     "objects": (([[0, 1]], [None], (2, 3)), OperandTypeError, "object"),
