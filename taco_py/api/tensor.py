@@ -18,7 +18,8 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import require_dtype
-from taco_py.storage.pack import pack_coo, to_dense, unpack, with_index_dtype
+from taco_py.storage.pack import pack_coo, to_dense, unpack
+from taco_py.storage.sizes import with_index_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 
 
@@ -68,8 +69,7 @@ class Tensor:
 
     @classmethod
     def from_numpy(cls, array: ArrayLike, format: Format | str | None = None) -> Tensor:
-        """A tensor from a dense array: around the same memory, or its nonzeros in a sparse
-        `format`."""
+        """A tensor around a dense array's memory, or of its nonzeros in a sparse `format`."""
         return cls(stored_as(from_numpy(np.asarray(array)), format))
 
     @classmethod
@@ -118,8 +118,7 @@ class Tensor:
         otherwise.
 
         kind  "csr_array", "csc_matrix" …: converted to that one. Arrays are shared where the format
-              is
-              that kind's own.
+              is that kind's own.
         """
         if kind is None:
             kind = {CSR: "csr_array", CSC: "csc_array"}.get(ordered(self.format), "coo_array")
@@ -134,9 +133,10 @@ class Tensor:
         return to_scipy(data if wanted is None else convert(data, wanted), kind)
 
     def to_coo(self) -> tuple[Array, Array]:
-        """An (nnz, order) array of coordinates and the values, in storage order; of dense levels,
-        the
-        nonzeros."""
+        """An (nnz, order) array of coordinates, and the values, in storage order.
+
+        Of a tensor whose last level is dense, the nonzeros only.
+        """
         coords, values = unpack(self._data, drop_zeros=True)
         if not coords:
             return np.zeros((len(values), 0), dtype=np.int64), values.copy()

@@ -20,12 +20,12 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.storage.pack import (
     expand,
-    index_dtype_of,
     pack_coo,
     pack_sorted,
     unpack,
     unpack_dense,
 )
+from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import LevelArrays, TensorData, ordered
 
 
@@ -49,9 +49,8 @@ def convert(data: TensorData, format: Format) -> TensorData:
     same.
 
     Duplicates are summed where the road sorts, and kept (and flagged) where it does not. From a
-    format
-    whose last level is dense, zeros are left out of a format whose last level is not.
-    Raises FormatError when the orders differ or the format cannot hold the pattern.
+    format whose last level is dense, zeros are left out of a format whose last level is not. Raises
+    FormatError when the orders differ or the format cannot hold the pattern.
     """
     if format.order != data.format.order:
         raise FormatError(
@@ -105,8 +104,7 @@ def format_name(format: Format) -> str:
 
 
 def relabel(data: TensorData, format: Format) -> TensorData | None:
-    """The same arrays under another name; a level may only become unique where it is known to
-    be."""
+    """The same arrays under another name; a level only becomes unique where it is known to be."""
     last = format.order - 1
     for place, (old, new) in enumerate(zip(data.format.levels, format.levels, strict=True)):
         if new.unique and not old.unique and (place < last or not data.unique):

@@ -8,7 +8,8 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.formats import COO, LETTERS, Format, LevelKind, dense
-from taco_py.storage.pack import dense_data, index_dtype_of, pack_coo, unpack
+from taco_py.storage.pack import dense_data, pack_coo, unpack
+from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import TensorData
 
 
@@ -16,14 +17,11 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
     """The entries at which modes with the same label have the same coordinate.
 
     labels  one a mode, as the indices of an access. The result has one mode a label, in the order
-            in
-            which the labels first appear, stored as `diagonal_format` says. Of a dense tensor it is
-            a
-            view, of a sparse one new arrays with duplicates summed.
+            in which the labels first appear, stored as `diagonal_format` says. Of a dense tensor it
+            is a view, of a sparse one new arrays with duplicates summed.
 
     Raises OperandError for a wrong number of labels and DimensionError where modes with one label
-    differ
-    in size.
+    differ in size.
 
     >>> diagonal(from_numpy(np.array([[1, 2], [3, 4]])), "ii").values
     array([1, 4])
@@ -53,9 +51,8 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
 
 def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
     """The format `diagonal` gives: dense of dense, COO of COO; else, per label, dense where all its
-    levels
-    are dense and compressed elsewhere, in the order in which the labels appear going down the
-    levels.
+    levels are dense and compressed elsewhere, in the order in which the labels appear going down
+    the levels.
 
     >>> str(diagonal_format(CSR, "ii")), str(diagonal_format(Format.parse("dds"), "iij"))
     ('s', 'ds')

@@ -104,7 +104,7 @@ class Format:
         for above, level in zip((None, *self.levels), self.levels, strict=False):
             if level.branchless and (above is None or above.full):
                 raise FormatError(
-                    "A singleton level must lie below a compressed or singleton level, found it "
+                    "Expected a singleton level below a compressed or singleton level, found it "
                     f"{'at the root' if above is None else 'below a dense level'}",
                     hint='COO is "uc" for matrices: a compressed level, then singletons',
                 )

@@ -1,5 +1,4 @@
-"""NumPy arrays and Python numbers as TensorData, without a copy where a kernel can read them in
-place."""
+"""NumPy arrays and numbers as TensorData, without a copy where a kernel can read them in place."""
 
 from __future__ import annotations
 

@@ -26,11 +26,9 @@ def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a mat
     become CSR.
 
     A is never modified; in particular its cached flags (sorted indices, canonical format) are read
-    where
-    scipy has computed them already and left uncomputed elsewhere.
-    Raises OperandTypeError for anything else and for an unsupported dtype, StructureError when the
-    arrays'
-    lengths contradict each other.
+    where scipy has computed them already and left uncomputed elsewhere. Raises OperandTypeError for
+    anything else and for an unsupported dtype, StructureError when the arrays' lengths contradict
+    each other.
     """
     shape: tuple[int, ...] = getattr(A, "shape", ())
     match getattr(A, "format", None):
@@ -54,8 +52,7 @@ def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a mat
 
 
 def cached_flags(A: Any) -> tuple[bool | None, bool | None]:  # noqa: N803
-    """(sorted, unique) as far as scipy has computed them; its public properties would compute and
-    store."""
+    """(sorted, unique) as far as scipy knows them; its public properties would compute them."""
     known = A.__dict__
     if known.get("_has_canonical_format"):
         return True, True
@@ -87,8 +84,7 @@ def to_scipy(data: TensorData, kind: str) -> Any:
 
 
 def to_coo(data: TensorData, kind: str) -> Any:
-    """A coo_array or coo_matrix; set up empty first, since scipy's constructor reads every
-    coordinate."""
+    """A coo_array or coo_matrix; empty first, since scipy's constructor reads all coordinates."""
     coords: list[Array] = [level.crd for level in data.levels if level.crd is not None]
     coords = [coords[level] for level in np.argsort(data.format.mode_order)]
     if len(coords) > 2:
@@ -100,8 +96,7 @@ def to_coo(data: TensorData, kind: str) -> Any:
 
 
 def require_kind(data: TensorData, kind: str) -> None:
-    """FormatError unless `data` is stored as scipy's `kind` stores it, and `kind` can have its
-    order."""
+    """FormatError unless `data` is stored as scipy's `kind` stores a tensor of its order."""
     if kind not in KINDS:
         raise FormatError(f"Expected one of {', '.join(KINDS)}, found {kind!r}")
     order = data.format.order

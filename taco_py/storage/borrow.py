@@ -52,8 +52,7 @@ def dtype_remedy(dtype: np.dtype[Any]) -> str:
 
 
 def value_vector(values: Array) -> Array:
-    """The values as a kernel reads them: native, aligned, contiguous; a copy only where they are
-    not."""
+    """The values, native, aligned and contiguous; a copy only where they are not."""
     if values.dtype not in DTYPES:
         require_dtype(values.dtype, "values")
     if plain(values) and values.dtype.isnative:
@@ -105,8 +104,7 @@ def from_compressed(
     vector.
 
     Coordinates and values beyond the last position are left out. Raises StructureError when the
-    lengths
-    contradict each other; what takes a look at every element is left to `check`.
+    lengths contradict each other; what takes a look at every element is left to `check`.
     """
     pos, crd = index_vectors((pos, crd), ("indptr", "indices"))
     parents = 1

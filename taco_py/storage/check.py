@@ -17,7 +17,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.formats import CSC, CSR, LevelKind
 from taco_py.storage.borrow import require_dtype
-from taco_py.storage.pack import level_sizes
+from taco_py.storage.sizes import level_sizes
 from taco_py.storage.tensor_data import Array, TensorData, ordered
 
 REBUILD = "rebuild the tensor from its coordinates, for example with Tensor.from_coo"
@@ -27,11 +27,9 @@ def check(data: TensorData) -> None:
     """Raise StructureError where the arrays of `data` contradict each other or its shape.
 
     Checked, level by level from the root: the arrays that each kind needs are there and hold
-    integers of
-    one type; pos has one entry more than there are parents, starts with 0, never descends, and ends
-    with
-    the number of coordinates; coordinates lie within 0 … size - 1; there is one value a position.
-    Order and duplicates are no errors. O(nnz), no copies of whole arrays.
+    integers of one type; pos has one entry more than there are parents, starts with 0, never
+    descends, and ends with the number of coordinates; coordinates lie within 0 … size - 1; there is
+    one value a position. Order and duplicates are no errors. O(nnz), no copies of whole arrays.
     """
     require_dtype(data.dtype, "values")
     check_shape(data.shape)
@@ -133,8 +131,7 @@ def require_indices(array: Array | None, name: str) -> Array:
 
 
 def names(data: TensorData, place: int) -> tuple[str, str]:
-    """What a level's pos and crd are called in messages: scipy's names where scipy has the
-    format."""
+    """What a level's pos and crd are called in messages: scipy's names where it has some."""
     if ordered(data.format) in (CSR, CSC):
         return "indptr", "indices"
     if data.format.is_coo:
@@ -172,9 +169,8 @@ def check_coordinates(coords: Sequence[Array], values: Array, shape: tuple[int, 
     """Raise unless `coords` are one integer vector a mode, within `shape`, one entry a value.
 
     OperandError for a wrong number of modes, OperandTypeError for coordinates that are no integers
-    and
-    values of an unsupported dtype, StructureError for lengths that differ and coordinates out of
-    range.
+    and values of an unsupported dtype, StructureError for lengths that differ and coordinates out
+    of range.
     """
     require_dtype(values.dtype, "values")
     if len(coords) != len(shape):

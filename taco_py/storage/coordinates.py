@@ -44,8 +44,7 @@ def group_bits(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def fuse(columns: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
-    """Keys that ascend exactly when the columns ascend lexicographically, most significant
-    first."""
+    """Keys, most significant first, that ascend exactly when the columns do, lexicographically."""
     keys, start = [], 0
     for bits in group_bits(sizes):
         key = columns[start]
@@ -108,8 +107,7 @@ def sort_and_sum(
     """The same entries in lexicographic order, each coordinate tuple once, duplicates summed.
 
     Values of duplicates are summed in their order of appearance. Entries that are in order already
-    are
-    returned as they are, without a copy.
+    are returned as they are, without a copy.
 
     >>> sort_and_sum([np.array([1, 0, 1])], np.array([5, 6, 7]), [2])
     ([array([0, 1])], array([ 6, 12]))

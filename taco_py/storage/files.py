@@ -1,5 +1,4 @@
-"""Tensors in files: FROSTT .tns, Matrix Market .mtx, scipy's .npz, and each of them compressed as
-.gz."""
+"""Tensors in files: FROSTT .tns, Matrix Market .mtx, scipy's .npz, each also compressed as .gz."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ def read(
     dtype   of the values; where not given, float64 for .tns, and as the file says elsewhere
 
     Duplicates are summed. Raises FileNotFoundError, FileFormatError naming the file and the line,
-    or
-    StructureError for an .npz whose arrays contradict each other.
+    or StructureError for an .npz whose arrays contradict each other.
     """
     path = Path(path)
     sizes = None if shape is None else check_shape(shape)
@@ -68,8 +66,7 @@ def write(data: TensorData, path: str | Path) -> None:
     """Store a tensor in a .tns or .mtx file, compressed where the name ends in .gz.
 
     Values are written with as many digits as it takes to read the same numbers back. Raises
-    FormatError
-    where the file format cannot hold the tensor, FileFormatError for another file name.
+    FormatError where the file format cannot hold the tensor, FileFormatError for another file name.
     """
     path = Path(path)
     match suffix(path):

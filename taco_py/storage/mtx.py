@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.storage.pack import unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.storage.text import Text, parse_number, read_table, shown
-from taco_py.storage.tns import EXACT, after, coordinates, header_line
+from taco_py.storage.tns import EXACT, coordinates, header_line
 
 CHOICES = (
     ("matrix",),
@@ -33,8 +33,7 @@ NUMPY = {"integer": np.int64, "unsigned-integer": np.uint64}
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A file's matrix: `array` of an array file, else `coords` and `values`, symmetry written
-    out."""
+    """A file's matrix, symmetry written out: `array`, or `coords` and `values`."""
 
     shape: tuple[int, int]
     coords: tuple[Array, ...]
@@ -60,21 +59,16 @@ def read_mtx(content: bytes, name: str) -> Matrix:
     """The matrix in a Matrix Market text. Integers are int64, patterns are ones of float64.
 
     Raises FileFormatError naming the line with a malformed banner, sizes, coordinate or value, or
-    at which
-    the file ends before all entries it announces (or goes on).
+    at which the file ends before all entries it announces (or goes on).
     """
     text = Text(content, 1, name)
     banner = read_banner(text)
-    text = after(text, 1)
-    while (line := text.body.split(b"\n", 1)[0].strip()).startswith(b"%") or (
-        not line and text.body
-    ):
-        text = after(text, 1)
+    _, text = text.split_comments()
     is_array = banner.layout == "array"
-    sizes = header_line(text, text.first_line, 2 if is_array else 3)
+    sizes = header_line(text, 2 if is_array else 3)
     shape = (sizes[0], sizes[1])
     require_square(banner, shape, text)
-    body = after(text, 1)
+    body = text.after(1)
     if is_array:
         return read_array(banner, shape, body)
     return read_coordinates(banner, shape, sizes[2], body)
@@ -82,12 +76,12 @@ def read_mtx(content: bytes, name: str) -> Matrix:
 
 def read_banner(text: Text) -> Banner:
     """The first line."""
-    line = text.body.split(b"\n", 1)[0]
+    line = text.first()
     words = line.decode("latin-1").lower().split()
     if not words or words[0] != "%%matrixmarket":
-        raise text.fault(1, f"Expected %%MatrixMarket, found {shown(line.strip())}")
+        raise text.fault(1, f"Expected %%MatrixMarket, found {shown(line)}")
     if len(words) != 5:
-        raise text.fault(1, f"Expected five words, found {len(words)}: {shown(line.strip())}")
+        raise text.fault(1, f"Expected five words, found {len(words)}: {shown(line)}")
     for word, choices in zip(words[1:], CHOICES, strict=True):
         if word not in choices:
             raise text.fault(1, f"Expected one of {', '.join(choices)}, found {word!r}")
@@ -139,8 +133,7 @@ def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: T
 
 
 def read_array(banner: Banner, shape: tuple[int, int], text: Text) -> Matrix:
-    """An array file: columns one after the other; with a symmetry, their parts below the
-    diagonal."""
+    """An array file: column after column; with a symmetry, only what is below the diagonal."""
     rows, columns = shape
     skew = 1 if banner.symmetry == "skew-symmetric" else 0
     general = banner.symmetry == "general"
@@ -200,8 +193,7 @@ def integers(banner: Banner, numbers: NDArray[np.float64], text: Text, column: i
 
 
 def mtx_text(data: TensorData) -> str:
-    """The matrix as Matrix Market text: array for an all-dense format, else coordinate, both
-    general."""
+    """The matrix as Matrix Market text: array for an all-dense format, else coordinate."""
     if data.format.order != 2:
         raise FormatError(
             f"Expected a tensor of order 2 for a Matrix Market file, found order "

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from taco_py.diagnostics.errors import FormatError, IndexOverflowError, OperandTypeError
-from taco_py.formats import CSC, CSR, Format, LevelKind
+from taco_py.diagnostics.errors import FormatError
+from taco_py.formats import CSC, CSR, Format
 from taco_py.storage.coordinates import (
     ascends,
     fuse,
@@ -26,10 +25,16 @@ from taco_py.storage.coordinates import (
     scatter_sum,
     sort_and_sum,
 )
+from taco_py.storage.sizes import (
+    chains,
+    coordinate_lists,
+    index_dtype_of,
+    index_type,
+    level_counts,
+    level_sizes,
+    position_count,
+)
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
-
-INT32_MAX = 2**31 - 1
-MAX_POSITIONS = 2**62
 
 
 def pack_coo(
@@ -88,8 +93,7 @@ def pack_sorted(
     format: Format,
     index_dtype: DTypeLike | None = None,
 ) -> TensorData:
-    """`pack_coo` for columns in level order whose entries ascend strictly; the format is not all
-    dense."""
+    """`pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
     sizes = level_sizes(shape, format)
     dtype = index_type(shape, len(values), index_dtype)
     levels: list[LevelArrays] = []
@@ -149,8 +153,7 @@ def as_index(column: Array, dtype: np.dtype[Any]) -> Array:
 def require_unique(
     heads: NDArray[np.bool_], below: Sequence[Array], format: Format, level: int
 ) -> None:
-    """A unique level above singletons holds one entry a coordinate: check that no more are
-    needed."""
+    """A unique level above singletons holds one entry a coordinate: check that one suffices."""
     rest = heads.copy()
     for column in below:
         mark_heads(rest, column)
@@ -181,10 +184,8 @@ def unpack(data: TensorData, drop_zeros: bool = False) -> tuple[tuple[Array, ...
     """Every stored entry: one coordinate array a mode, and the values.
 
     Entries come in storage order. Dense levels give all their entries; `drop_zeros` leaves out
-    those with
-    value zero where the last level is dense (elsewhere a stored zero is part of the pattern, and
-    stays).
-    The arrays may be the tensor's own: do not write to them.
+    those with value zero where the last level is dense (elsewhere a stored zero is part of the
+    pattern, and stays). The arrays may be the tensor's own: do not write to them.
     """
     if data.format.is_dense:
         columns, values = unpack_dense(data, drop_zeros)
@@ -200,12 +201,12 @@ def unpack(data: TensorData, drop_zeros: bool = False) -> tuple[tuple[Array, ...
 def unpack_dense(data: TensorData, drop_zeros: bool) -> tuple[list[Array], Array]:
     """Columns and values of an all-dense tensor, in the format's mode order."""
     array = data.values.transpose(data.format.mode_order)
-    if drop_zeros:
-        kept = np.flatnonzero(array)
-        return list(np.unravel_index(kept, array.shape)) if array.ndim else [], array.reshape(-1)[
-            kept
-        ]
-    return [grid.reshape(-1) for grid in np.indices(array.shape)], array.reshape(-1)
+    values = array.reshape(-1)
+    if not drop_zeros:
+        return [grid.reshape(-1) for grid in np.indices(array.shape)], values
+    kept = np.flatnonzero(values)
+    columns = np.unravel_index(kept, array.shape) if array.ndim else ()
+    return list(columns), values[kept]
 
 
 def expand(data: TensorData) -> list[Array]:
@@ -234,8 +235,7 @@ def expand(data: TensorData) -> list[Array]:
 
 
 def to_dense(data: TensorData) -> Array:
-    """The n-D array; duplicates are summed. The tensor's own array where the format is all
-    dense."""
+    """The n-D array, duplicates summed; the tensor's own array where the format is all dense."""
     if data.format.is_dense:
         return data.values
     coords, values = unpack(data)
@@ -269,8 +269,7 @@ def canonical(data: TensorData) -> TensorData:
     """The same tensor in the same format, sorted and without duplicates (they are summed).
 
     The same object where both are known; the same arrays with `sorted` and `unique` set where both
-    are
-    found to hold; otherwise new arrays. The input's arrays are never written to.
+    are found to hold; otherwise new arrays. The input's arrays are never written to.
     """
     if data.sorted and data.unique:
         return data
@@ -313,97 +312,3 @@ def chain_ascends(data: TensorData, start: int, stop: int, strictly: bool) -> bo
 def sparse_chains(data: TensorData) -> Iterator[tuple[int, int]]:
     """Each compressed level with the singletons below it."""
     return (span for span in chains(data.format) if not data.format.levels[span[0]].full)
-
-
-# --- sizes and counts ----------------------------------------------------------------------------
-
-
-def chains(format: Format) -> Iterator[tuple[int, int]]:
-    """The levels in runs that make positions together: one dense level, or a compressed one and the
-    singletons below it.
-
-    >>> list(chains(Format.parse("duq")))
-    [(0, 1), (1, 3)]
-    """
-    start = 0
-    while start < format.order:
-        stop = start + 1
-        while stop < format.order and format.levels[stop].kind is LevelKind.SINGLETON:
-            stop += 1
-        yield start, stop
-        start = stop
-
-
-def level_sizes(shape: tuple[int, ...], format: Format) -> tuple[int, ...]:
-    """The size of the mode each level stores."""
-    return tuple(shape[mode] for mode in format.mode_order)
-
-
-def level_counts(data: TensorData) -> list[int]:
-    """The number of positions above each level, and at last the number of values."""
-    counts = [1]
-    for arrays, size in zip(data.levels, level_sizes(data.shape, data.format), strict=True):
-        counts.append(counts[-1] * size if arrays.crd is None else len(arrays.crd))
-    return counts
-
-
-def position_count(sizes: Sequence[int]) -> int:
-    """The product of sizes; IndexOverflowError where no array can be that long."""
-    count = prod(sizes)
-    if count > MAX_POSITIONS:
-        raise IndexOverflowError(
-            "Expected fewer than 2^62 positions in dense levels, found "
-            f"{' * '.join(map(str, sizes))}",
-            hint='store these modes compressed ("s")',
-        )
-    return count
-
-
-def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.dtype[Any]:
-    """The dtype of pos and crd: as asked for, else int32 where every size and `nnz` fit, else
-    int64."""
-    largest = max((nnz, *shape))
-    if asked is None:
-        return np.dtype(np.int32 if largest <= INT32_MAX else np.int64)
-    dtype = np.dtype(asked)
-    if dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-        raise OperandTypeError(
-            f"Expected an index dtype of int32 or int64, found {dtype}",
-            hint="pass index_dtype=np.int64",
-        )
-    if largest > np.iinfo(dtype).max:
-        raise IndexOverflowError(
-            f"Expected sizes and a number of entries that {dtype} holds, found {largest}",
-            hint="pass index_dtype=np.int64",
-        )
-    return dtype
-
-
-def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
-    """The same tensor with pos and crd of this type; itself where they have it already.
-
-    Raises IndexOverflowError where int32 cannot hold a size or the number of values.
-    """
-    dtype = index_type(data.shape, 0 if data.format.is_dense else data.nnz, index_dtype)
-    if data.format.is_dense or index_dtype_of(data) == dtype:
-        return data
-    levels = tuple(
-        LevelArrays(*(None if a is None else a.astype(dtype) for a in (level.pos, level.crd)))
-        for level in data.levels
-    )
-    return replace(data, levels=levels)
-
-
-def index_dtype_of(data: TensorData) -> np.dtype[Any]:
-    """The dtype of the tensor's own index arrays; for dense levels alone, the one it would get."""
-    for arrays in data.levels:
-        if arrays.crd is not None:
-            return arrays.crd.dtype
-    return index_type(data.shape, data.nnz, None)
-
-
-def coordinate_lists(coords: Array | Sequence[Array]) -> tuple[Array, ...]:
-    """One int32 or int64 array a mode, of an (nnz, order) array or of such a sequence already."""
-    modes = coords.T if isinstance(coords, np.ndarray) else coords
-    kept = (np.dtype(np.int32), np.dtype(np.int64))
-    return tuple(mode if mode.dtype in kept else mode.astype(np.int64) for mode in modes)

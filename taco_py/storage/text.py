@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from taco_py.diagnostics.errors import FileFormatError
 
-CHUNK = 1 << 24  # bytes read at a time, so that temporaries stay small
+CHUNK = 1 << 22  # bytes read at a time, so that temporaries stay in the cache
 COMMENTS = (b"#", b"%")
 BLANK, NEWLINE, DIGIT, POINT, EXPONENT, MINUS, PLUS = range(1, 8)
 CLASSES = {b" \t\r": BLANK, b"\n": NEWLINE, b"0123456789": DIGIT, b".": POINT, b"eE": EXPONENT,
@@ -44,7 +44,28 @@ class Text:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Each line with its number."""
-        return enumerate(self.body.split(b"\n"), self.first_line)
+        return enumerate(BytesIO(self.body), self.first_line)
+
+    def first(self) -> bytes:
+        """The first line, without the blanks around it."""
+        return next(BytesIO(self.body), b"").strip()
+
+    def after(self, lines: int) -> Text:
+        """The text without its first lines."""
+        parts = self.body.split(b"\n", lines)
+        rest = parts[-1] if len(parts) > lines else b""
+        return Text(rest, self.first_line + lines, self.name)
+
+    def split_comments(self) -> tuple[list[bytes], Text]:
+        """The comments and empty lines at the top, and what follows them."""
+        comments, size = [], 0
+        for _, line in self.lines():
+            stripped = line.strip()
+            if stripped and not stripped.startswith(COMMENTS):
+                break
+            comments.append(stripped)
+            size += len(line)
+        return comments, Text(self.body[size:], self.first_line + len(comments), self.name)
 
     def fault(self, line: int, message: str, hint: str | None = None) -> FileFormatError:
         """The error to raise about a line."""
@@ -113,8 +134,7 @@ def is_rectangular(starts: NDArray[np.intp], ends: NDArray[np.intp], columns: in
 
 
 def is_numeric(kinds: NDArray[np.uint8], starts: NDArray[np.intp]) -> bool:
-    """Whether each word is -? digits [. digits] [e [+-] digits], digits before or after the
-    point."""
+    """Whether each word is -? digits [. digits] [e [+-] digits], digits beside the point."""
     if kinds.min() == 0:
         return False
     before = np.concatenate(([np.uint8(NEWLINE)], kinds[:-1]))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from taco_py.diagnostics.errors import FileFormatError, FormatError
 from taco_py.storage.pack import unpack
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import COMMENTS, Text, read_table, shown
+from taco_py.storage.text import Text, read_table, shown
 
 SHAPE_COMMENT = re.compile(rb"[#%]+\s*shape\s*[:=]?\s*[\[(]?([\d\s,x]+)", re.IGNORECASE)
 EXACT = 2**53  # integers a float64 holds exactly
@@ -39,8 +39,8 @@ def read_tns(
 
     shape   overrides the file's own
     Raises FileFormatError naming the line that has too few or too many numbers, no number, or a
-    coordinate
-    that is no integer or out of range; or which ends the file before all entries it announces.
+    coordinate that is no integer or out of range; or which ends the file before all entries it
+    announces.
     """
     header = read_header(Text(content, 1, name))
     known = shape if shape is not None else header.shape
@@ -52,8 +52,11 @@ def read_tns(
         )
     columns = len(words[1]) if words is not None and known is None else len(known or ()) + 1
     if columns < 2:
-        assert words is not None
-        raise header.entries.fault(words[0], "Expected coordinates and a value, found one number")
+        raise header.entries.fault(
+            header.entries.first_line,
+            "Expected coordinates and a value for each entry, found a tensor without modes",
+            "shape= needs one size or more",
+        )
     table = read_table(header.entries, columns)
     if header.nnz is not None and header.nnz != len(table):
         raise header.entries.fault(
@@ -97,57 +100,42 @@ def coordinates(
 
 def read_header(text: Text) -> Header:
     """The comments and lines above the entries."""
-    shape, comments, offset, number = None, b"", 0, text.first_line
-    for line in iter_lines(text.body):
-        stripped = line.strip()
-        if stripped and not stripped.startswith(COMMENTS):
-            break
-        comments += stripped.lower() + b"\n"
-        if match := SHAPE_COMMENT.match(stripped):
-            shape = tuple(int(size) for size in re.findall(rb"\d+", match[1]))
-        offset += len(line)
-        number += 1
-    rest = Text(text.body[offset:], number, text.name)
-    first = next(rest.entries(), (0, []))[1]
-    if comments.startswith(b"%%matrixmarket tensor"):
-        sizes = header_line(rest, number, len(first))
-        return Header(sizes[:-1], sizes[-1], after(rest, 1))
-    if b"extended frostt" in comments:
-        order, nnz = header_line(rest, number, 2)
-        body = after(rest, 1)
-        return Header(header_line(body, number + 1, order), nnz, after(body, 1))
-    if len(first) == 1:
-        (order,) = header_line(rest, number, 1)
-        body = after(rest, 1)
-        return Header(header_line(body, number + 1, order), None, after(body, 1))
-    return Header(shape, None, rest)
+    comments, rest = text.split_comments()
+    together = b"\n".join(comments).lower()
+    order = len(next(rest.entries(), (0, []))[1])
+    if together.startswith(b"%%matrixmarket tensor"):
+        sizes = header_line(rest, order)
+        return Header(sizes[:-1], sizes[-1], rest.after(1))
+    if b"extended frostt" in together:
+        order, nnz = header_line(rest, 2)
+        return Header(header_line(rest.after(1), order), nnz, rest.after(2))
+    if order == 1:
+        (order,) = header_line(rest, 1)
+        return Header(header_line(rest.after(1), order), None, rest.after(2))
+    return Header(shape_comment(comments), None, rest)
 
 
-def iter_lines(body: bytes) -> list[bytes]:
-    """The first lines of a text with their ends: as many as a header can have."""
-    return body[: 1 << 16].splitlines(keepends=True)
+def shape_comment(comments: list[bytes]) -> tuple[int, ...] | None:
+    """The sizes in a comment that gives them."""
+    for comment in comments:
+        if match := SHAPE_COMMENT.match(comment):
+            return tuple(int(size) for size in re.findall(rb"\d+", match[1]))
+    return None
 
 
-def after(text: Text, lines: int) -> Text:
-    """The text without its first lines."""
-    parts = text.body.split(b"\n", lines)
-    return Text(parts[-1] if len(parts) > lines else b"", text.first_line + lines, text.name)
-
-
-def header_line(text: Text, number: int, count: int) -> tuple[int, ...]:
+def header_line(text: Text, count: int) -> tuple[int, ...]:
     """The `count` integers on the text's first line."""
-    line = text.body.split(b"\n", 1)[0]
+    line = text.first()
     words = line.split()
     if len(words) != count or not all(word.isdigit() for word in words):
         raise text.fault(
-            number, f"Expected a header line of {count} integers, found {shown(line.strip())}"
+            text.first_line, f"Expected a header line of {count} integers, found {shown(line)}"
         )
     return tuple(int(word) for word in words)
 
 
 def tns_text(data: TensorData) -> str:
-    """The tensor as .tns text, its shape in a comment; FormatError for a scalar or complex
-    values."""
+    """The tensor as .tns text; FormatError for a scalar or complex values."""
     if data.format.order == 0 or data.dtype.kind == "c":
         found = "a scalar" if data.format.order == 0 else f"{data.dtype} values"
         raise FormatError(

@@ -22,8 +22,8 @@ from taco_py.storage.pack import (
     pack_coo,
     to_dense,
     unpack,
-    with_index_dtype,
 )
+from taco_py.storage.sizes import with_index_dtype
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
 

@@ -226,6 +226,7 @@ def test_files_round_trip(tmp_path: Any) -> None:
         "interop.numpy_arrays",
         "storage.coordinates",
         "storage.pack",
+        "storage.sizes",
     ],
 )
 def test_examples_in_docstrings(module: str) -> None:
