@@ -28,9 +28,9 @@ from codegen.runtime.signature import Kind, Parameter, Signature
 KernelCall = Callable[..., Any]
 
 # `enum taco_kind` of taco_python.c.
-_INPUT, _OUTPUT, _GROWING, _INTEGER, _UNSIGNED, _REAL, _COMPLEX, _THREADS = range(8)
+_INPUT, _OUTPUT, _GROWING, _INTEGER, _UNSIGNED, _REAL, _COMPLEX, _THREADS, _TRUTH = range(9)
 _SCALARS = {
-    "bool": _INTEGER,
+    "bool": _TRUTH,
     "int": _INTEGER,
     "uint": _UNSIGNED,
     "float": _REAL,

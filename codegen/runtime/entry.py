@@ -4,7 +4,7 @@ For `int32_t dot(const double *x, const double *y, double *s, int64_t n)` in `ke
 
     #include "kernel.c"
 
-    int32_t taco_call(int32_t function, const taco_argument *a)
+    TACO_EXPORT int32_t taco_call(int32_t function, const taco_argument *a)
     {
         switch (function) {
         case 0:
@@ -12,6 +12,8 @@ For `int32_t dot(const double *x, const double *y, double *s, int64_t n)` in `ke
         }
         return -1;
     }
+
+Nothing else is exported: a function called `wait` must not be replaced by the C library's.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def entry_text(source_file: str, signatures: tuple[Signature, ...]) -> str:
     return f"""#include "taco_runtime.h"
 #include "{source_file}"
 
-int32_t taco_call(int32_t function, const taco_argument *a)
+TACO_EXPORT int32_t taco_call(int32_t function, const taco_argument *a)
 {{
     switch (function) {{
 {cases}    }}

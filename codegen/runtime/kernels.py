@@ -25,7 +25,13 @@ from codegen.runtime.signature import Signature, signature_from_json
 from codegen.toolchain.build import Unit, compile_unit
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.errors import CompileError, ToolchainError
-from codegen.toolchain.machine import cpu_identity, digest, python_abi, source_fingerprint
+from codegen.toolchain.machine import (
+    core_count,
+    cpu_identity,
+    digest,
+    python_abi,
+    source_fingerprint,
+)
 from codegen.toolchain.store import Entry, Store
 
 _PACKAGE = Path(__file__).parent.parent
@@ -142,7 +148,8 @@ class KernelCache:
         with self._lock:
             if self._environment is None:
                 sources = source_fingerprint(self._sources)
-                self._environment = digest(cpu_identity(), python_abi(), sources)
+                machine = (cpu_identity(), str(core_count()), python_abi())
+                self._environment = digest(*machine, sources)
         compiler = self.compiler
         flags = "\n".join((compiler.openmp, *compiler.flags, *self._flags))
         return digest(key, compiler.identity, flags, self._environment)

@@ -15,19 +15,19 @@ static void taco_note_fork(void)
     taco_forked = 1;
 }
 
-void taco_start(void)
+TACO_EXPORT void taco_start(void)
 {
     pthread_atfork(NULL, NULL, taco_note_fork);
 }
 
 /* The entry point of the shared object at `path`, or NULL: taco_load_error() has the reason. */
-void *taco_load(const char *path)
+TACO_EXPORT void *taco_load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return library == NULL ? NULL : dlsym(library, "taco_call");
 }
 
-const char *taco_load_error(void)
+TACO_EXPORT const char *taco_load_error(void)
 {
     const char *text = dlerror();
     return text != NULL ? text : "no taco_call in it";
@@ -41,7 +41,7 @@ static int32_t taco_invoke(void *entry, int32_t function, const taco_argument *a
 }
 
 /* A mapping of at least `bytes` in huge pages, `*mapped` bytes long; NULL where there is none to be had. */
-void *taco_new_mapping(int64_t bytes, int64_t *mapped)
+TACO_EXPORT void *taco_new_mapping(int64_t bytes, int64_t *mapped)
 {
 #ifdef __linux__
     *mapped = (int64_t)taco_round((size_t)bytes);
@@ -54,7 +54,7 @@ void *taco_new_mapping(int64_t bytes, int64_t *mapped)
 }
 
 /* Give back the block at `address`: a mapping of `mapped` bytes, or malloc's when `mapped` is 0. */
-void taco_give_back(int64_t address, int64_t mapped)
+TACO_EXPORT void taco_give_back(int64_t address, int64_t mapped)
 {
 #ifdef __linux__
     if (mapped > 0) {
@@ -67,7 +67,7 @@ void taco_give_back(int64_t address, int64_t mapped)
 }
 
 /* Shorten a block to `bytes`, in place where it is a mapping; the new `*mapped` and address. */
-int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes)
+TACO_EXPORT int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes)
 {
 #ifdef __linux__
     if (*mapped > 0) {

@@ -46,7 +46,11 @@ extern PyObject *PyErr_NoMemory(void);
 extern long long PyLong_AsLongLong(PyObject *);
 extern unsigned long long PyLong_AsUnsignedLongLong(PyObject *);
 extern PyObject *PyLong_FromLongLong(long long);
+extern PyObject *PyNumber_Index(PyObject *);
+extern int PyObject_IsTrue(PyObject *);
 extern double PyFloat_AsDouble(PyObject *);
+extern PyObject PyComplex_Type;
+extern PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
 extern double PyComplex_RealAsDouble(PyObject *);
 extern double PyComplex_ImagAsDouble(PyObject *);
 extern PyObject *PyTuple_New(Py_ssize_t);
@@ -62,7 +66,17 @@ extern void PyEval_RestoreThread(void *);
 extern void Py_IncRef(PyObject *);
 extern void Py_DecRef(PyObject *);
 
-enum taco_kind { TACO_INPUT, TACO_OUTPUT, TACO_GROWING, TACO_INTEGER, TACO_UNSIGNED, TACO_REAL, TACO_COMPLEX, TACO_THREADS };
+enum taco_kind {
+    TACO_INPUT,
+    TACO_OUTPUT,
+    TACO_GROWING,
+    TACO_INTEGER,
+    TACO_UNSIGNED,
+    TACO_REAL,
+    TACO_COMPLEX,
+    TACO_THREADS,
+    TACO_TRUTH
+};
 
 typedef struct {
     char *name;
@@ -123,11 +137,25 @@ static int taco_open_growing(const taco_parameter *p, taco_buffer *buffer, PyObj
     return 0;
 }
 
+static int taco_open_unsigned(taco_argument *a, PyObject *object)
+{
+    PyObject *number = PyNumber_Index(object); /* NumPy's integers are not Python's */
+    if (number == NULL)
+        return 1;
+    a->natural = PyLong_AsUnsignedLongLong(number);
+    Py_DecRef(number);
+    return a->natural == (uint64_t)-1 && PyErr_Occurred() != NULL;
+}
+
 static int taco_open_complex(taco_argument *a, PyObject *object)
 {
-    a->parts[0] = PyComplex_RealAsDouble(object);
-    a->parts[1] = PyComplex_ImagAsDouble(object);
-    return PyErr_Occurred() != NULL;
+    PyObject *number = PyObject_CallFunctionObjArgs(&PyComplex_Type, object, NULL);
+    if (number == NULL)
+        return 1;
+    a->parts[0] = PyComplex_RealAsDouble(number);
+    a->parts[1] = PyComplex_ImagAsDouble(number);
+    Py_DecRef(number);
+    return 0;
 }
 
 static int taco_open_threads(taco_argument *a, PyObject *object)
@@ -156,8 +184,7 @@ static int taco_open_one(const taco_parameter *p, taco_argument *a, taco_holder 
         a->integer = PyLong_AsLongLong(object);
         return a->integer == -1 && PyErr_Occurred() != NULL;
     case TACO_UNSIGNED:
-        a->natural = PyLong_AsUnsignedLongLong(object);
-        return a->natural == (uint64_t)-1 && PyErr_Occurred() != NULL;
+        return taco_open_unsigned(a, object);
     case TACO_REAL:
         a->real = PyFloat_AsDouble(object);
         return a->real == -1.0 && PyErr_Occurred() != NULL;
@@ -165,6 +192,9 @@ static int taco_open_one(const taco_parameter *p, taco_argument *a, taco_holder 
         return taco_open_complex(a, object);
     case TACO_THREADS:
         return taco_open_threads(a, object);
+    case TACO_TRUTH:
+        a->integer = PyObject_IsTrue(object);
+        return a->integer < 0;
     }
     return 1;
 }
@@ -269,7 +299,7 @@ static int taco_read_row(taco_callable *c, taco_parameter *p, PyObject *row)
 
 /* A callable for function number `function` of the kernel whose entry point is at `entry`. `rows` is a
  * tuple with (name, kind, itemsize, codes) of each parameter. Called with the interpreter lock held. */
-PyObject *taco_bind(int64_t entry, int function, const char *name, PyObject *rows)
+TACO_EXPORT PyObject *taco_bind(int64_t entry, int function, const char *name, PyObject *rows)
 {
     const Py_ssize_t count = PyTuple_Size(rows);
     if (count < 0)

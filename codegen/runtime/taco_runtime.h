@@ -26,6 +26,7 @@
 #define taco_unlikely(x) __builtin_expect(!!(x), 0)
 #define TACO_UNUSED __attribute__((unused))
 #define TACO_COLD __attribute__((unused, noinline))
+#define TACO_EXPORT __attribute__((visibility("default")))
 
 /* ---------------------------------------------------------------- memory
  *

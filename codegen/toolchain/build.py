@@ -93,7 +93,8 @@ def compile_unit(compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder:
 
 
 def _fixed_flags() -> list[str]:
-    flags = ["-std=gnu11", "-g0", "-pipe", "-fPIC", "-shared", f"-I{RUNTIME_FOLDER}"]
+    flags = ["-std=gnu11", "-g0", "-pipe", "-fPIC", "-shared"]
+    flags += ["-fvisibility=hidden", f"-I{RUNTIME_FOLDER}"]
     if sys.platform == "darwin":
         flags += ["-undefined", "dynamic_lookup"]
     return flags

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -60,16 +61,20 @@ class Store:
     """Entries below `folder`, of at most `limit` bytes in all, the oldest being dropped first."""
 
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
-        self._private: Path | None = None
-        self._reason = ""
+        self._asked = folder
         self._limit = limit
         self._stores = 0
-        self._chosen = Path()
+        self._private: Path | None = None
+        self._reason = ""
+
+    @functools.cached_property
+    def _chosen(self) -> Path:
+        """Where entries belong, decided when it is first needed."""
         try:
-            self._chosen = (folder if folder is not None else default_folder()) / LAYOUT
+            return (self._asked if self._asked is not None else default_folder()) / LAYOUT
         except RuntimeError as error:  # a user without a home folder
             self.retreat(str(error))
-            self._chosen = self.folder
+            return self.folder
 
     @property
     def folder(self) -> Path:

@@ -1,0 +1,142 @@
+"""Growing results: what arrives, how often memory moved, who frees it, what is recycled."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+
+from codegen.runtime.kernels import KernelCache, LoadedKernel
+from codegen.runtime.memory import Pool
+from tests.toolchain import samples
+
+MB = 2**20
+LINUX = sys.platform.startswith("linux")
+needs_mappings = pytest.mark.skipif(not LINUX, reason="large blocks are mapped on Linux only")
+
+
+@pytest.fixture
+def kernel(cache: KernelCache) -> LoadedKernel:
+    loaded = cache.get_or_build("runtime", samples.runtime).kernel
+    gc.collect()
+    cache.pool.clear()
+    return loaded
+
+
+def iota(kernel: LoadedKernel, n: int, room: int = 0) -> tuple[np.ndarray, int]:
+    grown = np.zeros(1, np.int64)
+    (result,) = kernel.functions["iota"](room, grown, n)
+    return result, int(grown[0])
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 17, 1000, MB - 1, MB, MB + 1, 3 * MB])
+@pytest.mark.parametrize("room", [0, 10, MB, 5 * MB])
+def test_contents_survive_growth(kernel: LoadedKernel, n: int, room: int) -> None:
+    result, grown = iota(kernel, n, room)
+    np.testing.assert_array_equal(result, np.arange(n, dtype=np.int32))
+    assert result.dtype == np.int32
+    assert result.flags.writeable
+    if room >= n:
+        assert grown == 0
+
+
+def test_growth_doubles(kernel: LoadedKernel) -> None:
+    _, grown = iota(kernel, 100_000)
+    assert grown <= 14
+
+
+@needs_mappings
+def test_growth_in_a_reservation_is_free(kernel: LoadedKernel) -> None:
+    """From 4 MB on, one reservation holds whatever the machine's memory can."""
+    _, small = iota(kernel, MB)
+    _, large = iota(kernel, 8 * MB)
+    assert large <= small + 1
+
+
+def test_the_array_owns_its_memory(kernel: LoadedKernel) -> None:
+    view = iota(kernel, 3 * MB)[0][10:20]
+    gc.collect()
+    other, _ = iota(kernel, 3 * MB)
+    other[:] = -1
+    assert view.tolist() == list(range(10, 20))
+
+
+@needs_mappings
+def test_released_blocks_are_recycled(kernel: LoadedKernel, cache: KernelCache) -> None:
+    first, _ = iota(kernel, 3 * MB)
+    address = first.__array_interface__["data"][0]
+    assert cache.pool.held == 0
+    del first
+    assert 12 * MB <= cache.pool.held <= 14 * MB
+    second, _ = iota(kernel, 3 * MB)
+    assert second.__array_interface__["data"][0] == address
+    assert cache.pool.held == 0
+
+
+@needs_mappings
+def test_a_spare_that_is_too_small_is_enlarged(kernel: LoadedKernel, cache: KernelCache) -> None:
+    for n in (2 * MB, 4 * MB, 9 * MB):
+        result, _ = iota(kernel, n)
+        np.testing.assert_array_equal(result[::4099], np.arange(0, n, 4099, dtype=np.int32))
+        del result
+    assert cache.pool.held > 0
+
+
+@needs_mappings
+def test_an_unused_spare_returns(kernel: LoadedKernel, cache: KernelCache) -> None:
+    big, _ = iota(kernel, 3 * MB)
+    del big
+    held = cache.pool.held
+    small, _ = iota(kernel, 10)
+    assert cache.pool.held == held
+    assert small.tolist() == list(range(10))
+
+
+@needs_mappings
+def test_results_are_trimmed(kernel: LoadedKernel, cache: KernelCache) -> None:
+    result, _ = iota(kernel, 10, room=64 * MB)
+    del result
+    assert cache.pool.held <= 2 * MB
+
+
+def test_running_out_of_memory(kernel: LoadedKernel, cache: KernelCache) -> None:
+    big, _ = iota(kernel, 3 * MB)
+    del big
+    with pytest.raises(MemoryError):
+        kernel.functions["pair"](0, 0, 3 * MB, 1)
+    a, b = kernel.functions["pair"](0, 0, 3 * MB, 0)
+    assert a[-1] == 0.5 * (3 * MB - 1)
+    assert b[-1] == 1 - 3 * MB
+
+
+def test_asking_for_more_than_there_is(kernel: LoadedKernel) -> None:
+    with pytest.raises(MemoryError):
+        iota(kernel, 10, room=2**60)
+    with pytest.raises(MemoryError):
+        iota(kernel, 10, room=2**63 - 1)
+
+
+@needs_mappings
+def test_the_pool_has_a_limit(kernel: LoadedKernel, cache: KernelCache) -> None:
+    pool = Pool(cache._get_host()[0], limit=20 * MB)
+    arrays = [pool.empty((8 * MB,), np.uint8) for _ in range(3)]
+    for array in arrays:
+        array[:] = 1
+    del array, arrays
+    gc.collect()
+    assert pool.held == 16 * MB
+    huge = pool.empty((32 * MB,), np.uint8)
+    del huge
+    assert pool.held == 16 * MB
+    pool.clear()
+    assert pool.held == 0
+
+
+def test_empty(cache: KernelCache) -> None:
+    for shape in ((), (0,), (3, 4), (1000, 1000), (0, 10**9)):
+        array = cache.pool.empty(shape, np.complex128)
+        assert (array.shape, array.dtype) == (shape, np.complex128)
+        array[...] = 1j
+        assert array.flags.c_contiguous
