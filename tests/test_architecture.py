@@ -60,6 +60,8 @@ LAZY = {
 }  # fmt: skip
 # Module-level mutable values that are meant: the one kernel cache.
 MUTABLE_ALLOWED: frozenset[str] = frozenset()
+# Bounded memos of pure functions from text to immutable notation.
+MEMO_ALLOWED = frozenset({"taco_py.api.einsum", "taco_py.api.evaluate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,17 @@ def test_no_module_level_mutable_state() -> None:
         for module, tree in modules().items()
         for place in _mutations(module, tree)
         if place.rpartition(":")[0] not in MUTABLE_ALLOWED
+    ]
+    assert not wrong
+
+
+def test_no_function_keeps_a_cache_of_its_own() -> None:
+    """`functools.cache` is module-level state that nobody can see or clear."""
+    caches = ("functools.cache", "functools.lru_cache", "functools")
+    wrong = [
+        str(found)
+        for found in imports()
+        if found.name in caches and found.module not in MEMO_ALLOWED
     ]
     assert not wrong
 

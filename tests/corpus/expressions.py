@@ -55,6 +55,11 @@ class Case:
             return left.strip(), ()
         return self.accesses[0]
 
+    @property
+    def uses(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The accesses on the right."""
+        return self.accesses[1:] if self.target[1] else self.accesses
+
     def size(self, index: str) -> int:
         return self.sizes.get(index, SIZES[index])
 
@@ -65,8 +70,7 @@ class Case:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each operand, scalars last."""
-        right = self.accesses[1:] if self.target[1] else self.accesses
-        shapes = {name: tuple(map(self.size, indices)) for name, indices in right}
+        shapes = {name: tuple(map(self.size, indices)) for name, indices in self.uses}
         return shapes | dict.fromkeys(self.scalars, ())
 
 
@@ -116,7 +120,11 @@ MATRIX_VECTOR = (
     Case("product of sums", "y[i] = (A[i,j] * x[j]) * (B[i,k] * z[k])"),
     Case("matrix power chain", "y[i] = A[i,j] * (B[j,k] * x[k])"),
     Case("bilinear form", "s = x[i] * A[i,j] * z[j]"),
-    Case("quadratic form of A transposed A", "s = (A[i,j] * x[j]) * (A[i,k] * x[k])"),
+    Case(
+        "quadratic form of A transposed A",
+        "s = (A[i,j] * x[j]) * (A[i,k] * x[k])",
+        sizes=square("j", "k"),
+    ),
     Case("row sums", "y[i] = A[i,j]"),
     Case("column sums", "y[j] = A[i,j]"),
     Case("full sum", "s = A[i,j]"),
@@ -153,7 +161,7 @@ MATRICES = (
     Case("matrix product", "C[i,j] = A[i,k] * B[k,j]"),
     Case("transposed left", "C[i,j] = A[k,i] * B[k,j]"),
     Case("transposed right", "C[i,j] = A[i,k] * B[j,k]"),
-    Case("normal matrix", "C[i,j] = A[k,i] * A[k,j]"),
+    Case("normal matrix", "C[i,j] = A[k,i] * A[k,j]", sizes=square("i", "j")),
     Case("square", "C[i,j] = A[i,k] * A[k,j]", sizes=square("i", "j", "k")),
     Case("product plus matrix", "D[i,j] = A[i,k] * B[k,j] + C[i,j]"),
     Case("chain of three", "D[i,j] = A[i,k] * B[k,l] * C[l,j]"),

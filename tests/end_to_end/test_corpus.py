@@ -89,6 +89,9 @@ def test_the_corpus_is_large_enough() -> None:
     assert len({case.text for case in CASES}) >= 60
     assert len({case.name for case in CASES}) == len(CASES)
     assert {len(shape) for case in CASES for shape in case.shapes.values()} == {0, 1, 2, 3, 4}
+    for case in CASES:
+        for name, indices in case.uses:
+            assert tuple(map(case.size, indices)) == case.shapes[name], case.name
 
 
 def test_pairwise_meets_every_pair() -> None:
