@@ -22,7 +22,7 @@ from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.memory import Pool
 from codegen.runtime.signature import Signature, signature_from_json
-from codegen.toolchain.build import Unit, compile_unit
+from codegen.toolchain.build import Unit, compile_unit, complete
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.errors import CompileError, ToolchainError
 from codegen.toolchain.machine import (
@@ -226,7 +226,7 @@ class KernelCache:
     def _compile(self, key: str, kernel: KernelSource) -> Entry:
         full_key = self.full_key(key)
         entry = entry_text("kernel.c", kernel.signatures)
-        unit = Unit((("entry.c", entry), ("kernel.c", kernel.source)), self._flags)
+        unit = Unit((("entry.c", entry), ("kernel.c", kernel.source)), (*complete(), *self._flags))
         flags = self.compiler.flags_for(kernel.source)
         facts = {
             "metadata": kernel.metadata,

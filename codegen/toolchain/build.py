@@ -72,7 +72,7 @@ def start_compiling(
     for name, text in unit.files:
         (folder / name).write_text(text)
     source, output = folder / unit.files[0][0], folder / "library.so"
-    command = [*compiler.command, *_fixed_flags(), *flags, *unit.flags]
+    command = [*compiler.command, *_fixed_flags(compiler), *flags, *unit.flags]
     command += [source.name, "-o", output.name, *_libraries()]
     shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
     # The compiler's own temporary files go where there is room, or where there is found to be none.
@@ -92,12 +92,19 @@ def compile_unit(compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder:
     return start_compiling(compiler, unit, flags, folder).finish()
 
 
-def _fixed_flags() -> list[str]:
+def _fixed_flags(compiler: Compiler) -> list[str]:
     flags = ["-std=gnu11", "-g0", "-pipe", "-fPIC", "-shared"]
     flags += ["-fvisibility=hidden", f"-I{RUNTIME_FOLDER}"]
+    if compiler.kind == "zig":
+        flags += ["-fno-sanitize=undefined"]  # which zig adds by itself
     if sys.platform == "darwin":
         flags += ["-undefined", "dynamic_lookup"]
     return flags
+
+
+def complete() -> tuple[str, ...]:
+    """Linker flags that refuse a shared object with symbols that are defined nowhere."""
+    return ("-Wl,-z,defs",) if sys.platform.startswith("linux") else ()
 
 
 def _libraries() -> list[str]:

@@ -62,6 +62,12 @@ double dot(const double *x, const double *y, long n)
         s += x[i] * y[i];
     return s;
 }
+
+int main(int count, char **words)
+{
+    double numbers[1] = {count};
+    return words == 0 && dot(numbers, numbers, 1) == 0;
+}
 """
 
 
@@ -146,7 +152,8 @@ def _describe(command: tuple[str, ...]) -> Compiler:
     identity = f"{shlex.join(command)} {program} {facts.st_size} {facts.st_mtime_ns}"
     kind = _kind(command, program.name)
     flags = tuple(_likely(wish, kind, program) for wish in _wishes(kind))
-    return Compiler(command, kind, identity, flags)
+    # zig brings no OpenMP library.
+    return Compiler(command, kind, identity, flags, _OPENMP[1] if kind == "zig" else _OPENMP[0])
 
 
 def _kind(command: tuple[str, ...], name: str) -> str:
@@ -228,8 +235,9 @@ def _accepts(compiler: Compiler, source: Path, flags: tuple[str, ...]) -> bool:
 
 
 def _failure(compiler: Compiler, source: Path, flags: tuple[str, ...]) -> str | None:
-    output = source.with_suffix(".so")
-    command = [*compiler.command, *(f for f in flags if f), "-fPIC", "-shared"]
+    # A whole program, since a shared object may be linked without the library that OpenMP needs.
+    output = source.with_suffix(".out")
+    command = [*compiler.command, *(f for f in flags if f)]
     try:
         done = subprocess.run(
             [*command, str(source), "-o", str(output)],
