@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from codegen.toolchain.errors import ToolchainError
@@ -67,7 +67,7 @@ class Store:
         self._private: Path | None = None
         self._reason = ""
 
-    @functools.cached_property
+    @cached_property
     def _chosen(self) -> Path:
         """Where entries belong, decided when it is first needed."""
         try:
