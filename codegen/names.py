@@ -43,6 +43,8 @@ def identifier(text: str) -> str:
     'i_2'
     """
     name = _NOT_IN_A_NAME.sub("_", text).lstrip("_")
+    if name.startswith("taco_"):
+        return f"v_{name}"  # the prefix of the runtime header
     return name if name and not name[0].isdigit() else f"v{name}"
 
 

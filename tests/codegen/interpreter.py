@@ -1,0 +1,206 @@
+"""The meaning of the loop IR in the plainest Python: what passes keep and the emitter says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from codegen.build import load
+from codegen.infer import type_of
+from codegen.ir import (
+    Allocate,
+    Assign,
+    Binary,
+    Block,
+    Broadcast,
+    Cast,
+    ClearTable,
+    Comment,
+    Const,
+    Count,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Function,
+    If,
+    Insert,
+    Key,
+    Load,
+    NewTable,
+    Prefetch,
+    Ranked,
+    Reserve,
+    Select,
+    SetLength,
+    Sort,
+    SortTable,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+    VectorLoad,
+    VectorStore,
+    While,
+)
+
+
+@dataclass
+class State:
+    """Scalars, arrays, tables (keys in order of insertion, ranks) and lengths, by name."""
+
+    scalars: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, list[Any]] = field(default_factory=dict)
+    ranks: dict[str, list[int]] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
+
+
+def run(function: Function, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> State:
+    """Run `function` on copies of `arrays`; growing arrays start empty."""
+    state = State(dict(scalars), {name: np.array(a) for name, a in arrays.items()})
+    state.scalars["threads"] = 1
+    for array in function.arrays:
+        state.arrays.setdefault(array.name, np.zeros(0, array.element.name))
+    execute(function.body, state)
+    return state
+
+
+def execute(stmt: Stmt, s: State) -> None:  # noqa: C901 - one case a node
+    match stmt:
+        case Block(body=body):
+            for inner in body:
+                execute(inner, s)
+        case Comment() | Prefetch():
+            pass
+        case Declare(var=var, value=value):
+            s.scalars[var.name] = _as(var.type.name, evaluate(value, s))
+        case Assign(var=var, value=value, op=op):
+            new = Binary(op, var, value) if op else value
+            s.scalars[var.name] = _as(var.type.name, evaluate(new, s))
+        case Store(array=array, index=index, value=value, op=op):
+            at = evaluate(index, s)
+            assert 0 <= at < len(s.arrays[array.name]), f"{array}[{at}] is out of bounds"
+            new = Binary(op, load(array, index), value) if op else value
+            s.arrays[array.name][at] = evaluate(new, s)
+        case VectorStore(array=array, index=index, value=value):
+            at, lanes = evaluate(index, s), evaluate(value, s)
+            assert at >= 0 and at + len(lanes) <= len(s.arrays[array.name])
+            s.arrays[array.name][at : at + len(lanes)] = lanes
+        case If(condition=condition, then=then, orelse=orelse):
+            execute(then if evaluate(condition, s) else orelse, s)
+        case While(condition=condition, body=body):
+            while evaluate(condition, s):
+                execute(body, s)
+        case For(var=var, start=start, body=body, step=step):
+            s.scalars[var.name] = evaluate(start, s)
+            while s.scalars[var.name] < evaluate(stmt.stop, s):
+                execute(body, s)
+                s.scalars[var.name] += step
+        case _:
+            _memory(stmt, s)
+
+
+def _memory(stmt: Any, s: State) -> None:
+    match stmt:
+        case Allocate(array=array, size=size):
+            s.arrays[array.name] = np.zeros(evaluate(size, s), array.element.name)
+        case Reserve(array=array, size=size):
+            old = s.arrays[array.name]
+            new = np.zeros(max(len(old), evaluate(size, s)), array.element.name)
+            new[: len(old)] = old
+            s.arrays[array.name] = new
+        case SetLength(array=array, size=size):
+            s.lengths[array.name] = evaluate(size, s)
+        case Fill(array=array, start=start, count=count, value=value):
+            first = evaluate(start, s)
+            s.arrays[array.name][first : first + evaluate(count, s)] = evaluate(value, s)
+        case Sort(array=array, start=start, count=count):
+            first = evaluate(start, s)
+            s.arrays[array.name][first : first + evaluate(count, s)].sort()
+        case NewTable(table=table) | ClearTable(table=table):
+            s.tables[table.name] = []
+        case Insert(table=table, key=key, entry=entry):
+            keys, new = s.tables[table.name], evaluate(key, s)
+            if new not in keys:
+                keys.append(new)
+            s.scalars[entry.name] = keys.index(new)
+        case SortTable(table=table):
+            keys = s.tables[table.name]
+            s.ranks[table.name] = sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def evaluate(expr: Expr, s: State) -> Any:  # noqa: C901 - one case a node
+    match expr:
+        case Var(name=name):
+            return s.scalars[name]
+        case Const(value=value, type=scalar):
+            return _as(scalar.name, value)
+        case Unary(op="!", operand=operand):
+            return not evaluate(operand, s)
+        case Unary(operand=operand):
+            return -evaluate(operand, s)
+        case Binary(op=op, left=left, right=right):
+            return _binary(op, evaluate(left, s), lambda: evaluate(right, s), expr)
+        case Load(array=array, index=index):
+            at = evaluate(index, s)
+            assert 0 <= at < len(s.arrays[array.name]), f"{array}[{at}] is out of bounds"
+            value = s.arrays[array.name][at]
+            return int(value) if array.element.is_integer else value
+        case Cast(type=scalar, operand=operand):
+            return _as(scalar.name, evaluate(operand, s))
+        case Select(condition=condition, then=then, orelse=orelse):
+            return evaluate(then if evaluate(condition, s) else orelse, s)
+        case Count(table=table):
+            return len(s.tables[table.name])
+        case Key(table=table, entry=entry):
+            return s.tables[table.name][evaluate(entry, s)]
+        case Ranked(table=table, rank=rank):
+            return s.ranks[table.name][evaluate(rank, s)]
+        case VectorLoad(array=array, index=index, lanes=lanes):
+            at = evaluate(index, s)
+            assert at >= 0 and at + lanes <= len(s.arrays[array.name])
+            return s.arrays[array.name][at : at + lanes].copy()
+        case Broadcast(value=value, lanes=lanes):
+            return np.array([evaluate(value, s)] * lanes)
+    raise AssertionError(f"no meaning for {expr}")
+
+
+def _binary(op: str, left: Any, right: Any, expr: Binary) -> Any:
+    if op == "&&":
+        return bool(left) and bool(right())
+    if op == "||":
+        return bool(left) or bool(right())
+    other = right()
+    if op in ("/", "%") and type_of(expr).is_integer:
+        quotient = abs(left) // abs(other) * (1 if (left < 0) == (other < 0) else -1)
+        return quotient if op == "/" else left - quotient * other
+    return _OPERATORS[op](left, other)
+
+
+_OPERATORS: dict[str, Any] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "min": min,
+    "max": max,
+}
+
+
+def _as(name: str, value: Any) -> Any:
+    """`value` as the Python or NumPy scalar of a type."""
+    if isinstance(value, np.ndarray):
+        return value
+    if name.startswith(("int", "uint")):
+        return int(value)
+    return np.dtype(name).type(value)

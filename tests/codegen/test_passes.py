@@ -1,0 +1,367 @@
+"""Each pass does what its docstring shows, keeps the meaning, and leaves legal loop IR."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from codegen.build import add, block, load, lt, mul
+from codegen.ir import (
+    Allocate,
+    Assign,
+    Block,
+    Const,
+    Declare,
+    For,
+    Function,
+    If,
+    LoopKind,
+    Module,
+    Prefetch,
+    Store,
+    Var,
+    VectorStore,
+    While,
+)
+from codegen.passes.accumulators import split_accumulators
+from codegen.passes.copy_propagation import propagate_copies
+from codegen.passes.dead_code import clean, remove_dead_code
+from codegen.passes.order import C_PASSES, passes_for, run_passes, tidy
+from codegen.passes.panels import tile_panels
+from codegen.passes.parameters import prune
+from codegen.passes.phases import select_phase
+from codegen.passes.vectorize import vectorize
+from codegen.pretty import pretty
+from codegen.target import Target
+from codegen.tree import find
+from codegen.types import COMPLEX128, FLOAT32, FLOAT64
+from codegen.variables import free_vars
+from codegen.verify import verify
+from tests.codegen.functions import (
+    CRD,
+    N_I,
+    N_K,
+    POS,
+    VALS,
+    ZERO,
+    I,
+    J,
+    K,
+    P,
+    X,
+    Y,
+    all_functions,
+    const,
+    dot,
+    local,
+    loop,
+    mttkrp,
+    result,
+    row_append,
+    segment,
+    source,
+    spmm,
+    spmv,
+)
+from tests.codegen.inputs import arguments
+from tests.codegen.interpreter import State, run
+
+AVX2 = Target(vector_bytes=32, openmp=True)
+AVX512 = Target(vector_bytes=64, registers=32)
+FUNCTIONS = {function.name: function for function in all_functions()}
+
+
+def module(function: Function) -> Module:
+    return Module((function,))
+
+
+def body_of(found: Module) -> str:
+    """The text of the one function, without its head."""
+    lines = pretty(found.functions[0]).splitlines()[1:]
+    return "\n".join(line.removeprefix("  ") for line in lines)
+
+
+def assert_same(one: State, other: State) -> None:
+    assert one.lengths == other.lengths
+    for name in one.arrays.keys() & other.arrays.keys():
+        assert_array_equal(one.arrays[name], other.arrays[name])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("target", [AVX2, AVX512], ids=["avx2", "avx512"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_pass_keeps_the_meaning(name: str, target: Target, seed: int) -> None:
+    arrays, scalars = arguments(name, seed)
+    wanted = run(FUNCTIONS[name], arrays, scalars)
+    current = module(FUNCTIONS[name])
+    verify(current)
+    for step in passes_for(target):
+        current = step.run(current, target)
+        verify(current)
+        assert_same(run(current.functions[0], arrays, scalars), wanted)
+
+
+def test_passes_are_idempotent_on_their_own_result() -> None:
+    once = run_passes(module(row_append()), AVX2)
+    assert run_passes(once, AVX2) == once
+
+
+def test_each_step_says_why_it_stands_there() -> None:
+    assert all(step.reason for step in C_PASSES)
+    assert len({step.name for step in C_PASSES}) == len(C_PASSES)
+
+
+def test_another_language_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expected the language"):
+        passes_for(Target(language="fortran"))
+
+
+# ---------------------------------------------------------------- copies and dead code
+
+T = Var("t")
+OUT = result("out")
+
+
+def function_of(*body: object) -> Function:
+    return Function("f", (X, Y), (N_I,), block(*body))  # type: ignore[arg-type]
+
+
+def test_copies_are_propagated() -> None:
+    copies = function_of(
+        loop(P, N_I, Declare(J, P, constant=True), Store(Y, J, load(X, J))),
+        Declare(T, const(3)),
+        Store(Y, T, ZERO),
+    )
+    assert body_of(propagate_copies(module(copies))) == (
+        "for p in 0..n_i:\n  y[p] = x[p]\ny[3] = 0.0"
+    )
+
+
+def test_a_variable_that_changes_is_no_copy() -> None:
+    source_changes = function_of(
+        Declare(P, const(0)), Declare(J, P), Assign(P, const(1), "+"), Store(Y, J, ZERO)
+    )
+    found = propagate_copies(module(source_changes))
+    assert found.functions[0] is source_changes
+
+
+def test_a_copy_ends_with_its_block() -> None:
+    twice = function_of(
+        If(lt(N_I, 3), block(Declare(J, const(1)), Store(Y, J, ZERO))),
+        If(lt(N_I, 4), block(Declare(J, const(2)), Store(Y, J, ZERO))),
+    )
+    assert body_of(propagate_copies(module(twice))) == (
+        "if n_i < 3:\n  y[1] = 0.0\nif n_i < 4:\n  y[2] = 0.0"
+    )
+
+
+W = local("w")
+KEEP = Store(Y, const(0), ZERO)
+DEAD = {
+    "declaration": ((Declare(T, load(X, const(0)).index),), ""),
+    "assignment": ((Declare(T, const(0)), Assign(T, const(1), "+")), ""),
+    "array": ((Allocate(W, N_I), Store(W, const(0), ZERO)), ""),
+    "if": ((If(lt(N_I, 3), Block()),), ""),
+    "else": ((If(lt(N_I, 3), Block(), Block((KEEP,))),), "if n_i >= 3:\n  y[0] = 0.0"),
+    "for": ((loop(I, N_I),), ""),
+    "idle for": ((Declare(T, const(0)), loop(I, N_I, Assign(T, I, "+"))), ""),
+    "idle while": (
+        (Declare(P, const(0)), While(lt(P, N_I), block(Assign(P, const(1), "+")))),
+        "",
+    ),
+    "prefetch": ((loop(I, N_I, Prefetch(X, I)),), ""),
+    "effect": ((KEEP,), "y[0] = 0.0"),
+}
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_dead_code(name: str) -> None:
+    body, after = DEAD[name]
+    assert body_of(remove_dead_code(module(function_of(*body)))) == after
+
+
+def test_a_loop_whose_result_is_read_stays() -> None:
+    live = function_of(
+        Declare(P, const(0)),
+        While(lt(P, N_I), block(Assign(P, const(1), "+"))),
+        Store(Y, P, ZERO),
+    )
+    assert clean(live) is live
+
+
+def test_unused_parameters_go() -> None:
+    used = Function("f", (X, Y, VALS), (N_I, N_K), block(Store(Y, N_I, ZERO)))
+    assert prune(used) == Function("f", (Y,), (N_I,), used.body)
+    pruned = prune(used)
+    assert prune(pruned) is pruned
+
+
+# ---------------------------------------------------------------- phases
+
+
+def test_assemble_writes_the_structure_only() -> None:
+    found = select_phase(row_append(), "assemble", "assemble")
+    assert [a.name for a in found.arrays] == [
+        "A2_pos", "A2_crd", "B2_pos", "B2_crd", "C2_pos", "C2_crd",
+    ]  # fmt: skip
+    verify(found)
+
+
+def test_compute_writes_the_values_only() -> None:
+    found = select_phase(row_append(), "compute", "compute")
+    storages = {a.name: a.storage.value for a in found.arrays}
+    assert storages["C_vals"] == "output"
+    assert "C2_crd" not in storages
+    assert "C2_pos" not in storages
+    assert "reserve" not in pretty(found)
+    assert "length" not in pretty(found)
+    verify(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_assemble_then_compute_is_evaluate(seed: int) -> None:
+    arrays, scalars = arguments("row_append", seed)
+    whole = run(select_phase(row_append(), "evaluate", "all"), arrays, scalars)
+    pattern = run(select_phase(row_append(), "assemble", "assemble"), arrays, scalars)
+    nnz = whole.lengths["C2_crd"]
+    assert pattern.lengths == {"C2_crd": nnz}
+    assert_array_equal(pattern.arrays["C2_crd"], whole.arrays["C2_crd"])
+    assert_array_equal(pattern.arrays["C2_pos"], whole.arrays["C2_pos"])
+    values = run(
+        select_phase(row_append(), "compute", "compute"),
+        arrays | {"C_vals": np.zeros(nnz)},
+        scalars,
+    )
+    assert_array_equal(values.arrays["C_vals"], whole.arrays["C_vals"])
+
+
+def test_an_unknown_phase_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expected a phase out of evaluate, assemble, compute"):
+        select_phase(row_append(), "symbolic", "f")
+
+
+# ---------------------------------------------------------------- vectorize
+
+FLAG = Var("flag")
+TOTAL = Var("total", FLOAT64)
+PLACE = add(mul(I, N_K), K)
+LOOPS = {
+    "dot product": (loop(K, N_K, Assign(TOTAL, mul(load(X, K), load(VALS, PLACE)), "+")), True),
+    "scaled row": (loop(K, N_K, Store(Y, PLACE, mul(load(X, K), TOTAL), "+")), True),
+    "same place": (loop(K, N_K, Store(Y, K, mul(load(Y, K), TOTAL))), True),
+    "through a variable": (
+        loop(K, N_K, Declare(J, add(K, I)), Assign(TOTAL, load(X, J), "+")),
+        True,
+    ),
+    "indirect load": (loop(K, N_K, Assign(TOTAL, load(X, load(CRD, K)), "+")), False),
+    "indirect store": (loop(K, N_K, Store(Y, load(CRD, K), TOTAL, "+")), False),
+    "strided load": (loop(K, N_K, Assign(TOTAL, load(X, mul(K, N_K)), "+")), False),
+    "neighbour": (loop(K, N_K, Store(Y, add(K, 1), load(Y, K))), False),
+    "one element": (loop(K, N_K, Store(Y, I, load(X, K), "+")), False),
+    "carried scalar": (loop(K, N_K, Assign(TOTAL, load(X, K))), False),
+    "prefix sum": (
+        loop(K, N_K, Assign(TOTAL, load(X, K), "+"), Store(Y, K, TOTAL)),
+        False,
+    ),
+    "maximum of floats": (loop(K, N_K, Assign(TOTAL, load(X, K), "max")), False),
+    "maximum of integers": (loop(K, N_K, Assign(FLAG, K, "max")), True),
+    "control flow": (loop(K, N_K, If(lt(K, 3), block(Store(Y, K, TOTAL)))), False),
+    "nothing": (loop(K, N_K), False),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_vectorize_marks_legal_loops_only(name: str) -> None:
+    inner, wanted = LOOPS[name]
+    around = Function("f", (X, Y, VALS, CRD), (I, N_K, TOTAL, FLAG), Block((inner,)))
+    (found,) = find(vectorize(module(around)), For)
+    assert (found.kind is LoopKind.VECTOR) == wanted
+
+
+def test_vectorize_names_the_reductions() -> None:
+    (found,) = find(vectorize(module(dot())), For)
+    assert [(r.op, r.var.name) for r in found.reductions] == [("+", "total")]
+
+
+# ---------------------------------------------------------------- accumulators
+
+
+def test_sums_over_indirect_loads_are_split() -> None:
+    text = body_of(split_accumulators(module(spmv())))
+    assert "for p in first..rest step 8:" in text
+    assert "total_3 += A_vals[p + 7] * x[A2_crd[p + 7]]" in text
+    assert "prefetch A2_crd[p + 384]" in text
+    assert "total += total_1 + total_2 + total_3" in text
+    assert "for p in rest..stop:" in text
+
+
+def test_a_complex_sum_is_split_too() -> None:
+    x, total = source("xc", COMPLEX128), Var("total", COMPLEX128)
+    sparse = segment(P, POS, const(0), Assign(total, load(x, load(CRD, P)), "+"))
+    function = Function(
+        "f", (POS, CRD, x), (), block(Declare(total, Const(0j, COMPLEX128)), sparse)
+    )
+    assert "total_3" in body_of(split_accumulators(module(function)))
+
+
+def test_products_stay_in_order() -> None:
+    sparse = segment(P, POS, const(0), Assign(TOTAL, load(X, load(CRD, P)), "*"))
+    function = module(Function("f", (POS, CRD, X), (TOTAL,), block(sparse)))
+    assert split_accumulators(function) is function
+
+
+# ---------------------------------------------------------------- panels
+
+
+def test_columns_are_held_in_registers() -> None:
+    text = body_of(tidy(tile_panels(module(spmm()), AVX2)))
+    assert "for k in 0..n_k - 31 step 32:" in text
+    assert "C_vals_7: float64x4 = C_vals[i * n_k + k + 28:+4]" in text
+    assert "C_vals_7 += {A_vals[p] x 4} * B_vals[j * n_k + k + 28:+4]" in text
+
+
+def test_a_static_number_of_columns_leaves_one_panel() -> None:
+    found = run_passes(module(spmm(32)), AVX2)
+    assert len(list(find(found, VectorStore))) == 8
+    assert len(list(find(found, For))) == 2
+
+
+def test_wide_registers_make_fewer_vectors() -> None:
+    assert len(list(find(run_passes(module(spmm(32)), AVX512), VectorStore))) == 4
+    single = run_passes(module(spmm(32, FLOAT32)), AVX2)
+    assert len(list(find(single, VectorStore))) == 4
+
+
+def test_a_nest_of_sums_is_one_sum() -> None:
+    text = body_of(tile_panels(module(mttkrp()), AVX2))
+    assert text.index("for r in 0..n_r - 31") < text.index("for p in")
+
+
+def test_no_vectors_no_panels() -> None:
+    plain = module(spmm())
+    assert tile_panels(plain, Target(vector_bytes=0)) == plain
+
+
+ILLEGAL_NESTS = {
+    "place depends on the sum": Store(Y, add(mul(J, N_K), K), load(X, K), "+"),
+    "reads the result": Store(Y, add(mul(I, N_K), K), load(Y, K), "+"),
+    "no sum": Store(Y, add(mul(I, N_K), K), load(X, K)),
+    "strided": Store(Y, add(mul(K, N_K), I), load(X, K), "+"),
+    "indirect": Store(Y, add(mul(I, N_K), K), load(X, load(CRD, K)), "+"),
+}
+
+
+@pytest.mark.parametrize("name", ILLEGAL_NESTS)
+def test_other_nests_are_left_alone(name: str) -> None:
+    nest = segment(P, POS, I, Declare(J, load(CRD, P)), loop(K, N_K, ILLEGAL_NESTS[name]))
+    function = module(Function("f", (POS, CRD, X, Y), (N_I, N_K), block(loop(I, N_I, nest))))
+    assert free_vars(function.functions[0].body) <= {N_I, N_K}
+    assert tile_panels(function, AVX2) is function
+
+
+def test_columns_whose_number_the_sum_changes_are_left_alone() -> None:
+    inner = loop(K, J, Store(Y, add(mul(I, N_K), K), load(X, K), "+"))
+    nest = segment(P, POS, I, Declare(J, load(CRD, P)), inner)
+    function = module(Function("f", (POS, CRD, X, Y), (N_I, N_K), block(loop(I, N_I, nest))))
+    assert tile_panels(function, AVX2) is function
