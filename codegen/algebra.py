@@ -227,6 +227,14 @@ def _compare(node: Binary) -> Expr | None:
     return None
 
 
+def _compare_bools(node: Binary) -> Expr | None:
+    for const, other in ((node.left, node.right), (node.right, node.left)):
+        if const in (TRUE, FALSE):
+            same = (const == TRUE) == (node.op == "==")
+            return other if same else simplify_step(Unary("!", other))
+    return _compare(node)
+
+
 def _and(node: Binary) -> Expr | None:
     return _absorb(node, neutral=TRUE, absorbing=FALSE)
 
@@ -261,8 +269,8 @@ _LOGICAL_RULES: dict[str, Callable[[Binary], Expr | None]] = {
     "||": _or,
     "+": _or,
     "max": _or,
-    "==": _compare,
-    "!=": _compare,
+    "==": _compare_bools,
+    "!=": _compare_bools,
 }
 
 # ---------------------------------------------------------------- unary operators and casts

@@ -63,9 +63,12 @@ def widened(expr: Expr, binding: int = CONDITIONAL) -> str:
 
 
 def _unwidened(expr: Expr) -> Expr:
-    if isinstance(expr, Cast) and expr.type == INT64 and type_of(expr.operand).kind == "int":
-        return expr.operand
-    return expr
+    return expr.operand if isinstance(expr, Cast) and _is_widening(expr) else expr
+
+
+def _is_widening(expr: Expr) -> bool:
+    """Whether `expr` is a cast of a signed integer to int64."""
+    return isinstance(expr, Cast) and expr.type == INT64 and type_of(expr.operand).kind == "int"
 
 
 def _render(expr: Expr) -> tuple[str, int]:
@@ -163,10 +166,12 @@ def _operands_unwidened(op: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
     """
     if op in COMPARISONS:
         return _unwidened(left), _unwidened(right)
+    if _is_wide(left) and not _is_widening(left):
+        return left, _unwidened(right)
     if _is_wide(right):
         return _unwidened(left), right
     if _is_wide(left):
-        return left, _unwidened(right)
+        return left, right
     is_index = INT64 in (type_of(left), type_of(right))
     return (Cast(INT64, left) if is_index else left), right
 

@@ -41,6 +41,9 @@ float64, p q bool. Each rule is exact for all values, so floats have few.
     p or False -> p
     True or p -> True
     p and p -> p
+    p == True -> p
+    p == False -> not p
+    p != False -> p
     i if True else j -> i
     i if p else i -> i
     x * 1.0 -> x
