@@ -56,7 +56,7 @@ def _callable(host: Host, pool: Pool, entry: int, number: int, signature: Signat
         for i, p in enumerate(signature.parameters)
         if p.kind is Kind.GROWING
     ]
-    return _growing_call(raw, pool, growing) if growing else raw
+    return _growing_call(raw, pool, signature, growing) if growing else raw
 
 
 def _row(p: Parameter) -> tuple[str, int, int, str]:
@@ -77,18 +77,24 @@ def _row(p: Parameter) -> tuple[str, int, int, str]:
     return (p.name, kind, p.element.itemsize, _CODES[p.element.kind])
 
 
-def _growing_call(raw: KernelCall, pool: Pool, growing: list[tuple[int, Any]]) -> KernelCall:
+def _growing_call(
+    raw: KernelCall, pool: Pool, signature: Signature, growing: list[tuple[int, Any]]
+) -> KernelCall:
     """`raw` with its growing arrays made of spare blocks of `pool` and returned as arrays.
 
     The sizes of the last results tell which spare blocks suit the next.
     """
     expected = [0] * len(growing)
+    name, count = signature.name, len(signature.parameters)
 
     def call(*arguments: Any) -> tuple[Any, ...]:
         given = list(arguments)
+        if len(given) != count:
+            raise TypeError(f"Expected {count} arguments for {name}, found {len(given)}")
+        rooms = [int(given[i]) for i, _ in growing]
+        # From here on the spare blocks are in the hands of `raw`, which frees them if it fails.
         for k, (i, dtype) in enumerate(growing):
-            room = int(given[i])
-            given[i] = (room, *pool.take(max(room * dtype.itemsize, expected[k])))
+            given[i] = (rooms[k], *pool.take(max(rooms[k] * dtype.itemsize, expected[k])))
         grown = raw(*given)
         results = []
         for k, (i, dtype) in enumerate(growing):

@@ -114,7 +114,8 @@ static int taco_open_array(const taco_parameter *p, Py_buffer *view, PyObject *o
     return 1;
 }
 
-/* A growing array is given as (elements to make room for, address of a spare mapping, its bytes). */
+/* A growing array is given as (elements to make room for, address of a spare mapping, its bytes). The
+ * spare now belongs to the call: it is unmapped when the call fails. */
 static int taco_open_growing(const taco_parameter *p, taco_buffer *buffer, PyObject *object)
 {
     memset(buffer, 0, sizeof *buffer);
@@ -145,6 +146,17 @@ static int taco_open_unsigned(taco_argument *a, PyObject *object)
     a->natural = PyLong_AsUnsignedLongLong(number);
     Py_DecRef(number);
     return a->natural == (uint64_t)-1 && PyErr_Occurred() != NULL;
+}
+
+/* Unmap the spare mapping of a growing array that will not be used. */
+static void taco_drop_spare(PyObject *object)
+{
+    if (PyTuple_Size(object) != 3)
+        return;
+    taco_buffer buffer = {0};
+    buffer.spare = (void *)(intptr_t)PyLong_AsLongLong(PyTuple_GetItem(object, 1));
+    buffer.spare_bytes = PyLong_AsLongLong(PyTuple_GetItem(object, 2));
+    taco_release(&buffer);
 }
 
 static int taco_open_complex(taco_argument *a, PyObject *object)
@@ -257,6 +269,9 @@ static PyObject *taco_call_kernel(PyObject *self, PyObject *const *args, Py_ssiz
     for (Py_ssize_t i = 0; i < found; i++) {
         if (taco_open_one(c->parameters + i, arguments + i, holders + i, args[i])) {
             taco_shut(c->parameters, holders, i, 1);
+            for (Py_ssize_t j = i + 1; j < found; j++)
+                if (c->parameters[j].kind == TACO_GROWING)
+                    taco_drop_spare(args[j]);
             return NULL;
         }
     }

@@ -73,7 +73,7 @@ int32_t table(const int64_t *keys, int64_t *entries, int64_t *ranked, int64_t *c
 }
 
 /* b[i] = i, growing as needed; `grown` counts how often. */
-int32_t iota(taco_buffer *b, int64_t *grown, int64_t n)
+int32_t iota(int64_t *grown, taco_buffer *b, int64_t n)
 {
     int32_t *data = b->data;
     for (int64_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ int32_t allocation(int64_t *facts, int64_t n)
                 n,
                 Parameter("dropped", Kind.SCALAR, INT64),
             ),
-            of("iota", Parameter("b", Kind.GROWING, INT32), out("grown"), n),
+            of("iota", out("grown"), Parameter("b", Kind.GROWING, INT32), n),
             of(
                 "pair",
                 Parameter("a", Kind.GROWING, FLOAT64),

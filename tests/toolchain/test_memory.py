@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import resource
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ def kernel(cache: KernelCache) -> LoadedKernel:
 
 def iota(kernel: LoadedKernel, n: int, room: int = 0) -> tuple[np.ndarray, int]:
     grown = np.zeros(1, np.int64)
-    (result,) = kernel.functions["iota"](room, grown, n)
+    (result,) = kernel.functions["iota"](grown, room, n)
     return result, int(grown[0])
 
 
@@ -109,6 +111,33 @@ def test_running_out_of_memory(kernel: LoadedKernel, cache: KernelCache) -> None
     a, b = kernel.functions["pair"](0, 0, 3 * MB, 0)
     assert a[-1] == 0.5 * (3 * MB - 1)
     assert b[-1] == 1 - 3 * MB
+
+
+@needs_mappings
+def test_refused_calls_do_not_leak(kernel: LoadedKernel, cache: KernelCache) -> None:
+    """The spare block of a call that fails before it starts is freed, or still in the pool."""
+
+    def mapped() -> int:
+        words = Path("/proc/self/statm").read_text().split()
+        return int(words[1]) * resource.getpagesize()
+
+    good, bad = np.zeros(1, np.int64), np.zeros(1)
+    for name, wrong in (
+        ("pair", (0, 0, "n", 0)),
+        ("pair", (0, 0, 3)),
+        ("pair", ("room", 0, 3, 0)),
+        ("pair", (0, 2**60, 3, 0)),
+        ("iota", (bad, 0, 3)),
+        ("iota", (good, 0, "n")),
+    ):
+        block = cache.pool.empty((64 * MB,), np.uint8)
+        block[:] = 1
+        del block
+        before = mapped() - cache.pool.held
+        with pytest.raises((TypeError, ValueError, MemoryError)):
+            kernel.functions[name](*wrong)
+        assert mapped() - cache.pool.held <= before + 8 * MB
+        cache.pool.clear()
 
 
 def test_asking_for_more_than_there_is(kernel: LoadedKernel) -> None:
