@@ -55,6 +55,8 @@ from codegen.types import ScalarType, VectorType, vector
 
 INDENT = "    "
 WIDTH = 100
+LONG = 24
+"""Characters beyond which an expression that is needed twice gets a name."""
 PARALLEL_WORK = 10_000
 """Scalar operations below which waking threads costs more than it saves: about 10 µs."""
 SHARES = 16
@@ -282,7 +284,7 @@ def _parallel_for(loop: For, scope: _Scope) -> Lines:
 
 
 def _parallel_pragma(loop: For) -> Lines:
-    extent = expression(loop.stop, PRECEDENCE["/"])
+    extent = widened(loop.stop, PRECEDENCE["/"])
     chunk = f"1 + {extent} / ({SHARES} * {THREADS.name})"
     condition = f"{THREADS.name} > 1"
     if loop.work is not None:
@@ -351,12 +353,17 @@ def _allocate_buffer(stmt: Allocate, scope: _Scope) -> Lines:
 
 
 def _reserve(stmt: Reserve, scope: _Scope) -> Lines:
-    array, size = stmt.array, widened(stmt.size)
+    array, size = stmt.array, widened(stmt.size, PRECEDENCE["+"])
     local = array.storage is Storage.LOCAL
     buffer = buffer_name(array)
     member, address = (f"{buffer}.", f"&{buffer}") if local else (f"{buffer}->", buffer)
+    lines = []
+    if len(size) > LONG:
+        name = scope.names.fresh(f"{array.name}_room")
+        lines, size = [f"const int64_t {name} = {size};"], name
     return [
-        f"if (taco_unlikely({widened(stmt.size, PRECEDENCE['+'])} > {member}capacity)) {{",
+        *lines,
+        f"if (taco_unlikely({size} > {member}capacity)) {{",
         f"{INDENT}if (taco_grow({address}, {size}, sizeof({array.element.c}))) {{",
         f"{INDENT * 2}{scope.failure}",
         f"{INDENT}}}",

@@ -33,6 +33,7 @@ from codegen.ir import (
     If,
     Load,
     Module,
+    Reserve,
     Store,
     Unary,
     Var,
@@ -66,6 +67,7 @@ from tests.codegen.functions import (
     all_functions,
     block,
     const,
+    growing,
     loop,
     result,
     row_append,
@@ -294,6 +296,7 @@ def statement(*body: Any) -> str:
 
 
 FLAGS = result("flags", BOOL)
+GROWS = growing("c")
 STATEMENTS: list[tuple[Any, str]] = [
     (Assign(I, const(1), "+"), "i++;"),
     (Assign(I, const(1), "-"), "i--;"),
@@ -319,6 +322,16 @@ STATEMENTS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("stmt", "text"), STATEMENTS, ids=[text for _, text in STATEMENTS])
 def test_statement(stmt: Any, text: str) -> None:
     assert statement(stmt) == text
+
+
+def test_a_long_size_is_written_once() -> None:
+    size = add(load_index(CRD, I), sub(load_index(CRD, J), load_index(CRD, N_I)))
+    text = emit_c(
+        Module((Function("f", (CRD, GROWS), (I, J, N_I), block(Reserve(GROWS, size))),)), TARGET
+    )
+    assert "const int64_t c_room = A2_crd[i] + (A2_crd[j] - (int64_t)A2_crd[n_i]);" in text
+    assert "if (taco_unlikely(c_room > c_buffer->capacity)) {" in text
+    assert "if (taco_grow(c_buffer, c_room, sizeof(double))) {" in text
 
 
 def test_the_header_cannot_end_its_comment() -> None:
