@@ -60,8 +60,10 @@ LAZY = {
 }  # fmt: skip
 # Module-level mutable values that are meant: the one kernel cache.
 MUTABLE_ALLOWED: frozenset[str] = frozenset()
-# Bounded memos of pure functions from text to immutable notation.
-MEMO_ALLOWED = frozenset({"taco_py.api.einsum", "taco_py.api.evaluate"})
+# Memos of pure functions: from text to immutable notation (bounded), from a class to its fields.
+MEMO_ALLOWED = frozenset(
+    {"taco_py.api.einsum", "taco_py.api.evaluate", "codegen.tree", "codegen.variables"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def caret_under(message: str, text: str, place: str) -> None:
 
 SYNTAX = (
     ("y[i] = A[i,j] * ", 16),
-    ("y[i] = A[i,j] ** x[j]", 15),
+    ("y[i] = A[i,j] ** x[j]", 14),
     ("y[i] = A[i,j * x[j]", 13),
     ("y[i] = (A[i,j] * x[j]", 21),
     ("y[i] A[i,j]", 5),
