@@ -1,0 +1,171 @@
+"""Memory in emitted C: local and growing arrays, filling and sorting them, hash tables.
+
+A scope that owns memory frees it however it is left, by the cleanup attribute of gcc and clang
+(macros `taco_local…` of the runtime header), so running out of memory needs no cleaning up by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from codegen.emit.abi import buffer_name
+from codegen.emit.expressions import PRECEDENCE, expression, widened
+from codegen.ir import (
+    Allocate,
+    Array,
+    ClearTable,
+    Const,
+    Expr,
+    Fill,
+    Insert,
+    NewTable,
+    Reserve,
+    SetLength,
+    Sort,
+    SortTable,
+    Storage,
+)
+from codegen.names import Names
+from codegen.target import Target
+
+INDENT = "    "
+LONG = 24
+"""Characters beyond which an expression that is needed twice gets a name."""
+
+Lines = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a statement stands.
+
+    failure   the statement that tells the caller that memory ran out
+    reserved  the local arrays that some Reserve may enlarge
+    """
+
+    target: Target
+    names: Names
+    failure: str
+    reserved: frozenset[Array]
+
+
+def indent(lines: Iterable[str]) -> Lines:
+    """`lines`, one level deeper."""
+    return [f"{INDENT}{line}" if line else line for line in lines]
+
+
+def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort, scope: Scope) -> Lines:
+    match stmt:
+        case Allocate():
+            return _allocate(stmt, scope)
+        case Reserve():
+            return _reserve(stmt, scope)
+        case SetLength(array=array, size=size):
+            return [f"{buffer_name(array)}->length = {widened(size)};"]
+        case Fill():
+            return _fill(stmt, scope)
+        case Sort(array=array, start=start, count=count):
+            sort = f"taco_sort_int{array.element.bits}"
+            return [f"{sort}({_address(array, start)}, {widened(count)});"]
+        case _:
+            assert_never(stmt)
+
+
+def _unless(condition: str, scope: Scope) -> Lines:
+    """Fail here when `condition`, which tells that memory ran out, holds."""
+    return [f"if (taco_unlikely({condition})) {{", f"{INDENT}{scope.failure}", "}"]
+
+
+def _allocate(stmt: Allocate, scope: Scope) -> Lines:
+    array, size = stmt.array, widened(stmt.size)
+    if array in scope.reserved:
+        return _allocate_buffer(stmt, scope)
+    allocator = "taco_alloc_zero" if stmt.zero else "taco_alloc"
+    element = array.element.c
+    return [
+        f"taco_local {element} *{array.name} = {allocator}({size}, sizeof({element}));",
+        *_unless(f"{array.name} == NULL", scope),
+    ]
+
+
+def _allocate_buffer(stmt: Allocate, scope: Scope) -> Lines:
+    """A local array that Reserve may enlarge: a taco_buffer of the function's own."""
+    array, size = stmt.array, widened(stmt.size)
+    buffer, element = buffer_name(array), array.element.c
+    lines = [
+        f"taco_local_buffer taco_buffer {buffer} = {{0}};",
+        *_unless(f"taco_grow(&{buffer}, {size}, sizeof({element}))", scope),
+        f"{element} *restrict {array.name} = {buffer}.data;",
+    ]
+    if stmt.zero:
+        lines.append(f"taco_clear({array.name}, {size}, sizeof({element}));")
+    return lines
+
+
+def _reserve(stmt: Reserve, scope: Scope) -> Lines:
+    array, size = stmt.array, widened(stmt.size, PRECEDENCE["+"])
+    local = array.storage is Storage.LOCAL
+    buffer = buffer_name(array)
+    member, address = (f"{buffer}.", f"&{buffer}") if local else (f"{buffer}->", buffer)
+    lines = []
+    if len(size) > LONG:
+        name = scope.names.fresh(f"{array.name}_room")
+        lines, size = [f"const int64_t {name} = {size};"], name
+    return [
+        *lines,
+        f"if (taco_unlikely({size} > {member}capacity)) {{",
+        f"{INDENT}if (taco_grow({address}, {size}, sizeof({array.element.c}))) {{",
+        f"{INDENT * 2}{scope.failure}",
+        f"{INDENT}}}",
+        f"{INDENT}{array.name} = {member}data;",
+        "}",
+    ]
+
+
+def _fill(stmt: Fill, scope: Scope) -> Lines:
+    array, count = stmt.array, widened(stmt.count)
+    if _is_zero_bits(stmt.value):
+        size = f"sizeof({array.element.c})"
+        return [f"taco_clear({_address(array, stmt.start)}, {count}, {size});"]
+    counter = scope.names.fresh("k")
+    start = "" if _is_zero_bits(stmt.start) else f"{expression(stmt.start, PRECEDENCE['+'])} + "
+    return [
+        f"for (int64_t {counter} = 0; {counter} < {count}; {counter}++) {{",
+        f"{INDENT}{array.name}[{start}{counter}] = {expression(stmt.value)};",
+        "}",
+    ]
+
+
+def _is_zero_bits(value: Expr) -> bool:
+    """Whether `value` is a constant whose bytes are all zero, which -0.0 is not."""
+    return isinstance(value, Const) and value.value == 0 and "-" not in repr(value.value)
+
+
+def _address(array: Array, start: Expr) -> str:
+    return array.name if _is_zero_bits(start) else f"&{array.name}[{widened(start)}]"
+
+
+# ---------------------------------------------------------------- hash tables
+
+
+def table(stmt: NewTable | Insert | SortTable | ClearTable, scope: Scope) -> Lines:
+    name = stmt.table.name
+    match stmt:
+        case NewTable():
+            return [
+                f"taco_local_table taco_table {name};",
+                *_unless(f"taco_table_init(&{name})", scope),
+            ]
+        case Insert(key=key, entry=entry):
+            return [
+                f"const int64_t {entry.name} = taco_table_insert(&{name}, {widened(key)});",
+                *_unless(f"{entry.name} < 0", scope),
+            ]
+        case SortTable():
+            return _unless(f"taco_table_sort(&{name})", scope)
+        case ClearTable():
+            return [f"taco_table_clear(&{name});"]
+        case _:
+            assert_never(stmt)
