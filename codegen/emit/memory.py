@@ -57,6 +57,7 @@ def indent(lines: Iterable[str]) -> Lines:
 
 
 def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort, scope: Scope) -> Lines:
+    """The C of a statement about a whole array or a part of one."""
     match stmt:
         case Allocate():
             return _allocate(stmt, scope)
@@ -151,6 +152,7 @@ def _address(array: Array, start: Expr) -> str:
 
 
 def table(stmt: NewTable | Insert | SortTable | ClearTable, scope: Scope) -> Lines:
+    """The C of a statement about a hash table."""
     name = stmt.table.name
     match stmt:
         case NewTable():
