@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.measure import REFERENCE, Record, record
 
-CALLS = 2000
+SAMPLE = 0.01  # seconds
 ROUNDS = 25
 
 
@@ -35,9 +35,13 @@ def run() -> Iterator[Record]:
 
 
 def microseconds(compute: Callable[[], Any]) -> float:
-    """Of one call, from many."""
-    compute()
+    """Of one call, from as many as SAMPLE has room for."""
+    calls = max(1, int(SAMPLE / seconds(compute, 10) * 10))
+    return 1e6 * seconds(compute, calls) / calls
+
+
+def seconds(compute: Callable[[], Any], calls: int) -> float:
     start = time.perf_counter()
-    for _ in range(CALLS):
+    for _ in range(calls):
         compute()
-    return 1e6 * (time.perf_counter() - start) / CALLS
+    return time.perf_counter() - start

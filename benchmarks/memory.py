@@ -1,8 +1,9 @@
 """How much memory do A x and A B take beyond their inputs and their result? Fresh processes, Linux.
 
 The peak of the resident set is reset just before the call (/proc/self/clear_refs), so what is
-counted is the call's own: the result, workspaces, copies. The kernel was compiled and loaded by a
-small call before.
+counted is the call's own: the result, workspaces, copies. Memory that was freed before is given
+back first, or the result could lie there and count as nothing. The kernel was compiled and loaded
+by a small call before.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from benchmarks.processes import printed
 
 PROCESSES = 3
 CODE = """
-import gc, numpy as np, scipy.sparse as sp, taco_py as tp
+import ctypes, gc, numpy as np, scipy.sparse as sp, taco_py as tp
 from taco_py.show.inputs import pde27, uniform
 
 def status(field):
@@ -35,6 +36,7 @@ call(small, {small})
 A = {matrix}
 right = {right}
 gc.collect()
+ctypes.CDLL(None).malloc_trim(0)
 open("/proc/self/clear_refs", "w").write("5")
 before = status("VmRSS")
 result = call(A, right)

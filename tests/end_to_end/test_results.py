@@ -413,6 +413,38 @@ def test_static_size_is_checked() -> None:
         kernel(A=sp.csr_array(S), x=np.ones(5))
 
 
+PATTERN_KERNELS = (
+    ("C[i,j] = A[i,j] + B[i,j]", {"A": "CSR", "B": "CSR", "C": "CSR"}),
+    ("C[i,k] = A[i,j] * B[k,j]", {"A": "CSR", "B": "CSR", "C": "CSR"}),
+    ("C[i,j] = A[i,j] * B[i,j]", {"A": "CSC", "B": "CSC", "C": "CSC"}),
+    ("C[i,j] = A[i,j] * B[i,j]", {"A": "DCSR", "B": "DCSR", "C": "DCSR"}),
+)
+STORE = {"CSR": sp.csr_array, "CSC": sp.csc_array, "DCSR": lambda a: tp.tensor(a, format="ss")}
+
+
+@pytest.mark.parametrize(("text", "formats"), PATTERN_KERNELS)
+def test_a_fixed_pattern_is_recomputed_without_assembly(text: str, formats: dict[str, str]) -> None:
+    kernel = tp.compile(text, **{name: getattr(tp, form) for name, form in formats.items()})
+    make = STORE[formats["A"]]
+    pattern = kernel.assemble(A=make(A), B=make(B))
+    assert not to_dense(pattern).any()
+    whole = kernel(A=make(A), B=make(B))
+    for factor in (1.0, -2.0):
+        first, second = factor * A, B / 2
+        result = kernel.compute(pattern, A=make(first), B=make(second))
+        dense = {"A": first, "B": second}
+        np.testing.assert_array_equal(to_dense(result), to_dense(tp.evaluate(text, dense)))
+        assert result.nnz == whole.nnz
+    assert not to_dense(pattern).any()
+
+
+def test_a_call_on_a_pattern_of_another_shape_is_refused() -> None:
+    kernel = tp.compile(ADD, A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    pattern = kernel.assemble(A=sp.csr_array(A), B=sp.csr_array(B))
+    with pytest.raises(tp.TacoError):
+        kernel.compute(pattern, A=sp.csr_array(S), B=sp.csr_array(S))
+
+
 def test_source_and_explanation_are_readable() -> None:
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), y=tp.dense(1))
     assert "for (" in kernel.source
