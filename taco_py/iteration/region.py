@@ -11,7 +11,7 @@ other one unites.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, WorkspaceKind
@@ -103,10 +103,12 @@ class Regions:
 
     levels  for each access, the iterator of each of its indices that a sparse level stores
     absent  accesses known to be zero here
+    made    scalar workspaces, each with the region of its producer along the index in question
     """
 
     levels: Mapping[Access, Mapping[str, Iterator]]
     absent: frozenset[Access]
+    made: Mapping[Access, Region] = field(default_factory=dict)
 
     def expression(self, expr: Expr, index: str) -> Region:
         """Where `expr` may differ from zero along `index`."""
@@ -114,6 +116,8 @@ class Regions:
             case Access():
                 if expr in self.absent:
                     return Nothing()
+                if expr in self.made:
+                    return self.made[expr]
                 iterator = self.levels.get(expr, {}).get(index)
                 return Everything() if iterator is None else Coordinates(iterator)
             case Literal(value):
@@ -138,11 +142,11 @@ class Regions:
                     region = unite(region, self.statement(part, index))
                 return region
             case Where(workspace, consumer, producer):
-                made = self.statement(producer, index)
-                inner = _Substituted(self.levels, self.absent, workspace.access, made)
-                if workspace.kind is WorkspaceKind.SCALAR or index not in workspace.indices:
-                    return inner.statement(consumer, index)
-                return self.statement(consumer, index)
+                if workspace.kind is not WorkspaceKind.SCALAR and index in workspace.indices:
+                    return self.statement(consumer, index)
+                region = self.statement(producer, index)
+                made = {**self.made, workspace.access: region}
+                return replace(self, made=made).statement(consumer, index)
             case _:
                 assert_never(statement)
 
@@ -151,33 +155,25 @@ class Regions:
         return isinstance(self.expression(expr, ""), Nothing)
 
 
-@dataclass(frozen=True, slots=True)
-class _Substituted(Regions):
-    """Regions in which the workspace `name` has the region of its producer."""
-
-    name: Access
-    region: Region
-
-    def expression(self, expr: Expr, index: str) -> Region:
-        if expr == self.name:
-            return self.region
-        return Regions.expression(self, expr, index)
+def look_out(region: Region) -> Region:
+    """Everything, while `region` still tells where its iterators are: `everything ∪ region`."""
+    if isinstance(region, Nothing | Everything):
+        return Everything()
+    return unite(Everything(), region)
 
 
 def combine(operator: Operator, regions: tuple[Region, ...]) -> Region:
     """The region of `operator` over operands with these regions, whose fill value is zero.
 
-    An annihilating operand restricts the result to its own region. What is left is the union of all
-    regions, provided that the operator of zeros alone is zero; otherwise everything.
+    An annihilating operand restricts the result to its own region; the others are looked out for there.
+    Without one, the region is the union of all regions, provided that the operator of zeros alone is zero; otherwise everything.
     """
     annihilators = operator.annihilators[: operator.arity]
-    restricting = [
-        r for r, a in zip(regions, annihilators, strict=True) if a == 0 and a is not None
-    ]
-    if restricting:
-        region = restricting[0]
-        for other in restricting[1:]:
-            region = intersect(region, other)
+    restricts = [a is not None and a == 0 for a in annihilators]
+    if any(restricts):
+        region: Region = Everything()
+        for other, restricting in zip(regions, restricts, strict=True):
+            region = intersect(region, other if restricting else look_out(other))
         return region
     zeros = operator.evaluate(*(0,) * operator.arity)
     region = Nothing() if zeros == 0 else Everything()
