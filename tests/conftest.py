@@ -1,8 +1,8 @@
 """Options and settings of the whole test suite.
 
-pytest --combinations few|pairs|all   how many formats each corpus expression is tried in
-pytest --examples 500                 how many random programs each property test compiles
-pytest --update-golden                write golden files instead of comparing with them
+pytest --combinations some    few, some, pairs or all of the formats of each corpus expression
+pytest --examples 500         how many random programs each property test compiles
+pytest --update-golden        write golden files instead of comparing with them
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tacopy")
     group.addoption(
         "--combinations",
-        choices=("few", "pairs", "all"),
-        default="pairs",
-        help="format combinations of each corpus expression: each format once, every pair, or all",
+        choices=("few", "some", "pairs", "all"),
+        default="some",
+        help="format combinations of each corpus expression: each format once … every combination",
     )
     group.addoption(
-        "--examples", type=int, default=60, help="random programs compiled by each property test"
+        "--examples", type=int, default=30, help="random programs compiled by each property test"
     )
     group.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"

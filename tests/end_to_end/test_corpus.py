@@ -1,8 +1,9 @@
 """Every corpus expression in many formats gives what the dense oracle gives.
 
-`--combinations pairs` (the default) tries rows in which every two formats of every two operands,
-and of every operand and the result, meet, plus each rarer format in each place; `few` tries each
-format once in each place; `all` tries every combination of the usual formats, which takes hours.
+`--combinations` says how many: `few` tries each format once in each place; `pairs` tries rows in
+which every two formats of every two operands, and of every operand and the result, meet, and each
+rarer format in each place; `some` (the default) is `pairs` for up to two operands of up to two
+modes and `few` beyond; `all` tries every combination of the usual formats, which takes hours.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ def choices(case: Case, combinations: str) -> list[Choice]:
         *(operand_options(order, more=True) for order in orders),
         result_options(len(case.result_shape), more=True),
     ]
+    small = len([order for order in orders if order]) <= 2 and max(orders, default=0) <= 2
     match combinations:
         case "few":
             rows = each_once(every)
-        case "pairs":
+        case "some" if not small:
+            rows = each_once(every)
+        case "some" | "pairs":
             rest = max(len(more) - len(less) for more, less in zip(every, usual, strict=True))
             rows = pairwise(usual) + each_once(every)[-rest:]
         case _:
