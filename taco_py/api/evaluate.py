@@ -16,6 +16,7 @@ from taco_py.api.operands import Given, check_names, check_orders, check_sizes, 
 from taco_py.api.results import ResultKind, hand_out, index_dtype, result_kind
 from taco_py.diagnostics.errors import (
     DimensionError,
+    NotationError,
     OperandError,
     OperandTypeError,
     OutputError,
@@ -23,6 +24,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.driver import Recipe, compile_recipe
 from taco_py.formats import Format
+from taco_py.notation.checks import check_assignment
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
@@ -50,11 +52,22 @@ class Settings:
     path: tuple[tuple[int, ...], ...] | None = None
     contract: bool = True
 
+    def __post_init__(self) -> None:
+        if self.casting not in CASTINGS:
+            raise NotationError(
+                f"Expected casting to be one of {', '.join(CASTINGS)}, found {self.casting!r}"
+            )
+
+
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+
 
 @lru_cache(maxsize=1024)
 def parsed(text: str) -> Assignment:
-    """The assignment of a text, with its sums explicit."""
-    return insert_reductions(parse_assignment(text))
+    """The assignment of a text, checked, with its sums explicit."""
+    assignment = parse_assignment(text)
+    check_assignment(assignment)
+    return insert_reductions(assignment)
 
 
 def evaluate(

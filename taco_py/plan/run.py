@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from codegen.runtime.signature import Kind
 from taco_py.convert import convert
 from taco_py.convert.diagonal import diagonal
-from taco_py.diagnostics.errors import InternalError, StructureError
+from taco_py.diagnostics.errors import IndexOverflowError, InternalError, StructureError
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import COO, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
@@ -114,8 +115,7 @@ def compute(
     shape = shape_of(step, operands)
     if type.format.is_dense:
         if out is None:
-            make = np.empty if kernel.covers else np.zeros
-            out = make(shape, type.dtype)
+            out = _new_array(shape, type.dtype, kernel.covers)
         elif not kernel.covers:
             out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
@@ -128,6 +128,16 @@ def compute(
         return result
     grown = kernel.call(*_arguments(kernel, operands, step, execution.threads))
     return _assembled(kernel, step, shape, grown)
+
+
+def _new_array(shape: tuple[int, ...], dtype: str, covered: bool) -> Array:
+    """Zeros, or any values where the kernel overwrites all. Raises IndexOverflowError or MemoryError."""
+    if prod(shape) * np.dtype(dtype).itemsize > np.iinfo(np.intp).max:
+        raise IndexOverflowError(
+            f"Expected a dense result that can be addressed, found one of shape {shape}",
+            hint="ask for a sparse result by format=",
+        )
+    return np.empty(shape, dtype) if covered else np.zeros(shape, dtype)
 
 
 def _check_pattern(pattern: TensorData, shape: tuple[int, ...], form: Format) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from codegen.names import Names
 from taco_py.autoschedule.orders import best_order, needs_copy
@@ -24,6 +25,10 @@ from taco_py.plan.nodes import Compute, Operand, Reformat, Step
 from taco_py.problem import Problem, TensorType
 
 
+SMALL = 64
+"""A size below which no size is told from another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the caller wants of the result: its type, and whether its last level may come unordered."""
@@ -33,14 +38,22 @@ class Request:
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
-    """Sizes and patterns of one assignment's operands."""
+    """Sizes and patterns of one assignment's operands, tiny ones taken for small.
+
+    The best order of a kernel that takes microseconds does not matter; that it is the order of the next
+    larger operands does, for the kernel is compiled then already.
+    """
     sizes: dict[str, float] = {}
     for access in accesses(assignment):
-        sizes.update(zip(access.indices, map(float, operands[access.tensor].shape), strict=True))
-    patterns = {
-        name: Pattern(operands[name].nnz, operands[name].type.format)
-        for name in operand_names(assignment)
-    }
+        shape = operands[access.tensor].shape
+        sizes.update((i, float(max(n, SMALL))) for i, n in zip(access.indices, shape, strict=True))
+    patterns = {}
+    for access in accesses(assignment):
+        operand = operands[access.tensor]
+        volume = prod((sizes[i] for i in access.indices), start=1.0)
+        form = operand.type.format
+        nnz = volume if form.is_dense else min(volume, max(operand.nnz, SMALL * SMALL / 8))
+        patterns[access.tensor] = Pattern(nnz, form)
     return Statistics(sizes, patterns)
 
 
