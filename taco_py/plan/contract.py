@@ -51,8 +51,14 @@ class Splitter:
     operands: dict[str, Operand]
     request: Request
     names: Names
+    sizes: Mapping[str, float]
     made: list[Assignment]
     notes: list[str]
+
+    def statistics(self, value: Expr) -> Statistics:
+        """The patterns of `value`'s operands, and the sizes of all indices of the whole assignment."""
+        known = statistics(Assignment(Access("", ()), value), self.operands)
+        return replace(known, sizes={**self.sizes, **known.sizes})
 
     def temporary(self, value: Expr, keep: Sequence[str], why: str) -> Access:
         """Assign `value`, summed over all but `keep`, to a new tensor and return its access."""
@@ -62,7 +68,7 @@ class Splitter:
         assignment = Assignment(target, value)
         dtypes = {n: np.dtype(o.type.dtype) for n, o in self.operands.items()}
         formats = {n: o.type.format for n, o in self.operands.items()}
-        stats = statistics(assignment, self.operands)
+        stats = self.statistics(value)
         form = default_format(assignment, formats)
         shape = tuple(int(stats.sizes[i]) for i in keep)
         nnz = result_size(stats, value, keep)
@@ -96,7 +102,8 @@ def split(
               None
     contract  False keeps products of any number of operands whole
     """
-    splitter = Splitter(dict(operands), request, names, [], [])
+    sizes = statistics(assignment, operands).sizes
+    splitter = Splitter(dict(operands), request, names, sizes, [], [])
     value = _map_products(assignment.value, lambda term: _flatten(splitter, term))
     value = _map_products(value, lambda term: _hoist(splitter, assignment, term))
     if path is not None or contract:
@@ -164,7 +171,7 @@ def _hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     inner = tuple(reductions(term.body))
     if not inner:
         return expr
-    stats = statistics(replace(assignment, value=expr), splitter.operands)
+    stats = splitter.statistics(expr)
     problem = _draft(splitter, assignment, expr)
     order = best_order(problem, term, stats).order
     for sum_ in inner:
@@ -223,7 +230,7 @@ def _contract(
     if more or term.negative or len(tensors) < 3 or not _distinct(term):
         return expr
     numbers = [f for f in factors if not free_indices(f)]
-    stats = statistics(replace(assignment, value=expr), splitter.operands)
+    stats = splitter.statistics(expr)
     kept = tuple(dict.fromkeys(assignment.target.indices))
     if path is None:
         tree = cheapest_tree(stats, tensors, kept)
