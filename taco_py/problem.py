@@ -1,6 +1,7 @@
 """The hashable identity of a compilation: what is computed, on which formats and types.
 
-Sizes are no part of it: they are run-time arguments of the kernel, except for those declared static.
+Sizes are no part of it: they are run-time arguments of the kernel, except for those declared
+static.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Loop orders by expected cost: the default adviser.
 
-For each additive term all orders of its indices are searched by depth-first branch and bound. The cost of an
-order is the expected number of iterations of each of its loops, plus what the order makes necessary: copies
-of operands that are stored the other way round, workspaces for a result that is met out of order, strides
-that are not one in the innermost loop. A budget of search nodes bounds the time; the best order found until then
-is used.
+For each additive term all orders of its indices are searched by depth-first branch and bound. The
+cost of an order is the expected number of iterations of each of its loops, plus what the order
+makes necessary: copies of operands that are stored the other way round, workspaces for a result
+that is met out of order, strides that are not one in the innermost loop. A budget of search nodes
+bounds the time; the best order found until then is used.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def _inner_sums(expr: Expr) -> dict[str, frozenset[str]]:
 def needs_copy(problem: Problem, term: Term, access: Access, order: Order) -> bool:
     """Whether `access` cannot be walked as it is stored when loops run in this order.
 
-    Either a sparse level comes before one above it, or a level that may repeat coordinates is merged
-    with another, or appended from.
+    Either a sparse level comes before one above it, or a level that may repeat coordinates is
+    merged with another, or appended from.
     """
     if conflicts(problem, access, order):
         return True

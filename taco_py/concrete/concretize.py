@@ -2,15 +2,16 @@
 
 The loop orders (one for each additive term, from the user or an adviser) decide everything else:
 
-1. The *prefix* is the longest run of result indices with which every order begins. Its loops are shared
-   by all terms.
+1. The *prefix* is the longest run of result indices with which every order begins. Its loops are
+   shared by all terms.
 2. If the prefix covers the result, each sum becomes a scalar workspace:
 
        y[i] = b[i] - sum(j, A[i,j] * x[j])
        → forall i ( where(y[i] = b[i] - t, forall j t += A[i,j] * x[j]) )
 
-3. Otherwise terms scatter below the prefix: straight into a result that allows it (dense levels), else
-   into a workspace over the remaining result indices, a row if there is one, a hash table if more:
+3. Otherwise terms scatter below the prefix: straight into a result that allows it (dense levels),
+   else into a workspace over the remaining result indices, a row if there is one, a hash table if
+   more:
 
        C[i,j] = sum(k, A[i,k] * B[k,j]) with order i, k, j
        → forall i ( where(forall j C[i,j] = w[j], forall k forall j w[j] += A[i,k] * B[k,j]) )
@@ -117,7 +118,8 @@ def shared_prefix(problem: Problem, terms: tuple[Term, ...], orders: tuple[Order
 
 
 def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
-    """Whether no operand stores `index` in a level with duplicates, or the result repeats that pattern."""
+    """Whether no operand stores `index` in a level with duplicates, or the result repeats that
+    pattern."""
     for term in terms:
         for access in _term_accesses(term):
             if index in access.indices:
@@ -129,9 +131,11 @@ def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
 
 
 def copies_pattern(problem: Problem) -> bool:
-    """Whether the result is a coordinate list with one entry for each entry of one coordinate operand.
+    """Whether the result is a coordinate list with one entry for each entry of one coordinate
+    operand.
 
-    Then equal coordinates stay as many as they were, so a list with duplicates may be walked directly.
+    Then equal coordinates stay as many as they were, so a list with duplicates may be walked
+    directly.
     """
     terms = split_terms(problem.assignment.value)
     if not problem.result.format.is_coo or len(terms) != 1:
@@ -199,7 +203,8 @@ def _map_terms(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
 
 
 def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
-    """Loops over `order` around `target += value`, each inner sum at the loop that completes its indices."""
+    """Loops over `order` around `target += value`, each inner sum at the loop that completes its
+    indices."""
     loops = [i for i in order if i in term.reduced or i in target.indices]
     hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
     for reduce in tuple(reductions(value)):

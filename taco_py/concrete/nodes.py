@@ -1,9 +1,11 @@
-"""Concrete index notation: index notation with the loops, their order and the temporaries written out.
+"""Concrete index notation: index notation with the loops, their order and the temporaries written
+out.
 
     forall i ( where( forall j C[i,j] = w[j],  forall k forall j w[j] += A[i,k] * B[k,j] ) )
 
-(Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, section 4.) Values of assignments are
-index notation without reductions: a reduction is a loop around an assignment with an operator.
+(Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, section 4.) Values of
+assignments are index notation without reductions: a reduction is a loop around an assignment with
+an operator.
 """
 
 from __future__ import annotations

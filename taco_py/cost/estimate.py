@@ -1,8 +1,9 @@
 """How many iterations a loop order makes: expected counts under uniform, independent patterns.
 
-For loops bound so far S, an access A restricts them to the fraction of coordinate tuples over S ∩ indices(A)
-that some stored entry projects to, min(1, nnz / Π sizes). Products multiply fractions, sums add them. (The
-"uniform" statistics of Galley; Ahrens et al. 2022 compare the same sets symbolically.)
+For loops bound so far S, an access A restricts them to the fraction of coordinate tuples over S ∩
+indices(A) that some stored entry projects to, min(1, nnz / Π sizes). Products multiply fractions,
+sums add them. (The "uniform" statistics of Galley; Ahrens et al. 2022 compare the same sets
+symbolically.)
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Statistics:
         return prod((self.sizes[i] for i in indices), start=1.0)
 
     def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
-        """The fraction of tuples over the bound indices of `access` under which something is stored."""
+        """The fraction of tuples over the bound indices of `access` under which something is
+        stored."""
         pattern = self.patterns[access.tensor]
         mine = bound & frozenset(access.indices)
         if not mine or not pattern.sparse:

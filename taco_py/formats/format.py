@@ -1,9 +1,10 @@
 """Storage formats as data: which level kinds, in which mode order, with which properties.
 
 A tensor of order n is stored as a tree of n levels; level k stores the coordinates of mode
-`mode_order[k]` (Chou et al. 2018, Format Abstraction). A *dense* level stores no coordinates: position =
-parent position × size + coordinate. A *compressed* level stores, per parent position p, the coordinates
-crd[pos[p]:pos[p+1]]. A *singleton* level stores one coordinate crd[p] for each parent position p.
+`mode_order[k]` (Chou et al. 2018, Format Abstraction). A *dense* level stores no coordinates:
+position = parent position × size + coordinate. A *compressed* level stores, per parent position p,
+the coordinates crd[pos[p]:pos[p+1]]. A *singleton* level stores one coordinate crd[p] for each
+parent position p.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ KINDS: dict[LevelKind, KindProperties] = {
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level: its kind, whether coordinates below one parent ascend, and whether they are distinct."""
+    """One level: its kind, whether coordinates below one parent ascend, and whether they are
+    distinct."""
 
     kind: LevelKind
     ordered: bool = True
@@ -130,13 +132,14 @@ class Format:
 
     @classmethod
     def parse(cls, text: str) -> Format:
-        """`"ds"`, `"ds:1,0"`: one letter a level (see LETTERS), then the mode order if not 0, 1, 2 …"""
+        """`"ds"`, `"ds:1,0"`: one letter a level (see LETTERS), then the mode order if not 0, 1, 2
+        …"""
         letters, _, order = text.partition(":")
         for place, letter in enumerate(letters):
             if letter not in LETTERS:
                 raise FormatError(
-                    f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at place "
-                    f"{place} of {text!r}",
+                    f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at place
+                    " f"{place} of {text!r}",
                     hint="d dense, s compressed, u compressed with duplicates, c singleton, "
                     "q singleton with duplicates",
                 )
@@ -149,7 +152,8 @@ class Format:
             ) from None
         if len(modes) != len(letters):
             raise FormatError(
-                f"Expected as many modes as levels in {text!r}, found {len(modes)} and {len(letters)}"
+                f"Expected as many modes as levels in {text!r}, found {len(modes)} and
+                {len(letters)}"
             )
         return cls(tuple(LETTERS[letter] for letter in letters), modes)
 

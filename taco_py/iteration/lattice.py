@@ -1,7 +1,8 @@
 """Merge lattices: how one loop runs over several sparse levels at once.
 
-A lattice is a set of points, each a set of iterators that are still alive; the top point has them all.
-Multiplication pairs points (conjunction), addition also keeps each side's own points (disjunction):
+A lattice is a set of points, each a set of iterators that are still alive; the top point has them
+all. Multiplication pairs points (conjunction), addition also keeps each side's own points
+(disjunction):
 
     A * B  →  {A,B}                    one loop while both last
     A + B  →  {A,B}, {A}, {B}          three loops
@@ -43,7 +44,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Points from the top down: a point comes before every point below it. No points: nothing to do."""
+    """Points from the top down: a point comes before every point below it. No points: nothing to
+    do."""
 
     points: tuple[Point, ...]
 

@@ -1,8 +1,9 @@
-"""Iteration regions: the set of coordinates of one index at which an expression can differ from zero.
+"""Iteration regions: the set of coordinates of one index at which an expression can differ from
+zero.
 
-A region is a set expression over the coordinate sets of sparse levels. It follows from operator algebra
-alone (Henry, Hsu et al. 2021): an operand whose fill value annihilates the operator intersects, any
-other one unites.
+A region is a set expression over the coordinate sets of sparse levels. It follows from operator
+algebra alone (Henry, Hsu et al. 2021): an operand whose fill value annihilates the operator
+intersects, any other one unites.
 
     region of A[i,j] * (B[i,j] + C[i,j]) at j, all compressed:   A ∩ (B ∪ C)
     region of A[i,j] + b[i] at j:                                everything
@@ -89,7 +90,8 @@ def intersect(left: Region, right: Region) -> Region:
 
 
 def unite(left: Region, right: Region) -> Region:
-    """∪ with the trivial cases removed; `everything ∪ A` is kept, for A tells where A is present."""
+    """∪ with the trivial cases removed; `everything ∪ A` is kept, for A tells where A is
+    present."""
     if isinstance(left, Nothing):
         return right
     if isinstance(right, Nothing) or left == right:
@@ -165,8 +167,9 @@ def look_out(region: Region) -> Region:
 def combine(operator: Operator, regions: tuple[Region, ...]) -> Region:
     """The region of `operator` over operands with these regions, whose fill value is zero.
 
-    An annihilating operand restricts the result to its own region; the others are looked out for there.
-    Without one, the region is the union of all regions, provided that the operator of zeros alone is zero; otherwise everything.
+    An annihilating operand restricts the result to its own region; the others are looked out for
+    there. Without one, the region is the union of all regions, provided that the operator of zeros
+    alone is zero; otherwise everything.
     """
     annihilators = operator.annihilators[: operator.arity]
     restricts = [a is not None and a == 0 for a in annihilators]

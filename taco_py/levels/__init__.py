@@ -1,7 +1,8 @@
 """What each level kind contributes to generated code, one kind a file.
 
-A level is either *located* (a coordinate gives its position: dense) or *iterated* (positions give their
-coordinates: compressed, singleton, and the workspaces a consumer walks). Chou et al. 2018, section 3.
+A level is either *located* (a coordinate gives its position: dense) or *iterated* (positions give
+their coordinates: compressed, singleton, and the workspaces a consumer walks). Chou et al. 2018,
+section 3.
 """
 
 from taco_py.levels.base import Iterated, LevelStorage

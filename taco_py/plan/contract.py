@@ -1,8 +1,10 @@
-"""Splitting: what is better computed first, into a temporary tensor, than inside the loops of the whole.
+"""Splitting: what is better computed first, into a temporary tensor, than inside the loops of the
+whole.
 
 Three reasons to split a term off:
 
-* a product of three or more operands has a cheaper order of pairwise contractions (A·B·x is A·(B·x));
+* a product of three or more operands has a cheaper order of pairwise contractions (A·B·x is
+A·(B·x));
 * a sum inside a product would be computed again in every round of a loop it does not depend on;
 * a sum has an integer or bool type that its accumulation in the result's type would not respect.
 """
@@ -37,7 +39,8 @@ EXACT = 7  # operands up to which all pairwise orders are compared
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Assignments to compute in turn, the last one the original target's, with all operands known."""
+    """Assignments to compute in turn, the last one the original target's, with all operands
+    known."""
 
     assignments: tuple[Assignment, ...]
     operands: Mapping[str, Operand]
@@ -56,7 +59,8 @@ class Splitter:
     notes: list[str]
 
     def statistics(self, value: Expr) -> Statistics:
-        """The patterns of `value`'s operands, and the sizes of all indices of the whole assignment."""
+        """The patterns of `value`'s operands, and the sizes of all indices of the whole
+        assignment."""
         known = statistics(Assignment(Access("", ()), value), self.operands)
         return replace(known, sizes={**self.sizes, **known.sizes})
 
@@ -81,7 +85,8 @@ class Splitter:
 
 
 def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
-    """The expected number of nonzeros of `value` over `keep`: terms that meet in one place add up."""
+    """The expected number of nonzeros of `value` over `keep`: terms that meet in one place add
+    up."""
     everything = frozenset(i for a in accesses(value) for i in a.indices)
     volume = stats.volume(frozenset(keep))
     expected = stats.iterations(value, everything | frozenset(keep)) / max(volume, 1.0)
@@ -98,8 +103,8 @@ def split(
 ) -> Split:
     """The assignment as a sequence of cheaper ones, or alone when it is best as a whole.
 
-    path      the pairwise contractions of a single product, in einsum's numbering; chosen by cost where
-              None
+    path      the pairwise contractions of a single product, in einsum's numbering; chosen by cost
+              where None
     contract  False keeps products of any number of operands whole
     """
     sizes = statistics(assignment, operands).sizes
@@ -127,8 +132,8 @@ def _map_products(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
 def _flatten(splitter: Splitter, expr: Expr) -> Expr:
     """`sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its sums.
 
-    Multiplication distributes over a sum; the order of the sums is then free to choose. Integer sums of
-    another type than the product's wrap by themselves and stay.
+    Multiplication distributes over a sum; the order of the sums is then free to choose. Integer
+    sums of another type than the product's wrap by themselves and stay.
     """
     match expr:
         case Reduce(operator, _, body) if operator == ADD:
@@ -258,7 +263,8 @@ def _follow(
     path: Sequence[tuple[int, ...]],
     why: str,
 ) -> Expr:
-    """Contract along `path` until what remains is the last product, which stays in the assignment."""
+    """Contract along `path` until what remains is the last product, which stays in the
+    assignment."""
     rest = list(tensors)
     for pair in path:
         chosen = [rest[k] for k in pair]
@@ -278,14 +284,16 @@ def _follow(
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Pairwise contractions in einsum's numbering: each pair is removed and its product appended."""
+    """Pairwise contractions in einsum's numbering: each pair is removed and its product
+    appended."""
 
     cost: float
     path: tuple[tuple[int, ...], ...]
 
 
 def cheapest_tree(stats: Statistics, factors: Sequence[Expr], kept: tuple[str, ...]) -> Tree:
-    """The pairwise order of least expected work, by opt_einsum over costs that know the nonzeros."""
+    """The pairwise order of least expected work, by opt_einsum over costs that know the
+    nonzeros."""
     from opt_einsum.paths import PathOptimizer, ssa_to_linear
 
     knows = _Nonzeros(stats, tuple(factors), kept)
@@ -323,7 +331,8 @@ class _Nonzeros:
         return frozenset(inside & (outside | self.kept))
 
     def nnz(self, group: frozenset[int]) -> float:
-        """The expected number of nonzeros of the product of `group`, summed over what it may sum."""
+        """The expected number of nonzeros of the product of `group`, summed over what it may
+        sum."""
         if group not in self.sizes:
             product = fold(lambda a, b: Call(MUL, (a, b)), (self.factors[k] for k in sorted(group)))
             self.sizes[group] = result_size(self.stats, product, tuple(self.open(group)))

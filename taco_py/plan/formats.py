@@ -1,9 +1,11 @@
-"""Formats that follow from others: of a result, of a reordered copy, of what a kernel can append to."""
+"""Formats that follow from others: of a result, of a reordered copy, of what a kernel can append
+to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from taco_py.formats import Format, Level, LevelKind
 from taco_py.iteration.lattice import build_lattice
@@ -30,8 +32,8 @@ def compressed_indices(
 def levels_of(
     assignment: Assignment, formats: Mapping[str, Format], every: bool
 ) -> dict[Access, dict[str, Iterator]]:
-    """The iterators of each access; all levels of a sparse operand when `every`, else only its sparse
-    levels."""
+    """The iterators of each access; all levels of a sparse operand when `every`, else only its
+    sparse levels."""
     found: dict[Access, dict[str, Iterator]] = {}
     for access in accesses(assignment):
         form = formats[access.tensor]
@@ -46,8 +48,8 @@ def levels_of(
 def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
     """The format of the result when nobody asks for one.
 
-    An index is compressed when every term restricts it by a compressed level, else dense. Modes are stored
-    in the order in which the sparse operands store their indices, as far as these agree.
+    An index is compressed when every term restricts it by a compressed level, else dense. Modes
+    are stored in the order in which the sparse operands store their indices, as far as these agree.
     """
     compressed = compressed_indices(assignment, levels_of(assignment, formats, every=False))
     indices = assignment.target.indices
@@ -59,14 +61,15 @@ def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> For
 
 
 def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[str, ...]:
-    """The result's indices in an order that agrees with all sparse operands, or as written if none does."""
+    """The result's indices in an order that agrees with all sparse operands, or as written if none
+    does."""
     before: dict[str, set[str]] = {}
     for access in accesses(assignment):
         form = formats[access.tensor]
         if form.is_dense:
             continue
         stored = [access.indices[mode] for mode in form.mode_order]
-        for above, below in zip(stored, stored[1:], strict=False):
+        for above, below in pairwise(stored):
             before.setdefault(below, set()).add(above)
     indices = assignment.target.indices
     rest = list(dict.fromkeys((*indices, *before, *(i for s in before.values() for i in s))))
@@ -81,8 +84,8 @@ def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tupl
 
 
 def appendable(form: Format) -> Format:
-    """`form` with every level that stores coordinates compressed and free of duplicates, so that a kernel
-    can append to it level by level; what is made is then converted."""
+    """`form` with every level that stores coordinates compressed and free of duplicates, so that a
+    kernel can append to it level by level; what is made is then converted."""
     levels = tuple(
         level if level.kind is LevelKind.DENSE else replace(COMPRESSED, ordered=level.ordered)
         for level in form.levels
@@ -92,9 +95,8 @@ def appendable(form: Format) -> Format:
 
 def with_chain(form: Format, depth: int) -> Format:
     """`form` with the levels from `depth` on as a coordinate list below each position."""
-    chain = (Level(LevelKind.COMPRESSED, unique=False),) + tuple(
-        Level(LevelKind.SINGLETON, unique=False) for _ in form.levels[depth + 1 :]
-    )
+    below = (Level(LevelKind.SINGLETON, unique=False),) * len(form.levels[depth + 1 :])
+    chain = (Level(LevelKind.COMPRESSED, unique=False), *below)
     return replace(form, levels=form.levels[:depth] + chain)
 
 
@@ -107,7 +109,7 @@ def reordered(form: Format, access: Access, order: Sequence[str]) -> Format:
     modes = tuple(sorted(range(form.order), key=lambda mode: order.index(access.indices[mode])))
     dense_root = form.levels[0].full or (form.is_coo and form.order == 2)
     root = DENSE if dense_root and form.order > 1 else COMPRESSED
-    return Format((root,) + (COMPRESSED,) * (form.order - 1), modes)
+    return Format((root, *(COMPRESSED,) * (form.order - 1)), modes)
 
 
 def unordered_last(form: Format) -> Format:
@@ -116,8 +118,3 @@ def unordered_last(form: Format) -> Format:
     if last.kind is not LevelKind.COMPRESSED:
         return form
     return replace(form, levels=(*form.levels[:-1], replace(last, ordered=False)))
-
-
-def all_same(values: Iterable[object]) -> bool:
-    """Whether there are no two different values."""
-    return len(set(values)) <= 1

@@ -106,7 +106,7 @@ def _squeeze(
 def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
     order = type.format.order - len(axes)
     form = dense(order) if type.format.is_dense else COO(order) if order else dense(0)
-    return replace(type, format=form, unit_stride=False if type.format.is_dense else True)
+    return replace(type, format=form, unit_stride=not type.format.is_dense)
 
 
 def _renamed(expr: Expr, old: str, new: str) -> Expr:

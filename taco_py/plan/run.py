@@ -51,8 +51,9 @@ def run_phase(
 ) -> TensorData:
     """Only the structure of the result ("assemble"), or only the values of `pattern` ("compute").
 
-    A last kernel that makes the sparse result itself has a variant for each. Where the result is dense or
-    converted afterwards, all is computed, and the structure or the values are taken from it.
+    A last kernel that makes the sparse result itself has a variant for each. Where the result is
+    dense or converted afterwards, all is computed, and the structure or the values are taken from
+    it.
     """
     *before, last = plan.steps
     if not isinstance(last, Compute) or last.problem.result.format.is_dense:
@@ -67,8 +68,8 @@ def _taken(whole: TensorData, phase: str, pattern: TensorData | None) -> TensorD
         return replace(whole, values=np.zeros_like(whole.values))
     if pattern is not None and pattern.values.shape != whole.values.shape:
         raise StructureError(
-            f"Expected a pattern of {whole.values.size} entries, as these operands make, found one of "
-            f"{pattern.values.size}",
+            f"Expected a pattern of {whole.values.size} entries, as these operands make, found one
+            of " f"{pattern.values.size}",
             hint="assemble again when the operands' patterns change",
         )
     return whole
@@ -131,7 +132,8 @@ def compute(
 
 
 def _new_array(shape: tuple[int, ...], dtype: str, covered: bool) -> Array:
-    """Zeros, or any values where the kernel overwrites all. Raises IndexOverflowError or MemoryError."""
+    """Zeros, or any values where the kernel overwrites all. Raises IndexOverflowError or
+    MemoryError."""
     if prod(shape) * np.dtype(dtype).itemsize > np.iinfo(np.intp).max:
         raise IndexOverflowError(
             f"Expected a dense result that can be addressed, found one of shape {shape}",
@@ -143,8 +145,8 @@ def _new_array(shape: tuple[int, ...], dtype: str, covered: bool) -> Array:
 def _check_pattern(pattern: TensorData, shape: tuple[int, ...], form: Format) -> None:
     if pattern.shape != shape or str(pattern.format) != str(form):
         raise StructureError(
-            f"Expected a pattern of shape {shape} in the format {form}, found shape {pattern.shape} in "
-            f"{pattern.format}",
+            f"Expected a pattern of shape {shape} in the format {form}, found shape {pattern.shape}
+            in " f"{pattern.format}",
             hint="make it by assemble() with the same operands",
         )
 

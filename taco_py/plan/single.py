@@ -1,4 +1,5 @@
-"""One assignment as one kernel: its loop orders, the copies of operands they need, the format it appends to."""
+"""One assignment as one kernel: its loop orders, the copies of operands they need, the format it
+appends to."""
 
 from __future__ import annotations
 
@@ -24,14 +25,14 @@ from taco_py.plan.formats import appendable, reordered, with_chain
 from taco_py.plan.nodes import Compute, Operand, Reformat, Step
 from taco_py.problem import Problem, TensorType
 
-
 SMALL = 64
 """A size below which no size is told from another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller wants of the result: its type, and whether its last level may come unordered."""
+    """What the caller wants of the result: its type, and whether its last level may come
+    unordered."""
 
     type: TensorType
     static: tuple[tuple[str, int], ...] = ()
@@ -40,8 +41,8 @@ class Request:
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
     """Sizes and patterns of one assignment's operands, tiny ones taken for small.
 
-    The best order of a kernel that takes microseconds does not matter; that it is the order of the next
-    larger operands does, for the kernel is compiled then already.
+    The best order of a kernel that takes microseconds does not matter; that it is the order of the
+    next larger operands does, for the kernel is compiled then already.
     """
     sizes: dict[str, float] = {}
     for access in accesses(assignment):
@@ -64,8 +65,8 @@ def plan_single(
     names: Names,
     orders: tuple[Order, ...] | None = None,
 ) -> tuple[Step, ...]:
-    """Copies first, then the kernel, then the conversion of its result where it is asked for in a format
-    that cannot be appended to."""
+    """Copies first, then the kernel, then the conversion of its result where it is asked for in a
+    format that cannot be appended to."""
     stats = statistics(assignment, operands)
     draft = _problem(assignment, operands, request)
     if not copies_pattern(draft):
