@@ -138,8 +138,8 @@ class Format:
         for place, letter in enumerate(letters):
             if letter not in LETTERS:
                 raise FormatError(
-                    f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at place
-                    " f"{place} of {text!r}",
+                    f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
+                    f"place {place} of {text!r}",
                     hint="d dense, s compressed, u compressed with duplicates, c singleton, "
                     "q singleton with duplicates",
                 )
@@ -152,8 +152,8 @@ class Format:
             ) from None
         if len(modes) != len(letters):
             raise FormatError(
-                f"Expected as many modes as levels in {text!r}, found {len(modes)} and
-                {len(letters)}"
+                f"Expected as many modes as levels in {text!r}, found {len(modes)} and "
+                f"{len(letters)}"
             )
         return cls(tuple(LETTERS[letter] for letter in letters), modes)
 

@@ -68,8 +68,8 @@ def _taken(whole: TensorData, phase: str, pattern: TensorData | None) -> TensorD
         return replace(whole, values=np.zeros_like(whole.values))
     if pattern is not None and pattern.values.shape != whole.values.shape:
         raise StructureError(
-            f"Expected a pattern of {whole.values.size} entries, as these operands make, found one
-            of " f"{pattern.values.size}",
+            f"Expected a pattern of {whole.values.size} entries, as these operands make, found "
+            f"one of {pattern.values.size}",
             hint="assemble again when the operands' patterns change",
         )
     return whole
@@ -145,8 +145,8 @@ def _new_array(shape: tuple[int, ...], dtype: str, covered: bool) -> Array:
 def _check_pattern(pattern: TensorData, shape: tuple[int, ...], form: Format) -> None:
     if pattern.shape != shape or str(pattern.format) != str(form):
         raise StructureError(
-            f"Expected a pattern of shape {shape} in the format {form}, found shape {pattern.shape}
-            in " f"{pattern.format}",
+            f"Expected a pattern of shape {shape} in the format {form}, found shape "
+            f"{pattern.shape} in {pattern.format}",
             hint="make it by assemble() with the same operands",
         )
 
