@@ -20,6 +20,7 @@ from pathlib import Path
 from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
+from codegen.runtime.memo import Memo
 from codegen.runtime.memory import Pool
 from codegen.runtime.signature import Signature, signature_from_json
 from codegen.toolchain.build import Unit, compile_unit, complete
@@ -35,6 +36,7 @@ from codegen.toolchain.machine import (
 from codegen.toolchain.store import Entry, Store
 
 _PACKAGE = Path(__file__).parent.parent
+MEMO_LIMIT = 2048
 # What compilers say when it is the folder that is at fault, not the source.
 _FOLDER_TROUBLE = ("No space left on device", "Read-only file system", "Disk quota exceeded")
 
@@ -75,6 +77,8 @@ class KernelCache:
     store     where entries are kept; by default in the user's cache folder
     sources   folders of the packages that generate kernels, whose edits make old kernels stale
     flags     more compiler flags
+
+    `memo` is for what callers derive from kernels; it is cleared with them.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class KernelCache:
         self._store = store if store is not None else Store()
         self._sources = (_PACKAGE, *sources)
         self._flags = flags
+        self.memo = Memo(MEMO_LIMIT)
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
         self._environment: str | None = None
@@ -137,6 +142,7 @@ class KernelCache:
     def clear(self) -> None:
         """Forget every kernel, in memory and on disk, and the blocks kept for results."""
         with self._lock:
+            self.memo.clear()
             self._kernels.clear()
             self._building.clear()
             if self._hosted is not None:
