@@ -1,0 +1,51 @@
+"""A bounded memory of values by key, for what callers derive from kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+
+class Memo:
+    """At most `2 * limit` values; those that were not asked for lately go first.
+
+    Two generations: a value that is asked for moves to the young one; when that is full it becomes
+    the old one, and what was old is forgotten. A hit costs one look into a dict. Keys that cannot
+    be hashed are not remembered. Threads may use it at once: at worst a value is made twice.
+    """
+
+    __slots__ = ("_limit", "_old", "_young")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._young: dict[Hashable, Any] = {}
+        self._old: dict[Hashable, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._young.keys() | self._old.keys())
+
+    def get(self, key: Any) -> Any:
+        """The value put under `key`, or None."""
+        try:
+            found = self._young.get(key)
+        except TypeError:
+            return None
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                self.put(key, found)
+        return found
+
+    def put(self, key: Any, value: Any) -> None:
+        """Remember `value`, which is not None."""
+        try:
+            hash(key)
+        except TypeError:
+            return
+        if len(self._young) >= self._limit:
+            self._old, self._young = self._young, {}
+        self._young[key] = value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._young, self._old = {}, {}
