@@ -1,0 +1,141 @@
+"""Integer combinations of loop variables and parameters.
+
+>>> i, n = variable("i"), variable("N")
+>>> print(2 * i - n + 1)
+-N + 2*i + 1
+>>> parse_affine("2*(i + j) - i").evaluate({"i": 3, "j": 10})
+23
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyhedral.errors import NonAffineError
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """`sum(coefficient * name) + constant`; terms in the order of their names, none with 0.
+
+    Make one with `affine`, `variable` or `parse_affine`, or from others by `+ - *`.
+    """
+
+    terms: tuple[tuple[str, int], ...] = ()
+    constant: int = 0
+
+    def coefficient(self, name: str) -> int:
+        """The factor of `name`, 0 where it does not occur."""
+        return dict(self.terms).get(name, 0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.terms)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The number it stands for where every name has a value."""
+        return self.constant + sum(factor * values[name] for name, factor in self.terms)
+
+    def substitute(self, values: Mapping[str, Affine]) -> Affine:
+        """Each name of `values` replaced, all at once."""
+        parts = [values.get(name, variable(name)) * factor for name, factor in self.terms]
+        return sum(parts, Affine((), self.constant))
+
+    def __add__(self, other: Affine | int) -> Affine:
+        right = affine(other)
+        return _normal([*self.terms, *right.terms], self.constant + right.constant)
+
+    def __mul__(self, factor: int) -> Affine:
+        return _normal([(n, c * factor) for n, c in self.terms], self.constant * factor)
+
+    def __neg__(self) -> Affine:
+        return self * -1
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + -affine(other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __rsub__(self, other: int) -> Affine:
+        return -self + other
+
+    def __str__(self) -> str:
+        parts = [_term(factor, name) for name, factor in self.terms]
+        if self.constant or not parts:
+            parts.append(str(self.constant))
+        return " + ".join(parts).replace("+ -", "- ")
+
+
+def _term(factor: int, name: str) -> str:
+    return {1: name, -1: f"-{name}"}.get(factor, f"{factor}*{name}")
+
+
+def _normal(terms: Iterable[tuple[str, int]], constant: int) -> Affine:
+    total: dict[str, int] = {}
+    for name, factor in terms:
+        total[name] = total.get(name, 0) + factor
+    return Affine(tuple(sorted((n, c) for n, c in total.items() if c)), constant)
+
+
+def variable(name: str) -> Affine:
+    """The loop variable or parameter `name`."""
+    return Affine(((name, 1),))
+
+
+def affine(value: Affine | int | str) -> Affine:
+    """`value` itself, a constant, or what a text says (`parse_affine`)."""
+    if isinstance(value, int):
+        return Affine((), value)
+    return parse_affine(value) if isinstance(value, str) else value
+
+
+def parse_affine(text: str) -> Affine:
+    """The value of `text`: integers, names, `+`, `-`, `*` by an integer, and parentheses.
+
+    Raises NonAffineError that quotes the first part that is none of these.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise NonAffineError(f"Expected an affine expression, found {text.strip()!r}.") from error
+    return _value(tree)
+
+
+def _value(node: Any) -> Affine:
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return Affine((), value)
+        case ast.Name(id=name):
+            return variable(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _value(left) + _value(right)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return _value(left) - _value(right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _product(_value(left), _value(right), node)
+    raise _not_affine(node)
+
+
+def _product(left: Affine, right: Affine, node: ast.BinOp) -> Affine:
+    if left.is_constant:
+        return right * left.constant
+    if right.is_constant:
+        return left * right.constant
+    raise _not_affine(node)
+
+
+def _not_affine(node: ast.expr) -> NonAffineError:
+    return NonAffineError(
+        f"Expected an integer combination of loop variables and parameters, "
+        f"found {ast.unparse(node)}."
+    )

@@ -1,0 +1,294 @@
+"""Relations between statement instances, computed by ISL. The only file that imports islpy.
+
+Every question is asked in a context of its own with a budget of operations, and answered in plain
+data or in ISL's notation as text. Names are positions there (statement 0 is S0, its loops i0, i1 …,
+the loops of a second instance j0, j1 …, parameters p0, p1 …), so no name of the nest can be one of
+ISL's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from polyhedral.affine import Affine
+from polyhedral.errors import BudgetExceededError
+from polyhedral.model import Access, Nest, Statement
+from polyhedral.schedule import Row, Schedule, original
+
+if TYPE_CHECKING:
+    import islpy
+
+BUDGET = 2_000_000
+"""Operations of ISL that one question may take, unless the caller says otherwise."""
+
+_EXCEEDED = "maximal number of operations exceeded"
+
+
+@contextmanager
+def limited(budget: int) -> Iterator[islpy.Context]:
+    """A fresh context whose operations, all together, stay within `budget` (0: no limit).
+
+    Raises BudgetExceededError out of the `with` block.
+    """
+    import islpy
+
+    context = islpy.Context()
+    context.set_max_operations(budget)
+    try:
+        yield context
+    except islpy.Error as error:
+        if _EXCEEDED not in str(error):
+            raise
+        raise BudgetExceededError(
+            f"Expected ISL to answer within {budget} operations, found it needs more.",
+            "give a larger budget, or keep the loops as they are",
+        ) from error
+    finally:
+        context.set_max_operations(0)
+
+
+# ---------------------------------------------------------------- the nest in ISL's notation
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the names of a nest are called in ISL's notation."""
+
+    nest: Nest
+
+    @property
+    def header(self) -> str:
+        return f"[{', '.join(self._parameters().values())}] -> "
+
+    def instance(self, statement: Statement, letter: str) -> str:
+        """`S0[i0, i1]`."""
+        position = [each.name for each in self.nest.statements].index(statement.name)
+        return f"S{position}[{', '.join(self.loops(statement, letter).values())}]"
+
+    def loops(self, statement: Statement, letter: str) -> dict[str, str]:
+        return {name: f"{letter}{place}" for place, name in enumerate(statement.variables)}
+
+    def value(self, value: Affine, statement: Statement, letter: str) -> str:
+        names = {**self._parameters(), **self.loops(statement, letter)}
+        terms = [f"{factor}*{names[name]}" for name, factor in value.terms]
+        return " + ".join([*terms, str(value.constant)])
+
+    def row(self, row: Row, statement: Statement, letter: str) -> str:
+        value = self.value(row.value, statement, letter)
+        return value if row.size == 1 else f"floor(({value})/{row.size})"
+
+    def domain(self, statement: Statement, letter: str) -> str:
+        """The condition under which an instance runs."""
+        parts = []
+        for loop in statement.loops:
+            name = self.loops(statement, letter)[loop.name]
+            parts += [f"{self.value(b, statement, letter)} <= {name}" for b in loop.lower]
+            parts += [f"{name} < {self.value(b, statement, letter)}" for b in loop.upper]
+        parts += [f"{self.value(guard, statement, letter)} >= 0" for guard in statement.guards]
+        parts += [f"{self.value(given, statement, letter)} >= 0" for given in self.nest.context]
+        return " and ".join(parts) or "true"
+
+    def _parameters(self) -> dict[str, str]:
+        return {name: f"p{place}" for place, name in enumerate(self.nest.parameters)}
+
+
+def _before(names: Names, first: Statement, second: Statement) -> str:
+    """That an instance of `first` comes before one of `second` as the nest is written."""
+    shared = len(first.loops) if first is second else first.shared_loops(second)
+    pairs = [(f"i{place}", f"j{place}") for place in range(shared)]
+    cases = [
+        " and ".join([*(f"{i} = {j}" for i, j in pairs[:depth]), f"{pairs[depth][0]} < {later}"])
+        for depth, (_, later) in enumerate(pairs)
+    ]
+    if first is not second and first.order[shared] < second.order[shared]:
+        cases.append(" and ".join(f"{i} = {j}" for i, j in pairs) or "true")
+    return " or ".join(f"({case})" for case in cases) or "false"
+
+
+def conflict(
+    context: islpy.Context,
+    nest: Nest,
+    first: tuple[Statement, Access],
+    second: tuple[Statement, Access],
+) -> str | None:
+    """Pairs of instances that touch the same element, the first one earlier; None when none do."""
+    import islpy
+
+    names = Names(nest)
+    (source, one), (sink, other) = first, second
+    same = [
+        f"{names.value(mine, source, 'i')} = {names.value(theirs, sink, 'j')}"
+        for mine, theirs in zip(one.subscripts, other.subscripts, strict=True)
+    ]
+    conditions = [names.domain(source, "i"), names.domain(sink, "j"), *same]
+    conditions.append(f"({_before(names, source, sink)})")
+    arrow = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
+    found = islpy.Map.read_from_str(
+        context, f"{names.header}{{ {arrow} : {' and '.join(conditions)} }}"
+    )
+    return None if found.is_empty() else str(found.coalesce())
+
+
+def distances(
+    context: islpy.Context, nest: Nest, relation: str, source: Statement, sink: Statement
+) -> tuple[tuple[int | None, int | None], ...]:
+    """Least and greatest `sink - source` of each shared loop; None where there is no bound."""
+    import islpy
+
+    names = Names(nest)
+    shared = len(source.loops) if source is sink else source.shared_loops(sink)
+    differences = ", ".join(f"j{place} - i{place}" for place in range(shared))
+    pair = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
+    to_difference = islpy.Map.read_from_str(
+        context, f"{names.header}{{ [{pair}] -> [{differences}] }}"
+    )
+    reached = islpy.Map.read_from_str(context, relation).wrap().apply(to_difference)
+    return tuple(
+        (_number(reached.dim_min_val(place)), _number(reached.dim_max_val(place)))
+        for place in range(shared)
+    )
+
+
+def _number(value: islpy.Val) -> int | None:
+    return int(value.to_python()) if value.is_int() else None
+
+
+# ---------------------------------------------------------------- the order of pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two instances, by the values of their loops, at some values of the parameters."""
+
+    source: tuple[int, ...]
+    sink: tuple[int, ...]
+    parameters: tuple[int, ...]
+
+
+def out_of_order(
+    context: islpy.Context,
+    nest: Nest,
+    relation: str,
+    sides: Sequence[tuple[Statement, Sequence[Row]]],
+) -> Pair | None:
+    """A pair of `relation` that the rows of its two statements do not keep in order."""
+    import islpy
+
+    names = Names(nest)
+    left = islpy.Map.read_from_str(context, relation)
+    for place in range(len(sides[0][1])):
+        late = left.intersect(_compare(context, names, sides, place, ">"))
+        if not late.is_empty():
+            return _sample(late, sides)
+        left = left.intersect(_compare(context, names, sides, place, "="))
+        if left.is_empty():
+            return None
+    return _sample(left, sides)
+
+
+def crossing(
+    context: islpy.Context,
+    nest: Nest,
+    relation: str,
+    sides: Sequence[tuple[Statement, Sequence[Row]]],
+    outer: int,
+    place: int,
+    signs: str,
+) -> Pair | None:
+    """A pair whose rows agree before `outer` and at `place` compare by one of `signs` (`<>`)."""
+    import islpy
+
+    names = Names(nest)
+    left = islpy.Map.read_from_str(context, relation)
+    for before in range(outer):
+        left = left.intersect(_compare(context, names, sides, before, "="))
+    for sign in signs:
+        found = left.intersect(_compare(context, names, sides, place, sign))
+        if not found.is_empty():
+            return _sample(found, sides)
+    return None
+
+
+def _compare(
+    context: islpy.Context,
+    names: Names,
+    sides: Sequence[tuple[Statement, Sequence[Row]]],
+    place: int,
+    sign: str,
+) -> islpy.Map:
+    import islpy
+
+    (source, mine), (sink, theirs) = sides
+    arrow = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
+    left = names.row(mine[place], source, "i")
+    right = names.row(theirs[place], sink, "j")
+    return islpy.Map.read_from_str(context, f"{names.header}{{ {arrow} : {left} {sign} {right} }}")
+
+
+def _sample(pairs: islpy.Map, sides: Sequence[tuple[Statement, Sequence[Row]]]) -> Pair:
+    import islpy
+
+    point = pairs.wrap().sample_point()
+    values = _coordinates(
+        point, islpy.dim_type.set, len(sides[0][0].loops) + len(sides[1][0].loops)
+    )
+    parameters = _coordinates(point, islpy.dim_type.param, pairs.dim(islpy.dim_type.param))
+    first = len(sides[0][0].loops)
+    return Pair(values[:first], values[first:], parameters)
+
+
+def _coordinates(point: islpy.Point, kind: islpy.dim_type, count: int) -> tuple[int, ...]:
+    return tuple(int(point.get_coordinate_val(kind, i).to_python()) for i in range(count))
+
+
+# ---------------------------------------------------------------- who wrote a value
+
+
+def last_writers(
+    context: islpy.Context, nest: Nest, array: str
+) -> tuple[tuple[str, str, str], ...]:
+    """The instance that wrote the value each read of `array` gets.
+
+    Triples (writer, reader, relation); reads of what was there before have none.
+    """
+    import islpy
+
+    names = Names(nest)
+    reads = islpy.UnionMap.read_from_str(context, _accesses(names, array, writing=False))
+    writes = islpy.UnionMap.read_from_str(context, _accesses(names, array, writing=True))
+    order = islpy.UnionMap.read_from_str(context, _schedule_map(names, original(nest)))
+    info = islpy.UnionAccessInfo.from_sink(reads).set_must_source(writes).set_schedule_map(order)
+    found = info.compute_flow().get_must_dependence().coalesce().get_map_list()
+    return tuple(
+        (_statement(nest, each, islpy.dim_type.in_), _statement(nest, each, islpy.dim_type.out),
+         str(each))
+        for each in (found.get_at(place) for place in range(found.n_map()))
+    )  # fmt: skip
+
+
+def _statement(nest: Nest, relation: islpy.Map, side: islpy.dim_type) -> str:
+    name = relation.get_tuple_name(side)
+    return nest.statements[int(name[1:])].name
+
+
+def _accesses(names: Names, array: str, *, writing: bool) -> str:
+    parts = [
+        f"{names.instance(each, 'i')} -> A[{', '.join(subscripts)}] : {names.domain(each, 'i')}"
+        for each in names.nest.statements
+        for access in each.accesses
+        if access.array == array and (access.writes if writing else access.reads)
+        for subscripts in [[names.value(value, each, "i") for value in access.subscripts]]
+    ]
+    return f"{names.header}{{ {'; '.join(parts)} }}"
+
+
+def _schedule_map(names: Names, schedule: Schedule) -> str:
+    parts = [
+        f"{names.instance(each, 'i')} -> [{', '.join(rows)}]"
+        for each in names.nest.statements
+        for rows in [[names.row(row, each, "i") for row in schedule.of(each.name)]]
+    ]
+    return f"{names.header}{{ {'; '.join(parts)} }}"

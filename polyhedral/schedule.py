@@ -1,0 +1,184 @@
+"""A new order of execution for the statements of a nest, as plain data.
+
+A schedule gives every statement a row of numbers; instances run in the lexicographic order of
+these rows. The rows of the nest itself alternate order numbers and loops; a band of loops may be
+replaced by other rows:
+
+    S(i, j) -> [0, i, 0, j, 0]         as written
+    S(i, j) -> [0, j, i, 0]            loops exchanged
+    S(i, j) -> [0, i/32, j/8, i, j, 0] tiled (`/` rounds down)
+    S(t, i) -> [0, t/16, (i+t)/64, t, i+t, 0]   skewed and tiled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from polyhedral.affine import Affine, affine, variable
+from polyhedral.errors import ScheduleError
+from polyhedral.model import Nest, Statement
+
+
+class Tag(Enum):
+    """How the loop of a row is to run."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`value // size`, rounded down; `name` is that of its loop, empty for a fixed place."""
+
+    name: str
+    value: Affine
+    size: int = 1
+    tag: Tag = Tag.SERIAL
+
+    def __str__(self) -> str:
+        if self.size == 1:
+            return str(self.value)
+        plain = len(self.value.terms) == 1 and not self.value.constant
+        return f"{self.value}/{self.size}" if plain else f"({self.value})/{self.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The rows of each statement, as many for all of them."""
+
+    rows: tuple[tuple[str, tuple[Row, ...]], ...]
+
+    def of(self, statement: str) -> tuple[Row, ...]:
+        """The rows of `statement`; KeyError when there is none of that name."""
+        return dict(self.rows)[statement]
+
+    @property
+    def depth(self) -> int:
+        return max((len(rows) for _, rows in self.rows), default=0)
+
+    def position(self, name: str) -> int:
+        """Where the row called `name` stands. Raises ScheduleError when there is none."""
+        for _, rows in self.rows:
+            for position, row in enumerate(rows):
+                if row.name == name:
+                    return position
+        raise ScheduleError(f"Expected one of the loops {self._names()}, found {name}.")
+
+    def _names(self) -> str:
+        names = dict.fromkeys(row.name for _, rows in self.rows for row in rows if row.name)
+        return ", ".join(names)
+
+    def tagged(self, name: str, tag: Tag) -> Schedule:
+        """The same order, the loop called `name` tagged. Legality is the caller's to check."""
+        self.position(name)
+        return Schedule(
+            tuple(
+                (each, tuple(replace(r, tag=tag) if r.name == name else r for r in rows))
+                for each, rows in self.rows
+            )
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{name} -> [{', '.join(str(row) for row in rows)}]" for name, rows in self.rows
+        )
+
+
+def original(nest: Nest) -> Schedule:
+    """The order in which the nest is written."""
+    return _padded([(each.name, _written(each)) for each in nest.statements])
+
+
+def permute(nest: Nest, loops: Sequence[str]) -> Schedule:
+    """The band of `loops` in that order, outermost first."""
+    return rearrange(nest, loops, [Row(name, variable(name)) for name in loops])
+
+
+def rearrange(nest: Nest, loops: Sequence[str], rows: Sequence[Row]) -> Schedule:
+    """`rows` in place of the neighbouring loops `loops`, which may be named in any order.
+
+    Every statement inside the outermost of them must be inside all. The rows must tell the
+    iterations of the band apart, as they do when they include each loop alone, or a unimodular
+    combination of them. Raises ScheduleError.
+    """
+    band = set(loops)
+    if len(band) != len(loops) or not band:
+        raise ScheduleError(f"Expected different loops, found {', '.join(loops)}.")
+    _check_rows(rows, band)
+    placed = {each.name: _place(each, band) for each in nest.statements}
+    inside = [each for each in nest.statements if placed[each.name] is not None]
+    if not inside:
+        raise ScheduleError(f"Expected neighbouring loops of one nest, found {', '.join(loops)}.")
+    _check_perfect(nest, inside, placed[inside[0].name] or 0, band)
+    return _padded(
+        [
+            (each.name, _written(each) if place is None else _new(each, place, len(band), rows))
+            for each in nest.statements
+            for place in [placed[each.name]]
+        ]
+    )
+
+
+def _check_rows(rows: Sequence[Row], band: set[str]) -> None:
+    for row in rows:
+        foreign = set(row.value.names) - band
+        if foreign:
+            raise ScheduleError(f"Expected rows of {sorted(band)}, found {row} with {foreign}.")
+        if row.size < 1:
+            raise ScheduleError(f"Expected a tile size of 1 or more, found {row.size} in {row}.")
+    used = {name for row in rows if row.size == 1 for name in row.value.names}
+    if used != band:
+        missing = ", ".join(sorted(band - used))
+        raise ScheduleError(f"Expected an untiled row for every loop, found none for {missing}.")
+
+
+def _place(statement: Statement, band: set[str]) -> int | None:
+    """The depth at which the loops of `band` begin in `statement`, where it has them together."""
+    for start in range(len(statement.loops) - len(band) + 1):
+        if set(statement.variables[start : start + len(band)]) == band:
+            return start
+    return None
+
+
+def _check_perfect(nest: Nest, inside: list[Statement], start: int, band: set[str]) -> None:
+    first, names = inside[0], ", ".join(sorted(band))
+    members = {each.name for each in inside}
+    for other in nest.statements:
+        shared = len(first.loops) if other is first else first.shared_loops(other)
+        if start < shared < start + len(band):
+            raise ScheduleError(
+                f"Expected {first.name} and {other.name} to share the loops {names}, "
+                f"found {other.name} beside one of them.",
+                "tile the loops that both have, or give the statements nests of their own",
+            )
+        if other.name in members and shared <= start:
+            raise ScheduleError(
+                f"Expected one nest with the loops {names}, found {first.name} and {other.name} "
+                "in different ones.",
+                "name loops of different nests differently",
+            )
+
+
+def _written(statement: Statement) -> tuple[Row, ...]:
+    rows = [_fixed(statement.order[0])]
+    for loop, order in zip(statement.loops, statement.order[1:], strict=True):
+        rows += [Row(loop.name, variable(loop.name)), _fixed(order)]
+    return tuple(rows)
+
+
+def _new(statement: Statement, start: int, width: int, rows: Sequence[Row]) -> tuple[Row, ...]:
+    written = _written(statement)
+    return (*written[: 2 * start + 1], *rows, *written[2 * (start + width) :])
+
+
+def _fixed(place: int) -> Row:
+    return Row("", affine(place))
+
+
+def _padded(rows: list[tuple[str, tuple[Row, ...]]]) -> Schedule:
+    longest = max((len(own) for _, own in rows), default=0)
+    fill = _fixed(0)
+    return Schedule(tuple((name, own + (fill,) * (longest - len(own))) for name, own in rows))
