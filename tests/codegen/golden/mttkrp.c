@@ -102,10 +102,11 @@ int32_t mttkrp(
             double M_vals_8 = M_vals[i * n_r + r];
             for (int64_t p = T2_pos[i]; p < T2_pos[i + 1]; p++) {
                 const int64_t k = T2_crd[p];
-                const int64_t first = T3_pos[p];
+                int64_t rest_4 = T3_pos[p];
                 const int64_t stop = T3_pos[p + 1];
-                const int64_t rest_4 = first + (stop - first) / 8 * 8;
-                if (first < rest_4) {
+                if (stop - rest_4 >= 64) {
+                    const int64_t first = rest_4;
+                    rest_4 = first + (stop - first) / 8 * 8;
                     double M_vals_8_1 = 0.0;
                     double M_vals_8_2 = 0.0;
                     double M_vals_8_3 = 0.0;
@@ -123,8 +124,6 @@ int32_t mttkrp(
                     }
                     M_vals_8 += M_vals_8_1 + M_vals_8_2 + M_vals_8_3;
                 }
-                __builtin_prefetch(T_vals + rest_4 + 384);
-                __builtin_prefetch(T3_crd + rest_4 + 384);
                 for (int64_t q = rest_4; q < stop; q++) {
                     const int64_t l = T3_crd[q];
                     M_vals_8 += T_vals[q] * C_vals[k * n_r + r] * D_vals[l * n_r + r];

@@ -86,10 +86,11 @@ int32_t spmm(
         const int64_t rest_3 = rest_2 + (n_k - rest_2) / 4 * 4;
         for (int64_t k = rest_3; k < n_k; k++) {
             double C_vals_8 = C_vals[i * n_k + k];
-            const int64_t first = A2_pos[i];
+            int64_t rest_4 = A2_pos[i];
             const int64_t stop = A2_pos[i + 1];
-            const int64_t rest_4 = first + (stop - first) / 8 * 8;
-            if (first < rest_4) {
+            if (stop - rest_4 >= 64) {
+                const int64_t first = rest_4;
+                rest_4 = first + (stop - first) / 8 * 8;
                 double C_vals_8_1 = 0.0;
                 double C_vals_8_2 = 0.0;
                 double C_vals_8_3 = 0.0;
@@ -107,8 +108,6 @@ int32_t spmm(
                 }
                 C_vals_8 += C_vals_8_1 + C_vals_8_2 + C_vals_8_3;
             }
-            __builtin_prefetch(A_vals + rest_4 + 384);
-            __builtin_prefetch(A2_crd + rest_4 + 384);
             for (int64_t p = rest_4; p < stop; p++) {
                 const int64_t j = A2_crd[p];
                 C_vals_8 += A_vals[p] * B_vals[j * n_k + k];

@@ -15,10 +15,11 @@ int32_t spmv(
         num_threads(threads) if (threads > 1 && n_i * 8 > 10000)
     for (int64_t i = 0; i < n_i; i++) {
         double total = 0.0;
-        const int64_t first = A2_pos[i];
+        int64_t rest = A2_pos[i];
         const int64_t stop = A2_pos[i + 1];
-        const int64_t rest = first + (stop - first) / 8 * 8;
-        if (first < rest) {
+        if (stop - rest >= 64) {
+            const int64_t first = rest;
+            rest = first + (stop - first) / 8 * 8;
             double total_1 = 0.0;
             double total_2 = 0.0;
             double total_3 = 0.0;
@@ -36,8 +37,6 @@ int32_t spmv(
             }
             total += total_1 + total_2 + total_3;
         }
-        __builtin_prefetch(A_vals + rest + 384);
-        __builtin_prefetch(A2_crd + rest + 384);
         for (int64_t p = rest; p < stop; p++) {
             const int64_t j = A2_crd[p];
             total += A_vals[p] * x[j];
