@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -256,32 +257,56 @@ def in_new_process(code: str, **environment: str) -> subprocess.CompletedProcess
     )
 
 
-CALL = """
-import numpy as np, scipy.sparse as sp, taco_py as tp
-print(tp.einsum("ij,j->i", sp.csr_array(np.eye(3)), np.ones(3)))
+CAUGHT = """
+try:
+    tp.evaluate("y[i] = A[i,j] * x[j]", A=sp.csr_array(np.eye(3)), x=np.ones(3))
+except tp.CompilerError as error:
+    print(error)
 """
+IMPORTS = "import numpy as np, scipy.sparse as sp, taco_py as tp\n"
+
+
+def compiler_error(tmp_path: Path, before: str = "", **environment: str) -> str:
+    """The CompilerError of a first call in a new process with an empty kernel cache."""
+    cache = tmp_path / "cache"
+    done = in_new_process(before + IMPORTS + CAUGHT, TACO_PY_CACHE_DIR=str(cache), **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def fake_compiler(path: Path, script: str) -> str:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 def test_no_compiler(tmp_path: Path) -> None:
-    environment = {"PATH": str(tmp_path), "TACO_PY_CACHE_DIR": str(tmp_path), "CC": ""}
     hide_zig = "import sys; sys.modules['ziglang'] = None\n"
-    done = in_new_process(hide_zig + CALL, **environment)
-    assert done.returncode != 0
-    assert "CompilerError" in done.stderr
-    names(done.stderr, "gcc", "hint:")
+    names(compiler_error(tmp_path, hide_zig, PATH=str(tmp_path), CC=""), "gcc", "hint:")
 
 
-def test_compiler_that_fails_shows_command_stderr_and_source(tmp_path: Path) -> None:
-    compiler = tmp_path / "broken-cc"
-    compiler.write_text("#!/bin/sh\necho 'my machine is on fire' >&2\nexit 3\n")
-    compiler.chmod(0o755)
-    done = in_new_process(CALL, CC=str(compiler), TACO_PY_CACHE_DIR=str(tmp_path / "cache"))
-    assert done.returncode != 0
-    assert "CompilerError" in done.stderr
-    assert "my machine is on fire" in done.stderr
-    assert "broken-cc" in done.stderr
-    kept = [word.strip("'\",.:;()") for word in done.stderr.split() if ".c" in word]
-    assert any(Path(word).is_file() for word in kept), done.stderr
+def test_compiler_that_is_none(tmp_path: Path) -> None:
+    names(compiler_error(tmp_path, CC=str(tmp_path / "absent")), "absent", "CC")
+
+
+def test_compiler_that_cannot_work(tmp_path: Path) -> None:
+    broken = fake_compiler(tmp_path / "broken-cc", "echo 'my machine is on fire' >&2; exit 3")
+    names(compiler_error(tmp_path, CC=broken), "broken-cc", "my machine is on fire")
+
+
+def test_compiler_that_fails_on_a_kernel_shows_command_stderr_and_keeps_the_source(
+    tmp_path: Path,
+) -> None:
+    real = shutil.which(os.environ.get("CC", "cc"))
+    fail = "echo 'my machine is on fire' >&2; exit 3"
+    picky = fake_compiler(
+        tmp_path / "picky-cc", f'if grep -qs A2_pos *.c; then {fail}; fi\nexec {real} "$@"'
+    )
+    message = compiler_error(tmp_path, CC=picky)
+    names(message, "picky-cc", "my machine is on fire", "-O3")
+    words = [word.strip("'\",.:;()") for word in message.split()]
+    kept = [Path(word) for word in words if word.endswith(".c") and Path(word).is_file()]
+    assert any("A2_pos" in path.read_text() for path in kept), message
 
 
 FILES = {
