@@ -128,7 +128,8 @@ class _Search:
         if not rest:
             return 0.0
         levels = self.problem.result.format.levels
-        if all(level.full for level in levels[len(levels) - len(rest) :]):
+        outer = 1 if len(rest) == len(levels) > 1 else 0  # an array is made and its rows gathered
+        if all(level.full for level in levels[len(levels) - len(rest) + outer :]):
             return SCATTER - 1.0
         return ROW if len(rest) == 1 else HASH
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from codegen.names import Names
-from taco_py.autoschedule.orders import best_order
+from taco_py.autoschedule.orders import CONVERSION, best_order, needs_copy
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics
 from taco_py.notation.checks import accesses, free_indices
@@ -239,7 +239,7 @@ def _contract(
     kept = tuple(dict.fromkeys(assignment.target.indices))
     if path is None:
         tree = cheapest_tree(stats, tensors, kept)
-        whole = best_order(_draft(splitter, assignment, expr), term, stats).cost
+        whole = whole_cost(stats, term, _draft(splitter, assignment, expr))
         if tree.cost * GAIN >= whole:
             return expr
         path = tree.path
@@ -247,6 +247,17 @@ def _contract(
     else:
         why = "the contraction order was given"
     return _follow(splitter, term, tensors, numbers, kept, path, why)
+
+
+def whole_cost(stats: Statistics, term: Term, problem: Problem) -> float:
+    """The expected multiplications of one kernel over all factors, and the copies it would need."""
+    order = best_order(problem, term, stats).order
+    copies = sum(
+        CONVERSION * stats.patterns[a.tensor].nnz
+        for a in dict.fromkeys(accesses(term.body))
+        if needs_copy(problem, term, a, order)
+    )
+    return stats.iterations(term.body, frozenset(order)) + copies
 
 
 def _distinct(term: Term) -> bool:

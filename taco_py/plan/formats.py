@@ -62,7 +62,7 @@ def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> For
 
 def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[str, ...]:
     """The result's indices in an order that agrees with all sparse operands, or as written if none
-    does."""
+    does. Indices that no sparse operand stores come last."""
     before: dict[str, set[str]] = {}
     for access in accesses(assignment):
         form = formats[access.tensor]
@@ -72,7 +72,8 @@ def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tupl
         for above, below in pairwise(stored):
             before.setdefault(below, set()).add(above)
     indices = assignment.target.indices
-    rest = list(dict.fromkeys((*indices, *before, *(i for s in before.values() for i in s))))
+    bound = {*before, *(i for above in before.values() for i in above)}
+    rest = sorted(dict.fromkeys((*indices, *before, *sorted(bound))), key=lambda i: i not in bound)
     order: list[str] = []
     while rest:
         free = [i for i in rest if not before.get(i, set()) & set(rest)]
@@ -98,6 +99,13 @@ def with_chain(form: Format, depth: int) -> Format:
     below = (Level(LevelKind.SINGLETON, unique=False),) * len(form.levels[depth + 1 :])
     chain = (Level(LevelKind.COMPRESSED, unique=False), *below)
     return replace(form, levels=form.levels[:depth] + chain)
+
+
+def is_tall(form: Format) -> bool:
+    """Whether a compressed root is all that keeps the format from being dense: whole blocks are
+    absent or present."""
+    root, *below = form.levels
+    return root.kind is LevelKind.COMPRESSED and bool(below) and all(b.full for b in below)
 
 
 def reordered(form: Format, access: Access, order: Sequence[str]) -> Format:

@@ -18,8 +18,13 @@ from taco_py.formats import COO, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.lower.bindings import Source
 from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.plan.work import useful_threads
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+
+
+def _as_it_is(_: str, data: TensorData) -> TensorData:
+    return data
 
 
 @dataclass(slots=True)
@@ -28,13 +33,17 @@ class Execution:
 
     tensors  what exists so far, by name
     out      where the last kernel's dense result goes, None for a new array
+    inform   the same tensor with what its owner knows of its coordinates; asked where a kernel
+             relies on their order
+    kernels  those of the plan that are compiled already, by target and phase; more are added
     """
 
     tensors: dict[str, TensorData]
     threads: int
     parallel: str | None = None
     out: Array | None = None
-    kernels: list[CompiledKernel] = field(default_factory=list)
+    inform: Callable[[str, TensorData], TensorData] = _as_it_is
+    kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
     copies: list[str] = field(default_factory=list)
 
 
@@ -107,10 +116,9 @@ def compute(
     pattern: TensorData | None = None,
 ) -> TensorData:
     """Run a kernel: prepare its operands, make or take the result's memory, call."""
-    recipe = Recipe(step.problem, step.orders, phase, execution.parallel)
-    kernel = compile_recipe(recipe)
-    execution.kernels.append(kernel)
+    kernel = _kernel(step, execution, phase)
     operands = _prepared(kernel, execution)
+    threads = useful_threads(step.problem, operands, execution.threads) if kernel.threaded else 1
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)
@@ -120,15 +128,24 @@ def compute(
         elif not kernel.covers:
             out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
-        kernel.call(*_arguments(kernel, {**operands, target: result}, step, execution.threads))
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
     if phase == "compute" and pattern is not None:
         result = replace(pattern, values=np.zeros(pattern.values.shape, type.dtype))
         _check_pattern(result, shape, type.format)
-        kernel.call(*_arguments(kernel, {**operands, target: result}, step, execution.threads))
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
-    grown = kernel.call(*_arguments(kernel, operands, step, execution.threads))
+    grown = kernel.call(*_arguments(kernel, operands, step, threads))
     return _assembled(kernel, step, shape, grown)
+
+
+def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
+    """The step's kernel, compiled when it is first needed."""
+    kernel = execution.kernels.get((step.target, phase))
+    if kernel is None:
+        kernel = compile_recipe(Recipe(step.problem, step.orders, phase, execution.parallel))
+        execution.kernels[step.target, phase] = kernel
+    return kernel
 
 
 def _new_array(shape: tuple[int, ...], dtype: str, covered: bool) -> Array:
@@ -155,7 +172,7 @@ def _prepared(kernel: CompiledKernel, execution: Execution) -> Mapping[str, Tens
     """The operands, sorted and summed where the kernel relies on it and they are not."""
     operands = {name: execution.tensors[name] for name, _ in kernel.recipe.problem.operands}
     for name, ordered, unique in kernel.requirements:
-        data = operands[name]
+        data = execution.inform(name, operands[name])
         if not satisfies(data, ordered, unique):
             operands[name] = canonical(data)
             execution.copies.append(f"{name}: coordinates sorted and duplicates added up in a copy")

@@ -19,9 +19,10 @@ from taco_py.concrete.concretize import (
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.convert.convert import describe
 from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.formats import dense
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.plan.formats import appendable, reordered, with_chain
+from taco_py.plan.formats import appendable, is_tall, reordered, with_chain
 from taco_py.plan.nodes import Compute, Operand, Reformat, Step
 from taco_py.problem import Problem, TensorType
 
@@ -39,21 +40,24 @@ class Request:
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
-    """Sizes and patterns of one assignment's operands, tiny ones taken for small.
+    """Sizes and patterns of one assignment's operands, those of a tiny problem taken for small.
 
     The best order of a kernel that takes microseconds does not matter; that it is the order of the
     next larger operands does, for the kernel is compiled then already.
     """
+    found = list(accesses(assignment))
+    tiny = max((n for a in found for n in operands[a.tensor].shape), default=0) < SMALL
+    floor = SMALL if tiny else 1
     sizes: dict[str, float] = {}
-    for access in accesses(assignment):
+    for access in found:
         shape = operands[access.tensor].shape
-        sizes.update((i, float(max(n, SMALL))) for i, n in zip(access.indices, shape, strict=True))
+        sizes.update((i, float(max(n, floor))) for i, n in zip(access.indices, shape, strict=True))
     patterns = {}
-    for access in accesses(assignment):
+    for access in found:
         operand = operands[access.tensor]
         volume = prod((sizes[i] for i in access.indices), start=1.0)
         form = operand.type.format
-        nnz = volume if form.is_dense else min(volume, max(operand.nnz, SMALL * SMALL / 8))
+        nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
         patterns[access.tensor] = Pattern(nnz, form)
     return Statistics(sizes, patterns)
 
@@ -109,12 +113,15 @@ def _retyped(type: TensorType, change: object) -> TensorType:
 
 
 def _chained(problem: Problem, orders: tuple[Order, ...]) -> Problem:
-    """With a coordinate list for the part of a sparse result that several loops scatter into."""
+    """With a result that several loops can scatter into: a coordinate list for that part of it, or
+    a dense array where only rows of a matrix can be absent."""
     prefix = shared_prefix(problem, split_terms(problem.assignment.value), orders)
     depth = len(prefix)
     rest = len(result_order(problem)) - depth
     if rest < 2 or can_scatter(problem, depth):
         return problem
+    if depth == 0 and is_tall(problem.result.format):
+        return replace(problem, result=_retyped(problem.result, lambda form: dense(form.order)))
     return replace(problem, result=_retyped(problem.result, lambda form: with_chain(form, depth)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from taco_py.concrete.nodes import Forall, Statement, WorkspaceKind
+from taco_py.concrete.nodes import Forall, Statement, Where, WorkspaceKind
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, assignments, workspaces_of
 
@@ -53,11 +53,11 @@ def refusal_reason(graph: IterationGraph) -> str | None:
     problem = graph.problem
     target = problem.assignment.target
     if not isinstance(statement, Forall):
-        return (
-            "the terms are computed one after another"
-            if graph.loops
-            else "there is no loop to share among threads"
-        )
+        if not graph.loops:
+            return "there is no loop to share among threads"
+        if isinstance(statement, Where):
+            return "all loops add to one workspace"
+        return "the terms are computed one after another"
     index = statement.index
     if not problem.result.format.is_dense:
         return "the sparse result is assembled in order, one coordinate after another"
