@@ -85,6 +85,7 @@ def _optimize(optimize: Any) -> tuple[tuple[tuple[int, ...], ...] | None, bool]:
         if len(optimize) == 2 and optimize[0] in ("greedy", "optimal"):
             return None, True
     raise NotationError(
-        f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found {optimize!r}",
+        f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found "
+        f"{optimize!r}",
         hint='as numpy.einsum_path returns it: ["einsum_path", (0, 1), (0, 1)]',
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from codegen.names import Names
-from taco_py.api.operands import Given, check_names, check_orders, check_sizes, give
+from taco_py.api.operands import (
+    Given,
+    check_names,
+    check_orders,
+    check_sizes,
+    facts,
+    give,
+    informer,
+)
 from taco_py.api.results import ResultKind, hand_out, index_dtype, result_kind
 from taco_py.diagnostics.errors import (
     DimensionError,
@@ -22,7 +30,7 @@ from taco_py.diagnostics.errors import (
     OutputError,
     ScheduleError,
 )
-from taco_py.driver import Recipe, compile_recipe
+from taco_py.driver import KERNELS, CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import Format
 from taco_py.notation.checks import check_assignment
 from taco_py.notation.dtypes import result_dtype
@@ -88,12 +96,13 @@ def evaluate(
 
     >>> evaluate("r[i] = b[i] - A[i,j] * x[j]", b=b, A=A, x=x)
 
-    text      `+ - * /`, parentheses, numbers, `=` and `+=`. An index that is not on the left is summed
-              within each additive term that uses it, over the smallest product that holds its uses,
-              or where `sum(j, …)` says so.
+    text      `+ - * /`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
+              summed within each additive term that uses it, over the smallest product that holds
+              its uses, or where `sum(j, …)` says so.
     operands  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, by name or as a
               mapping. They are not copied and never modified.
-    format    how to store the result; by default an index is compressed when every term restricts it
+    format    how to store the result; by default an index is compressed when every term
+              restricts it
     out       an array of the result's shape and dtype to write into
     dtype     compute in this dtype; `casting` says which conversions to it are allowed
     schedule  scheduling commands, such as "reorder(i,k,j)"
@@ -115,7 +124,7 @@ def compute(
     objects: Mapping[str, Any],
     settings: Settings,
     out: Array | None = None,
-    squeezed: Sequence[tuple[str, tuple[int, ...]]] = (),
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit."""
     prepared = prepare(assignment, objects, settings, squeezed)
@@ -142,10 +151,12 @@ def explain(
     static: Mapping[str, int] | None = None,
     **named: Any,
 ) -> str:
-    """How `evaluate` with the same arguments computes its result, and why that way. Computes nothing.
+    """How `evaluate` with the same arguments computes its result, and why that way. Computes
+    nothing.
 
-    Concrete notation, iteration graph, loop order, formats, inserted conversions and workspaces, what is
-    parallel and if not why, compile time and cache hit, for each kernel. Raises as `evaluate`.
+    Concrete notation, iteration graph, loop order, formats, inserted conversions and workspaces,
+    what is parallel and if not why, compile time and cache hit, for each kernel. Raises as
+    `evaluate`.
     """
     given = {**(operands or {}), **named}
     settings = Settings(
@@ -157,14 +168,17 @@ def explain(
 def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     prepared = prepare(assignment, objects, settings)
-    parallel = start(prepared, settings, None).parallel
+    parallel = parallel_loop(settings.schedule)
     recipes = [Recipe(s.problem, s.orders, parallel=parallel) for s in prepared.plan.kernels]
     return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Checked operands and a plan."""
+    """Checked operands and a plan.
+
+    kernels  those of the plan that are compiled, shared by all calls with this plan
+    """
 
     assignment: Assignment
     given: Mapping[str, Given]
@@ -172,13 +186,14 @@ class Prepared:
     kind: ResultKind
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    kernels: dict[tuple[str, str], CompiledKernel]
 
 
 def prepare(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    squeezed: Sequence[tuple[str, tuple[int, ...]]] = (),
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
 ) -> Prepared:
     """All checks, then the plan."""
     assignment = accumulated(assignment, objects)
@@ -189,16 +204,44 @@ def prepare(
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
     check_orders(assignment, shapes)
     sizes = check_sizes(assignment, shapes)
+    for index, size in settings.static:
+        check_static_size(index, size, sizes)
+    key = ("plan", assignment, squeezed, settings, facts(given))
+    planned = KERNELS.memo.get(key)
+    if planned is None:
+        planned = _planned(assignment, given, settings, squeezed, sizes)
+        KERNELS.memo.put(key, planned)
+    shape = tuple(sizes[i] for i in assignment.target.indices)
+    return Prepared(
+        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """What is the same for all operands with the same facts."""
+
+    plan: Plan
+    kind: ResultKind
+    dtype: np.dtype[Any]
+    kernels: dict[tuple[str, str], CompiledKernel]
+
+
+def _planned(
+    assignment: Assignment,
+    given: Mapping[str, Given],
+    settings: Settings,
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...],
+    sizes: Mapping[str, int],
+) -> Planned:
     kind = result_kind(assignment, given, settings.format)
     dtypes = {name: g.data.dtype for name, g in given.items()}
     dtype = np.dtype(settings.dtype) if settings.dtype else result_dtype(assignment, dtypes)
-    static = tuple((i, check_static_size(i, n, sizes)) for i, n in settings.static)
-    request = Request(TensorType(kind.format, dtype.name, index_dtype(given, sizes)), static)
+    type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule)
     operands = {name: g.operand for name, g in given.items()}
-    plan = make_plan(assignment, operands, request, options, squeezed)
-    shape = tuple(sizes[i] for i in assignment.target.indices)
-    return Prepared(assignment, given, plan, kind, shape, dtype)
+    plan = make_plan(assignment, operands, Request(type, settings.static), options, squeezed)
+    return Planned(plan, kind, dtype, {})
 
 
 def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:
@@ -214,7 +257,10 @@ def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignmen
 
 
 def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given]:
-    """The operands in the dtype to compute in. Raises OperandTypeError where `casting` forbids it."""
+    """The operands in the dtype to compute in.
+
+    Raises OperandTypeError where `casting` forbids it.
+    """
     if settings.dtype is None:
         return dict(given)
     wanted = np.dtype(settings.dtype)
@@ -234,13 +280,18 @@ def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given
 
 def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:
     """An execution over the prepared operands."""
-    tensors = {name: g.data for name, g in prepared.given.items()}
-    schedule = settings.schedule
-    parallel = None
-    if schedule is not None:
-        parallel = "" if schedule.serial else schedule.parallel
+    given = prepared.given
+    tensors = {name: g.data for name, g in given.items()}
     threads = settings.threads or default_threads()
-    return Execution(tensors, threads, parallel, out)
+    parallel = parallel_loop(settings.schedule)
+    return Execution(tensors, threads, parallel, out, informer(given), prepared.kernels)
+
+
+def parallel_loop(schedule: Schedule | None) -> str | None:
+    """The index whose loop a schedule shares among threads: "" for none, None to choose."""
+    if schedule is None:
+        return None
+    return "" if schedule.serial else schedule.parallel
 
 
 # ---------------------------------------------------------------- arguments
@@ -334,8 +385,8 @@ def check_static(static: Mapping[str, int] | None) -> tuple[tuple[str, int], ...
     return tuple(sorted((str(i), int(n)) for i, n in (static or {}).items()))
 
 
-def check_static_size(index: str, size: int, sizes: Mapping[str, int]) -> int:
-    """`size`, if the operands agree. Raises DimensionError or OperandError."""
+def check_static_size(index: str, size: int, sizes: Mapping[str, int]) -> None:
+    """Raise DimensionError or OperandError unless the operands agree with a static size."""
     if index not in sizes:
         raise OperandError(
             f"Expected static sizes of the indices {', '.join(sizes)}, found {index}"
@@ -345,4 +396,3 @@ def check_static_size(index: str, size: int, sizes: Mapping[str, int]) -> int:
             f"Expected size {size} for the static index {index}, found {sizes[index]}",
             hint="pass operands of that size, or leave the index out of static=",
         )
-    return size

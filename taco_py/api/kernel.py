@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from taco_py.api.evaluate import (
     check_static,
     check_threads,
     default_threads,
+    parallel_loop,
     parsed,
     writable,
 )
-from taco_py.api.operands import Given, check_names, check_orders, check_sizes, give
+from taco_py.api.operands import Given, check_names, check_orders, check_sizes, give, informer
 from taco_py.api.results import ResultKind, hand_out
 from taco_py.api.tensor import as_data, as_format
 from taco_py.diagnostics.errors import (
@@ -65,6 +66,7 @@ class Kernel:
     dtype: np.dtype[Any]
     settings: Settings
     compiled: tuple[CompiledKernel, ...]
+    kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -78,10 +80,15 @@ class Kernel:
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
     ) -> Any:
-        """The result for these operands. Raises as `evaluate` does, and FormatError for another format."""
+        """The result for these operands.
+
+        Raises as `evaluate` does, and FormatError for another format.
+        """
         given, sizes = self._given(operands, named)
         shape = tuple(sizes[i] for i in self.assignment.target.indices)
-        prepared = Prepared(self.assignment, given, self.plan, self.kind, shape, self.dtype)
+        prepared = Prepared(
+            self.assignment, given, self.plan, self.kind, shape, self.dtype, self.kernels
+        )
         target = writable(out, prepared, self.settings)
         data = run(self.plan, self._execution(given, threads, target))
         if out is not None:
@@ -97,7 +104,8 @@ class Kernel:
         return hand_out(data, self.kind, whole=True)
 
     def compute(self, pattern: Any, *operands: Any, **named: Any) -> Any:
-        """The values for a structure that `assemble` or a call made from operands of the same patterns.
+        """The values for a structure that `assemble` or a call made from operands of the same
+        patterns.
 
         The result shares its index arrays with `pattern`, which is not modified.
         """
@@ -109,13 +117,10 @@ class Kernel:
     def _execution(
         self, given: Mapping[str, Given], threads: int | None, out: Array | None
     ) -> Execution:
-        schedule = self.settings.schedule
-        parallel = None
-        if schedule is not None:
-            parallel = "" if schedule.serial else schedule.parallel
         tensors = {name: g.data for name, g in given.items()}
         limit = threads or self.settings.threads or default_threads()
-        return Execution(tensors, limit, parallel, out)
+        parallel = parallel_loop(self.settings.schedule)
+        return Execution(tensors, limit, parallel, out, informer(given), self.kernels)
 
     def _given(
         self, operands: tuple[Any, ...], named: Mapping[str, Any]
@@ -139,7 +144,10 @@ class Kernel:
         return given, sizes
 
     def _conforming(self, name: str, given: Given) -> Given:
-        """The operand as the kernel takes it. Raises FormatError or OperandTypeError if it is another."""
+        """The operand as the kernel takes it.
+
+        Raises FormatError or OperandTypeError if it is another.
+        """
         wanted, found = self.types[name], given.operand.type
         form = given.data.format
         if str(form) != str(self.formats[name]):
@@ -177,7 +185,10 @@ def laid_out(data: TensorData, type: TensorType) -> TensorData:
 
 
 def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
-    """The index arrays in another integer type, copied. Raises IndexOverflowError if they do not fit."""
+    """The index arrays in another integer type, copied.
+
+    Raises IndexOverflowError if they do not fit.
+    """
     limit = np.iinfo(index_dtype).max
     if max((*data.shape, data.nnz), default=0) > limit:
         raise IndexOverflowError(
@@ -245,10 +256,13 @@ def compile(
     request = Request(TensorType(wanted, dtype.name, index), settings.static)
     plan = make_plan(assignment, operands, request, Options(schedule=settings.schedule))
     types = {name: o.type for name, o in operands.items()}
-    kernel = Kernel(assignment, plan, chosen, types, kind, dtype, settings, ())
-    parallel = kernel._execution({}, None, None).parallel
-    recipes = [Recipe(s.problem, s.orders, parallel=parallel) for s in plan.kernels]
-    return replace(kernel, compiled=tuple(compile_recipe(r) for r in recipes))
+    parallel = parallel_loop(settings.schedule)
+    steps = plan.kernels
+    compiled = tuple(
+        compile_recipe(Recipe(s.problem, s.orders, "evaluate", parallel)) for s in steps
+    )
+    kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
+    return Kernel(assignment, plan, chosen, types, kind, dtype, settings, compiled, kernels)
 
 
 def _format(given: Format | str, order: int, name: str) -> Format:
@@ -266,9 +280,9 @@ def names_to_dtypes(
     for name in given:
         if name not in names:
             raise OperandError(f"Expected dtypes of {', '.join(names)}, found one of {name}")
-    found = {}
+    found: dict[str, str] = {}
     for name in names:
-        wanted = given.get(name)
+        wanted: Any = given.get(name)
         dtype = np.dtype(np.float64 if wanted is None else wanted)
         require_dtype(dtype, f"dtypes[{name!r}]")
         found[name] = dtype.name
@@ -277,7 +291,7 @@ def names_to_dtypes(
 
 def check_index_dtype(index_dtype: Any) -> str:
     """ "int32" or "int64". Raises OperandTypeError for anything else."""
-    name = np.dtype(index_dtype).name
+    name: str = np.dtype(index_dtype).name
     if name not in ("int32", "int64"):
         raise OperandTypeError(
             f"Expected index_dtype to be int32 or int64, found {name}",

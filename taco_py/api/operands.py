@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.formats import Format
-from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Operand
@@ -81,6 +81,40 @@ def dense_format(modes: tuple[int, ...]) -> Format:
     from taco_py.formats import dense
 
     return replace(dense(len(modes)), mode_order=modes)
+
+
+def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
+    """All that planning reads of the operands; operands with equal facts share plans.
+
+    Of sizes and numbers of entries it is the number of bits, for they only decide between loop
+    orders; 0, 1 and what passes 32 bits are told apart by it too.
+    """
+    return tuple(
+        (name, type(g.object), g.operand.type, *map(int.bit_length, (g.data.nnz, *g.data.shape)))
+        for name, g in given.items()
+    )
+
+
+def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorData]:
+    """A function that fills in what the owner of an operand's arrays knows of their order.
+
+    scipy.sparse arrays look at their indices once and remember, and so do Tensors.
+    """
+
+    def inform(name: str, data: TensorData) -> TensorData:
+        known = given.get(name)
+        if known is None or (data.sorted is not None and data.unique is not None):
+            return data
+        obj = known.object
+        if isinstance(obj, Tensor):
+            looked = obj.examined()
+            return replace(data, sorted=looked.sorted, unique=looked.unique)
+        if is_scipy_sparse(obj) and obj.format in ("csr", "csc"):
+            sorted, unique = coordinate_order(obj)
+            return replace(data, sorted=sorted, unique=unique)
+        return data
+
+    return inform
 
 
 # ---------------------------------------------------------------- checks

@@ -20,8 +20,8 @@ from taco_py.storage.tensor_data import TensorData
 
 @dataclass(frozen=True, slots=True)
 class ResultKind:
-    """`format` is what is computed, `kind` what it is handed out as: "ndarray", "tensor", or a scipy
-    class's name."""
+    """`format` is what is computed, `kind` what it is handed out as: "ndarray", "tensor", or a
+    scipy class's name."""
 
     format: Format
     kind: str
@@ -55,8 +55,8 @@ def result_kind(
 
 
 def _scipy_sparse(assignment: Assignment, formats: Mapping[str, Format]) -> bool:
-    """Whether scipy operands make a sparse result: each index is restricted by a sparse operand in each
-    term. A vector that is a sum is dense, as scipy's products and sums are."""
+    """Whether scipy operands make a sparse result: each index is restricted by a sparse operand in
+    each term. A vector that is a sum is dense, as scipy's products and sums are."""
     levels = levels_of(assignment, formats, every=True)
     indices = assignment.target.indices
     sums = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))

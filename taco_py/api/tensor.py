@@ -18,7 +18,7 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import require_dtype
-from taco_py.storage.pack import pack_coo, to_dense, unpack
+from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 
@@ -108,6 +108,16 @@ class Tensor:
     @property
     def format(self) -> Format:
         return self._data.format
+
+    def examined(self) -> TensorData:
+        """The arrays, with what they say of the order of their coordinates; looked up once."""
+        data = self._data
+        if data.sorted is None:
+            data = replace(data, sorted=is_sorted(data))
+        if data.sorted and data.unique is None:
+            data = replace(data, unique=is_unique(data))  # of unordered ones it costs a sort
+        self._data = data
+        return data
 
     def to_numpy(self) -> Array:
         """The n-D array: a fresh one, except of a dense tensor, whose own it is."""

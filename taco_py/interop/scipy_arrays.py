@@ -60,6 +60,15 @@ def cached_flags(A: Any) -> tuple[bool | None, bool | None]:  # noqa: N803
     return known.get("_has_sorted_indices"), None
 
 
+def coordinate_order(A: Any) -> tuple[bool, bool | None]:  # noqa: N803
+    """(sorted, unique) of a CSR or CSC array, which looks once and remembers the answer."""
+    if A.has_canonical_format:
+        return True, True
+    if A.has_sorted_indices:
+        return True, False
+    return False, None  # scipy has only compared neighbours
+
+
 def to_scipy(data: TensorData, kind: str) -> Any:
     """The tensor as scipy's `kind` ("csr_array", "coo_matrix" …), around the same arrays.
 
