@@ -18,6 +18,7 @@ from taco_py.formats import COO, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.lower.bindings import Source
 from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -199,7 +200,7 @@ def _arguments(
         if parameter.kind is Kind.THREADS:
             arguments.append(threads)
         elif parameter.kind is Kind.GROWING:
-            arguments.append(0)
+            arguments.append(first_room(source, tensors))
         elif source is None:
             raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
         elif source.what == "size":
