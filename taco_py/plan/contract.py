@@ -239,7 +239,10 @@ def _contract(
     kept = tuple(dict.fromkeys(assignment.target.indices))
     if path is None:
         tree = cheapest_tree(stats, tensors, kept)
-        whole = whole_cost(stats, term, _draft(splitter, assignment, expr))
+        every = frozenset(i for a in accesses(term.body) for i in a.indices)
+        whole = stats.iterations(term.body, every | set(kept))
+        if tree.cost * GAIN >= whole:
+            whole += copy_cost(stats, term, _draft(splitter, assignment, expr))
         if tree.cost * GAIN >= whole:
             return expr
         path = tree.path
@@ -249,15 +252,14 @@ def _contract(
     return _follow(splitter, term, tensors, numbers, kept, path, why)
 
 
-def whole_cost(stats: Statistics, term: Term, problem: Problem) -> float:
-    """The expected multiplications of one kernel over all factors, and the copies it would need."""
+def copy_cost(stats: Statistics, term: Term, problem: Problem) -> float:
+    """What the copies cost that one kernel over all factors would need."""
     order = best_order(problem, term, stats).order
-    copies = sum(
+    return sum(
         CONVERSION * stats.patterns[a.tensor].nnz
         for a in dict.fromkeys(accesses(term.body))
         if needs_copy(problem, term, a, order)
     )
-    return stats.iterations(term.body, frozenset(order)) + copies
 
 
 def _distinct(term: Term) -> bool:
