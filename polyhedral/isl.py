@@ -8,7 +8,7 @@ ISL's words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 BUDGET = 2_000_000
 """Operations of ISL that one question may take, unless the caller says otherwise."""
 
-_EXCEEDED = "maximal number of operations exceeded"
-
 
 @contextmanager
 def limited(budget: int) -> Iterator[islpy.Context]:
@@ -40,7 +38,7 @@ def limited(budget: int) -> Iterator[islpy.Context]:
     try:
         yield context
     except islpy.Error as error:
-        if _EXCEEDED not in str(error):
+        if not _exhausted(context):
             raise
         raise BudgetExceededError(
             f"Expected ISL to answer within {budget} operations, found it needs more.",
@@ -48,6 +46,17 @@ def limited(budget: int) -> Iterator[islpy.Context]:
         ) from error
     finally:
         context.set_max_operations(0)
+
+
+def _exhausted(context: islpy.Context) -> bool:
+    """Whether the budget is used up: then even this fails, whatever the first error was called."""
+    import islpy
+
+    try:
+        islpy.Set.read_from_str(context, "{ : }")
+    except islpy.Error:
+        return True
+    return False
 
 
 # ---------------------------------------------------------------- the nest in ISL's notation
@@ -73,8 +82,7 @@ class Names:
 
     def value(self, value: Affine, statement: Statement, letter: str) -> str:
         names = {**self._parameters(), **self.loops(statement, letter)}
-        terms = [f"{factor}*{names[name]}" for name, factor in value.terms]
-        return " + ".join([*terms, str(value.constant)])
+        return _sum(value, names)
 
     def row(self, row: Row, statement: Statement, letter: str) -> str:
         value = self.value(row.value, statement, letter)
@@ -88,11 +96,20 @@ class Names:
             parts += [f"{self.value(b, statement, letter)} <= {name}" for b in loop.lower]
             parts += [f"{name} < {self.value(b, statement, letter)}" for b in loop.upper]
         parts += [f"{self.value(guard, statement, letter)} >= 0" for guard in statement.guards]
-        parts += [f"{self.value(given, statement, letter)} >= 0" for given in self.nest.context]
-        return " and ".join(parts) or "true"
+        return " and ".join([*parts, *self.given()]) or "true"
+
+    def given(self) -> list[str]:
+        """The conditions on the parameters."""
+        names = self._parameters()
+        return [f"{_sum(condition, names)} >= 0" for condition in self.nest.context]
 
     def _parameters(self) -> dict[str, str]:
         return {name: f"p{place}" for place, name in enumerate(self.nest.parameters)}
+
+
+def _sum(value: Affine, names: Mapping[str, str]) -> str:
+    terms = [f"{factor}*{names[name]}" for name, factor in value.terms]
+    return " + ".join([*terms, str(value.constant)])
 
 
 def _before(names: Names, first: Statement, second: Statement) -> str:
@@ -292,3 +309,111 @@ def _schedule_map(names: Names, schedule: Schedule) -> str:
         for rows in [[names.row(row, each, "i") for row in schedule.of(each.name)]]
     ]
     return f"{names.header}{{ {'; '.join(parts)} }}"
+
+
+# ---------------------------------------------------------------- loops that run a schedule
+
+
+def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNode:
+    """The loops that run every instance in the order of `schedule`, as ISL's syntax tree.
+
+    Mark nodes above loops say `name:tag`; calls S0(…) give the values of the original loops.
+    """
+    import islpy
+
+    names = Names(nest)
+    domains = "; ".join(
+        f"{names.instance(each, 'i')} : {names.domain(each, 'i')}" for each in nest.statements
+    )
+    domain = islpy.UnionSet.read_from_str(context, f"{names.header}{{ {domains} }}")
+    leaf = islpy.Schedule.from_domain(domain).get_root().child(0)
+    tree = _insert(leaf, names, nest.statements, schedule, 0).get_schedule()
+    given = " and ".join(names.given()) or "true"
+    build = islpy.AstBuild.from_context(
+        islpy.Set.read_from_str(context, f"{names.header}{{ : {given} }}")
+    )
+    return build.node_from_schedule(tree)
+
+
+def _insert(
+    leaf: islpy.ScheduleNode,
+    names: Names,
+    statements: Sequence[Statement],
+    schedule: Schedule,
+    place: int,
+) -> islpy.ScheduleNode:
+    """The tree of `statements` from row `place` on, in place of `leaf`."""
+    if place == schedule.depth:
+        return leaf
+    rows = {each.name: schedule.of(each.name)[place] for each in statements}
+    if any(row.name for row in rows.values()):
+        return _insert_loop(leaf, names, statements, schedule, place)
+    groups: dict[int, list[Statement]] = {}
+    for each in statements:
+        groups.setdefault(rows[each.name].value.constant, []).append(each)
+    if len(groups) == 1:
+        return _insert(leaf, names, statements, schedule, place + 1)
+    node = leaf.insert_sequence(_filters(leaf, names, [groups[key] for key in sorted(groups)]))
+    for position, key in enumerate(sorted(groups)):
+        below = node.child(position).child(0)
+        node = _insert(below, names, groups[key], schedule, place + 1).parent().parent()
+    return node
+
+
+def _insert_loop(
+    leaf: islpy.ScheduleNode,
+    names: Names,
+    statements: Sequence[Statement],
+    schedule: Schedule,
+    place: int,
+) -> islpy.ScheduleNode:
+    import islpy
+
+    rows = {each.name: schedule.of(each.name)[place] for each in statements}
+    parts = [
+        f"{names.instance(each, 'i')} -> [({names.row(rows[each.name], each, 'i')})]"
+        for each in statements
+    ]
+    context = leaf.get_ctx()
+    partial = islpy.MultiUnionPwAff.read_from_str(
+        context, f"{names.header}[{{ {'; '.join(parts)} }}]"
+    )
+    node = leaf.insert_partial_schedule(partial)
+    node = _insert(node.child(0), names, statements, schedule, place + 1).parent()
+    named = next(row for row in rows.values() if row.name)
+    return node.insert_mark(islpy.Id(f"{named.name}:{named.tag.value}", context=context))
+
+
+def _filters(
+    leaf: islpy.ScheduleNode, names: Names, groups: Sequence[Sequence[Statement]]
+) -> islpy.UnionSetList:
+    import islpy
+
+    filters = islpy.UnionSetList.alloc(leaf.get_ctx(), len(groups))
+    for group in groups:
+        text = "; ".join(names.instance(each, "i") for each in group)
+        filters = filters.add(
+            islpy.UnionSet.read_from_str(leaf.get_ctx(), f"{names.header}{{ {text} }}")
+        )
+    return filters
+
+
+def node_kind(node: islpy.AstNode) -> str:
+    """`for_`, `if_`, `block`, `mark` or `user`."""
+    import islpy
+
+    return islpy.ast_node_type(node.get_type()).name
+
+
+def expression_kind(expr: islpy.AstExpr) -> str:
+    """`op`, `id` or `int`."""
+    import islpy
+
+    return islpy.ast_expr_type(expr.get_type()).name
+
+
+def operator_name(expr: islpy.AstExpr) -> str:
+    """What ISL calls the operator of `expr`: `add`, `fdiv_q` …"""
+    import islpy
+
+    return islpy.ast_expr_op_type(expr.get_op_type()).name

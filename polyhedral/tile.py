@@ -1,0 +1,64 @@
+"""Tiled and strip-mined orders of a band of loops.
+
+    for i: for j: S      ->      for i_tile: for j_tile: for i in tile: for j in tile: S
+
+One level of tiles for each mapping of sizes, the outermost first; loops without a size in it are
+not split there. With `planes`, the band runs along other directions: skewed, for stencils.
+Whether the order may be used, `legality` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from polyhedral.affine import Affine, variable
+from polyhedral.errors import ScheduleError
+from polyhedral.model import Nest
+from polyhedral.schedule import Row, Schedule, rearrange
+
+
+def tile(
+    nest: Nest,
+    loops: Sequence[str],
+    *levels: Mapping[str, int],
+    points: Sequence[str] | None = None,
+    planes: Mapping[str, Affine] | None = None,
+) -> Schedule:
+    """The band of `loops` tiled; the loops inside the innermost tile in the order `points`.
+
+    `planes` gives a loop another direction, e.g. `{"i": i + t}`; tiles and points both follow it,
+    and the directions together must be a unimodular combination of the loops.
+
+    >>> from polyhedral.model import nest, statement
+    >>> gemm = nest(statement("S", "i in 0..N, j in 0..N, k in 0..N", "C[i,j] +=; A[i,k]; B[k,j]"))
+    >>> print(tile(gemm, "ijk", {"i": 32, "k": 64}, points="ikj"))
+    S -> [0, i/32, k/64, i, k, j, 0]
+    """
+    inner = tuple(points if points is not None else loops)
+    if sorted(inner) != sorted(loops):
+        raise ScheduleError(f"Expected the loops {', '.join(loops)}, found {', '.join(inner)}.")
+    along = {name: variable(name) for name in loops} | dict(planes or {})
+    rows = []
+    for level, sizes in enumerate(levels):
+        _check_sizes(sizes, loops)
+        rows += [
+            Row(_tile_name(name, level), along[name], sizes[name])
+            for name in loops
+            if name in sizes
+        ]
+    return rearrange(nest, loops, [*rows, *(Row(name, along[name]) for name in inner)])
+
+
+def strip_mine(nest: Nest, loop: str, size: int) -> Schedule:
+    """`for i` as `for i_tile: for i in tile`, at its place."""
+    return tile(nest, (loop,), {loop: size})
+
+
+def _tile_name(loop: str, level: int) -> str:
+    return f"{loop}_tile{level + 1 if level else ''}"
+
+
+def _check_sizes(sizes: Mapping[str, int], loops: Sequence[str]) -> None:
+    foreign = [name for name in sizes if name not in loops]
+    if foreign:
+        raise ScheduleError(f"Expected sizes of {', '.join(loops)}, found one of {foreign[0]}.")
