@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from codegen.runtime.kernels import KernelCache
 from codegen.runtime.signature import Parameter
+from codegen.toolchain.errors import ToolchainError
+from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.problem import Problem
 
@@ -28,9 +30,11 @@ KERNELS = KernelCache(sources=(Path(__file__).parent,))
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that decides a kernel: a problem, a loop order for each term, which phase, which loop is shared.
+    """All that decides a kernel: a problem, a loop order for each term, which phase, which loop is
+    shared.
 
-    parallel  the index whose loop threads share, "" for none, None to share the outermost if it may be
+    parallel  the index whose loop threads share, "" for none, None to share the outermost if it
+              may be
     """
 
     problem: Problem
@@ -61,7 +65,8 @@ class CompiledKernel:
 
     parameters    the parameters of `call`, each with the source of its argument
     requirements  (tensor, ordered, unique): what must be true of operands' coordinates
-    covers        whether every element of a dense result is written, so that it need not be zero before
+    covers        whether every element of a dense result is written, so that it need not be zero
+                  before
     """
 
     recipe: Recipe
@@ -79,9 +84,13 @@ class CompiledKernel:
 def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKernel:
     """The kernel of `recipe`, from the cache or made now.
 
-    Raises the toolchain's errors when there is no compiler or it fails.
+    Raises CompilerError when there is no compiler or it fails, InternalError where the fault is
+    ours, and ScheduleError.
     """
-    found = cache.get_or_build(recipe.key, lambda: make_source(recipe))
+    try:
+        found = cache.get_or_build(recipe.key, lambda: _source(recipe))
+    except ToolchainError as error:
+        raise CompilerError(error.message, hint=error.hint) from error
     facts = json.loads(found.kernel.metadata)
     bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
     (signature,) = found.kernel.signatures
@@ -101,6 +110,19 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
         found.hit,
         found.seconds,
     )
+
+
+def _source(recipe: Recipe) -> KernelSource:
+    """`make_source`, where what goes wrong is a fault of ours unless it is a refusal."""
+    try:
+        return make_source(recipe)
+    except Exception as error:
+        refusals = (TacoError, ToolchainError, MemoryError)
+        if isinstance(error, refusals) and not isinstance(error, InternalError):
+            raise
+        from taco_py.diagnostics.report import internal_error
+
+        raise internal_error(recipe.key, error) from error
 
 
 def make_source(recipe: Recipe) -> KernelSource:
