@@ -109,11 +109,15 @@ def check_band(
 ) -> Verdict:
     """Whether neighbouring loops of `schedule` are permutable: none carries a dependence backwards.
 
-    Then they may be tiled with any sizes and put in any order.
+    Then they may be tiled with any sizes and put in any order. Raises ScheduleError where something
+    stands between the loops, as in `original`.
     """
     places = [schedule.position(name) for name in loops]
     if sorted(places) != list(range(min(places), min(places) + len(places))):
-        raise ScheduleError(f"Expected neighbouring loops, found {', '.join(loops)}.")
+        raise ScheduleError(
+            f"Expected neighbouring loops, found {', '.join(loops)}.",
+            "`schedule.permute` puts the loops of a band side by side",
+        )
 
     def broken(context: islpy.Context, dependence: Dependence) -> Pair | None:
         sides = _sides(nest, schedule, dependence)

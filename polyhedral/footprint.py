@@ -1,0 +1,122 @@
+"""How much of each array a tile touches, as a polynomial of the tile's sizes.
+
+A tile of sizes T touches a box of an array: along a subscript `sum(c_d * d) + offset`, accesses
+that differ in their offsets only taken together,
+
+    extent = 1 + sum(abs(c_d) * (T_d - 1)) + spread of the offsets
+
+elements, but no more than there are combinations of the loops. Boxes are exact where each loop
+has a subscript of its own, and upper bounds elsewhere. The last subscript is contiguous: e
+elements in a row lie, on the average over all alignments, in 1 + (e - 1) / n cache lines of n
+elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from polyhedral.affine import Affine
+from polyhedral.model import Access
+
+Sizes = Mapping[str, float]
+"""Iterations of each loop in a tile; loops that it does not name have 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far one subscript reaches: `factors` are the absolute coefficients of the loops."""
+
+    factors: tuple[tuple[str, int], ...]
+    spread: int = 0
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.factors)
+
+    def span(self, sizes: Sizes) -> float:
+        """From the first element to the last one, both counted."""
+        return 1 + self.spread + sum(c * (sizes.get(d, 1) - 1) for d, c in self.factors)
+
+    def count(self, sizes: Sizes) -> float:
+        """Different values, at most."""
+        combinations = prod(sizes.get(name, 1) for name in self.loops) * (1 + self.spread)
+        return min(self.span(sizes), combinations)
+
+    def __str__(self) -> str:
+        parts = [f"T_{name}" if c == 1 else f"{c}*T_{name}" for name, c in self.factors]
+        rest = 1 + self.spread - sum(c for _, c in self.factors)
+        if rest or not parts:
+            parts.append(str(rest))
+        text = " + ".join(parts).replace("+ -", "- ")
+        return f"({text})" if len(parts) > 1 else text
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a tile touches of `array` through accesses that differ in constants only."""
+
+    array: str
+    extents: tuple[Extent, ...]
+    element_bytes: int = 8
+
+    @property
+    def loops(self) -> frozenset[str]:
+        """The loops along which it changes; along the others its elements are used again."""
+        return frozenset(name for extent in self.extents for name in extent.loops)
+
+    def elements(self, sizes: Sizes) -> float:
+        """Different elements, at most."""
+        return prod(extent.count(sizes) for extent in self.extents)
+
+    def lines(self, sizes: Sizes, line_bytes: int) -> float:
+        """Different cache lines of `line_bytes`, on the average over alignments."""
+        if not self.extents:
+            return 1
+        *outer, last = self.extents
+        per_line = max(1.0, line_bytes / self.element_bytes)
+        row = min(last.count(sizes), 1 + (last.span(sizes) - 1) / per_line)
+        return row * prod(extent.count(sizes) for extent in outer)
+
+    def __str__(self) -> str:
+        factors = [str(extent) for extent in self.extents if str(extent) != "1"]
+        return f"{self.array}: {' * '.join(factors) or '1'}"
+
+
+def footprints(
+    accesses: Iterable[Access], loops: Iterable[str], element_bytes: Mapping[str, int] | None = None
+) -> tuple[Footprint, ...]:
+    """The footprints of a tile of `loops`, one for each array and linear part of its subscripts.
+
+    Other loops and parameters count as constants. `element_bytes` of an array is 8 by default.
+    """
+    inside, groups = frozenset(loops), dict[tuple[str, tuple[Affine, ...]], list[Access]]()
+    for access in accesses:
+        linear = tuple(subscript - subscript.constant for subscript in access.subscripts)
+        groups.setdefault((access.array, linear), []).append(access)
+    sizes = element_bytes or {}
+    return tuple(
+        Footprint(array, _extents(linear, group, inside), sizes.get(array, 8))
+        for (array, linear), group in groups.items()
+    )
+
+
+def _extents(
+    linear: tuple[Affine, ...], group: list[Access], inside: frozenset[str]
+) -> tuple[Extent, ...]:
+    offsets = [[access.subscripts[at].constant for access in group] for at in range(len(linear))]
+    return tuple(
+        Extent(
+            tuple((name, abs(c)) for name, c in row.terms if name in inside),
+            max(constants) - min(constants),
+        )
+        for row, constants in zip(linear, offsets, strict=True)
+    )
+
+
+def total_bytes(parts: Iterable[Footprint], sizes: Sizes, line_bytes: int) -> float:
+    """The bytes of cache that a tile takes."""
+    return sum(
+        part.lines(sizes, line_bytes) * max(line_bytes, part.element_bytes) for part in parts
+    )
