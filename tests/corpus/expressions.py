@@ -101,6 +101,9 @@ VECTORS = (
     Case("add a literal", "y[i] = a[i] + 1"),
     Case("literal minus", "y[i] = 2 - 3 * a[i]"),
     Case("explicit sum", "s = sum(i, a[i] * (b[i] + 1))"),
+    Case("zero times a vector", "y[i] = 0 * a[i]"),
+    Case("zero times a sum", "s = 0 * a[i]"),
+    Case("zero times a scalar", "s = 0 * alpha", scalars=("alpha",)),
     Case("broadcast a scalar", "y[i] = a[i] + alpha", scalars=("alpha",)),
 )
 

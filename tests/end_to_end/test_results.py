@@ -518,3 +518,12 @@ def test_a_forked_child_goes_on_working() -> None:
     assert queue.get(timeout=60) == (A @ X).tolist()
     child.join(timeout=60)
     assert child.exitcode == 0
+
+
+def test_a_result_that_is_zero_whatever_the_operands_is_written() -> None:
+    """Freed memory that held something else must not show through."""
+    for number in range(20):
+        junk = [np.full(size, 7.0 + number) for size in (1, 3) for _ in range(50)]
+        del junk
+        assert float(tp.evaluate("s = 0 * t", t=np.float64(3.0))) == 0.0
+        np.testing.assert_array_equal(tp.evaluate("y[i] = 0 * a[i]", a=np.ones(3)), np.zeros(3))
