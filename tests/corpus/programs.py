@@ -60,7 +60,7 @@ class Program:
 
 @dataclass(slots=True)
 class _Writer:
-    """Draws one expression; remembers the tensors so far with the index lists they are used with."""
+    """Draws one expression; remembers the tensors so far with the indices of each use."""
 
     draw: Any
     target: list[str]
@@ -111,7 +111,7 @@ class _Writer:
 
 @st.composite
 def programs(draw: Any, *, dtypes: tuple[str, ...] = ("float64",)) -> Program:
-    """A program over tensors of these dtypes; minus signs occur only where all of them are signed."""
+    """A program over tensors of these dtypes; minus signs only where all of them are signed."""
     target = draw(st.lists(st.sampled_from(INDICES), unique=True, max_size=3))
     writer = _Writer(draw, target, set(dtypes) <= set(SIGNED), {})
     text, free = writer.expression(draw(st.integers(1, 3)), frozenset())
@@ -161,7 +161,7 @@ def _modes(uses: dict[str, list[tuple[str, ...]]]) -> Iterator[tuple[str, str, i
 def whole_numbers(
     random: np.random.Generator, shape: tuple[int, ...], dtype: str, pattern: str
 ) -> Array:
-    """Small whole numbers, so that sums and products are exact in every dtype that does not wrap."""
+    """Small whole numbers: sums and products are exact in every dtype that does not wrap."""
     values = random.integers(1, 4, shape)
     if dtype in SIGNED:
         values = values * random.choice([-1, 1], shape)
@@ -191,7 +191,7 @@ def messy(random: np.random.Generator, array: Array, form: str) -> Any:
 
 
 def _halved(coordinates: Array, values: Array) -> Array:
-    """Where a coordinate occurs twice, the first occurrence keeps one less and the second has one."""
+    """Where a coordinate occurs twice, the first entry keeps one less and the second has one."""
     _, first, inverse = np.unique(coordinates, axis=1, return_index=True, return_inverse=True)
     again = np.arange(values.size) != first[inverse.reshape(-1)]
     twice = np.bincount(inverse.reshape(-1), minlength=first.size)[inverse.reshape(-1)] > 1
