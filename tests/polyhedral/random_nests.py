@@ -1,0 +1,98 @@
+"""Random small affine nests and random bands of them, for property tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hypothesis import strategies as st
+
+from polyhedral.affine import Affine, affine, variable
+from polyhedral.model import Access, Loop, Mode, Nest, Statement
+from polyhedral.schedule import Row
+
+NAMES = ("i", "j", "k")
+PARAMETERS = {"N": 4}
+
+
+@st.composite
+def loops(draw: st.DrawFn, depth: int) -> tuple[Loop, ...]:
+    made: list[Loop] = []
+    for name in NAMES[:depth]:
+        lowers = [affine(0), affine(1), *(variable(outer.name) for outer in made)]
+        uppers = [affine(3), affine(2), variable("N"), *(variable(o.name) + 1 for o in made)]
+        lower, upper = draw(st.sampled_from(lowers)), draw(st.sampled_from(uppers))
+        made.append(Loop(name, (lower,), (upper,)))
+    return tuple(made)
+
+
+@st.composite
+def subscripts(draw: st.DrawFn, names: tuple[str, ...], count: int) -> tuple[Affine, ...]:
+    factors = st.sampled_from((0, 0, 1, 1, 1, -1, 2))
+    return tuple(
+        sum((variable(name) * draw(factors) for name in names), affine(draw(st.integers(-1, 1))))
+        for _ in range(count)
+    )
+
+
+@st.composite
+def accesses(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[Access, ...]:
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        array = draw(st.sampled_from(("A", "A", "B")))
+        mode = draw(st.sampled_from(Mode))
+        operator = draw(st.sampled_from((None, "+", "+", "*"))) if mode is Mode.UPDATE else None
+        places = draw(subscripts(names, 2 if array == "B" else 1))
+        made.append(Access(array, places, mode, operator))
+    return tuple(made)
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> Nest:
+    """One to three loops around one or two statements, the second inside some of them."""
+    nested = draw(loops(draw(st.integers(1, 3))))
+    names = tuple(loop.name for loop in nested)
+    first = Statement("S", nested, draw(accesses(names)), (0,) * (len(nested) + 1))
+    statements = [first]
+    if draw(st.booleans()):
+        shared = draw(st.integers(0, len(nested)))
+        order = (*(0,) * shared, draw(st.sampled_from((-1, 1))))
+        own = draw(accesses(names[:shared]))
+        statements.append(Statement("T", nested[:shared], own, order))
+    context = (variable("N") - PARAMETERS["N"], PARAMETERS["N"] - variable("N"))
+    return Nest(tuple(statements), ("N",), context)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Rows for a band of loops."""
+
+    loops: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@st.composite
+def changes(draw: st.DrawFn, nest: Nest) -> Change:
+    """A band that all statements inside its outermost loop share, tiled, permuted and skewed."""
+    start, stop = draw(st.sampled_from(bands(nest)))
+    names = nest.statements[0].variables[start:stop]
+    planes = {name: variable(name) for name in names}
+    for earlier, name in pairwise(names):
+        planes[name] = planes[name] + variable(earlier) * draw(st.sampled_from((0, 0, 0, 1, -1, 2)))
+    points = [Row(name, planes[name]) for name in draw(st.permutations(names))]
+    tiled = [name for name in draw(st.permutations(names)) if draw(st.booleans())]
+    tiles = [Row(f"{name}_tile", planes[name], draw(st.integers(1, 3))) for name in tiled]
+    return Change(tuple(names), (*tiles, *points))
+
+
+def bands(nest: Nest) -> list[tuple[int, int]]:
+    """From where to where the loops of the first statement can be rearranged together."""
+    first, *others = nest.statements
+    shared = [first.shared_loops(other) for other in others]
+    depth = len(first.loops)
+    return [
+        (start, stop)
+        for start in range(depth)
+        for stop in range(start + 1, depth + 1)
+        if not any(start < count < stop for count in shared)
+    ]
