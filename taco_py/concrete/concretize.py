@@ -22,7 +22,6 @@ innermost loop they depend on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,10 +36,12 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
     forall,
 )
-from taco_py.concrete.terms import Term, accesses, free_indices, reductions, split_terms
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.notation.operators import ADD, NEG, SUB
+from taco_py.notation.nodes import Access, Expr
+from taco_py.notation.operators import ADD
+from taco_py.notation.tree import exchange
 from taco_py.problem import Problem
 
 Order = tuple[str, ...]
@@ -88,7 +89,7 @@ def concretize(problem: Problem, orders: tuple[Order, ...]) -> Statement:
         target = workspace.access
         consume = workspace
     nests = tuple(
-        _nest(maker, target, _signed(term), _without(order, prefix), term)
+        _nest(maker, target, term.signed, _without(order, prefix), term)
         for term, order in zip(terms, orders, strict=True)
     )
     body: Statement = nests[0] if len(nests) == 1 else Sequence(nests)
@@ -121,7 +122,7 @@ def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
     """Whether no operand stores `index` in a level with duplicates, or the result repeats that
     pattern."""
     for term in terms:
-        for access in _term_accesses(term):
+        for access in accesses(term.body):
             if index in access.indices:
                 form = problem.type_of(access.tensor).format
                 level = form.mode_order.index(access.indices.index(index))
@@ -140,7 +141,7 @@ def copies_pattern(problem: Problem) -> bool:
     terms = split_terms(problem.assignment.value)
     if not problem.result.format.is_coo or len(terms) != 1:
         return False
-    sparse = [a for a in _term_accesses(terms[0]) if not problem.type_of(a.tensor).format.is_dense]
+    sparse = [a for a in accesses(terms[0].body) if not problem.type_of(a.tensor).format.is_dense]
     return len(set(sparse)) == 1 and (
         problem.type_of(sparse[0].tensor).format.is_coo
         and _stored(problem, sparse[0]) == result_order(problem)
@@ -150,10 +151,6 @@ def copies_pattern(problem: Problem) -> bool:
 def _stored(problem: Problem, access: Access) -> Order:
     form = problem.type_of(access.tensor).format
     return tuple(access.indices[mode] for mode in form.mode_order)
-
-
-def _term_accesses(term: Term) -> tuple[Access, ...]:
-    return tuple(accesses(term.body))
 
 
 def can_scatter(problem: Problem, depth: int) -> bool:
@@ -182,24 +179,16 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
         for reduce in reductions(expr):
             workspace = maker.workspace(reduce)
             term = split_terms(reduce)[0]
-            body = _nest(maker, workspace.access, _signed(term), order, term)
+            body = _nest(maker, workspace.access, term.signed, order, term)
             producers.append((workspace, body))
-            expr = _replace(expr, reduce, workspace.access)
+            expr = exchange(expr, reduce, workspace.access)
         return expr
 
-    value = _map_terms(assignment.value, gather)
+    value = map_terms(assignment.value, gather)
     statement: Statement = Assign(assignment.target, value, assignment.operator)
     for workspace, producer in reversed(producers):
         statement = Where(workspace, statement, producer)
     return statement
-
-
-def _map_terms(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
-    """`fn` applied to each additive term, keeping the additions and subtractions between them."""
-    match expr:
-        case Call(operator, args, span) if operator in (ADD, SUB, NEG):
-            return Call(operator, tuple(_map_terms(arg, fn) for arg in args), span)
-    return fn(expr)
 
 
 def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
@@ -210,11 +199,11 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     for reduce in tuple(reductions(value)):
         workspace = maker.workspace(reduce)
         inner = split_terms(reduce)[0]
-        producer = _nest(maker, workspace.access, _signed(inner), order, inner)
+        producer = _nest(maker, workspace.access, inner.signed, order, inner)
         needs = free_indices(reduce)
         depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
         hoisted.setdefault(depth, []).append((workspace, producer))
-        value = _replace(value, reduce, workspace.access)
+        value = exchange(value, reduce, workspace.access)
     statement: Statement = Assign(target, value, ADD)
     for depth in range(len(loops), -1, -1):
         for workspace, producer in reversed(hoisted.get(depth, [])):
@@ -224,18 +213,5 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     return statement
 
 
-def _signed(term: Term) -> Expr:
-    return Call(NEG, (term.body,)) if term.negative else term.body
-
-
 def _without(order: Order, prefix: Order) -> Order:
     return tuple(i for i in order if i not in prefix)
-
-
-def _replace(expr: Expr, old: Reduce, new: Expr) -> Expr:
-    if expr is old:
-        return new
-    match expr:
-        case Call(operator, args, span):
-            return Call(operator, tuple(_replace(arg, old, new) for arg in args), span)
-    return expr

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import ADD, NEG, SUB
+from taco_py.notation.tree import children, map_children
+
+NEGATES = {ADD: (False, False), SUB: (False, True), NEG: (True,)}
+"""The operators between terms: per argument, whether it is subtracted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +21,11 @@ class Term:
     reduced: tuple[str, ...]
     body: Expr
 
+    @property
+    def signed(self) -> Expr:
+        """The body, negated if the term is."""
+        return Call(NEG, (self.body,)) if self.negative else self.body
+
 
 def split_terms(expr: Expr) -> tuple[Term, ...]:
     """`a - sum(j, b) + c` → the terms +a, -sum(j) b, +c.
@@ -24,12 +33,12 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
     A sum over several added products stays one term: its loop runs over their union.
     """
     match expr:
-        case Call(operator, (left, right)) if operator == ADD:
-            return split_terms(left) + split_terms(right)
-        case Call(operator, (left, right)) if operator == SUB:
-            return split_terms(left) + tuple(_negated(t) for t in split_terms(right))
-        case Call(operator, (operand,)) if operator == NEG:
-            return tuple(_negated(t) for t in split_terms(operand))
+        case Call(operator, args) if operator in NEGATES:
+            return tuple(
+                Term(term.negative != negated, term.reduced, term.body)
+                for arg, negated in zip(args, NEGATES[operator], strict=True)
+                for term in split_terms(arg)
+            )
         case Reduce(operator, index, body) if operator == ADD:
             inner = split_terms(body)
             if len(inner) == 1:
@@ -39,47 +48,20 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
     return (Term(False, (), expr),)
 
 
-def _negated(term: Term) -> Term:
-    return Term(not term.negative, term.reduced, term.body)
+def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
+    """`function` applied to each additive term with its sums, in the order of `split_terms`.
 
-
-def accesses(expr: Expr) -> Iterator[Access]:
-    """Every access of `expr`, left to right, repeats included."""
-    match expr:
-        case Access():
-            yield expr
-        case Call(_, args):
-            for arg in args:
-                yield from accesses(arg)
-        case Reduce(_, _, body):
-            yield from accesses(body)
-        case Literal():
-            pass
-
-
-def free_indices(expr: Expr) -> tuple[str, ...]:
-    """Indices of `expr` that no reduction inside it binds, in order of first use."""
-    match expr:
-        case Access(_, indices):
-            return tuple(dict.fromkeys(indices))
-        case Call(_, args):
-            return tuple(dict.fromkeys(i for arg in args for i in free_indices(arg)))
-        case Reduce(_, index, body):
-            return tuple(i for i in free_indices(body) if i != index)
-        case Literal():
-            return ()
+    map_terms(a - sum(j, b), f) = f(a) - f(sum(j, b))
+    """
+    if isinstance(expr, Call) and expr.operator in NEGATES:
+        return map_children(expr, lambda arg: map_terms(arg, function))
+    return function(expr)
 
 
 def reductions(expr: Expr) -> Iterator[Reduce]:
     """The outermost reductions of `expr`, left to right."""
-    match expr:
-        case Reduce():
-            yield expr
-        case Call(_, args):
-            for arg in args:
-                yield from reductions(arg)
-
-
-def all_indices(expr: Expr) -> tuple[str, ...]:
-    """Every index of `expr`, bound or free, in order of first use."""
-    return tuple(dict.fromkeys(i for access in accesses(expr) for i in access.indices))
+    if isinstance(expr, Reduce):
+        yield expr
+        return
+    for child in children(expr):
+        yield from reductions(child)

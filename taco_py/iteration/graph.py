@@ -19,10 +19,10 @@ from taco_py.concrete.nodes import (
     Workspace,
     WorkspaceKind,
 )
-from taco_py.concrete.terms import accesses
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Iterator, Region, Regions
+from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.problem import Problem
 

@@ -41,6 +41,20 @@ def map_children(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
             assert_never(expr)
 
 
+def map_accesses(expr: Expr, function: Callable[[Access], Expr]) -> Expr:
+    """`expr` with `function(access)` for each access; the same object when none changed."""
+    if isinstance(expr, Access):
+        return function(expr)
+    return map_children(expr, lambda child: map_accesses(child, function))
+
+
+def exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """`expr` with `new` in the place of `old`, which is told from its equals by identity."""
+    if expr is old:
+        return new
+    return map_children(expr, lambda child: exchange(child, old, new))
+
+
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
     """Every node of `expr` with its depth (the root's is 1), parents first, left to right.
 

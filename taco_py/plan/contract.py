@@ -11,7 +11,7 @@ A·(B·x));
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce as fold
 from typing import Any
@@ -20,12 +20,13 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.autoschedule.orders import CONVERSION, best_order, needs_copy
-from taco_py.concrete.terms import Term, reductions, split_terms
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.cost.estimate import Statistics
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL
+from taco_py.notation.tree import exchange
 from taco_py.plan.formats import default_format
 from taco_py.plan.nodes import Operand
 from taco_py.plan.single import Request, statistics
@@ -109,21 +110,13 @@ def split(
     """
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [])
-    value = _map_products(assignment.value, lambda term: _flatten(splitter, term))
-    value = _map_products(value, lambda term: _hoist(splitter, assignment, term))
+    value = map_terms(assignment.value, lambda term: _flatten(splitter, term))
+    value = map_terms(value, lambda term: _hoist(splitter, assignment, term))
     if path is not None or contract:
-        value = _map_products(value, lambda term: _contract(splitter, assignment, term, path))
+        value = map_terms(value, lambda term: _contract(splitter, assignment, term, path))
     value = _narrow_sums(splitter, assignment, value)
     last = replace(assignment, value=value)
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))
-
-
-def _map_products(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
-    """`fn` applied to each additive term, with the sums around it."""
-    match expr:
-        case Call(operator, args) if operator.additive:
-            return replace(expr, args=tuple(_map_products(arg, fn) for arg in args))
-    return fn(expr)
 
 
 # ---------------------------------------------------------------- sums inside products
@@ -188,18 +181,7 @@ def _hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
         if alone * GAIN < inside:
             names = ",".join(i for i in order[:depth] if i not in needs)
             why = f"this sum does not depend on {names}, whose loop would repeat it"
-            expr = _exchange(expr, sum_, splitter.temporary(sum_, needs, why))
-    return expr
-
-
-def _exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
-    if expr is old:
-        return new
-    match expr:
-        case Call(_, args):
-            return replace(expr, args=tuple(_exchange(arg, old, new) for arg in args))
-        case Reduce(_, _, body):
-            return replace(expr, body=_exchange(body, old, new))
+            expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
     return expr
 
 
@@ -445,4 +427,4 @@ def _narrow_sums(splitter: Splitter, assignment: Assignment, value: Expr) -> Exp
 
     if isinstance(value, Literal):
         return value
-    return _map_products(value, narrow)
+    return map_terms(value, narrow)

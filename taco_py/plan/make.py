@@ -9,7 +9,9 @@ from functools import partial
 from codegen.names import Names
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.formats import COO, dense
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.checks import rename
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.tree import map_accesses
 from taco_py.plan.contract import split
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.single import Request, plan_single
@@ -100,7 +102,7 @@ def _squeeze(
     target = names.fresh(f"{source}_squeezed")
     known[target] = Operand(form, shape, old.nnz)
     steps.append(Squeeze(target, source, axes))
-    return replace(assignment, value=_renamed(assignment.value, source, target))
+    return rename(assignment, tensors={source: target})
 
 
 def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
@@ -109,35 +111,13 @@ def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
     return replace(type, format=form, unit_stride=not type.format.is_dense)
 
 
-def _renamed(expr: Expr, old: str, new: str) -> Expr:
-    match expr:
-        case Access(tensor):
-            return replace(expr, tensor=new) if tensor == old else expr
-        case Call(_, args):
-            return replace(expr, args=tuple(_renamed(arg, old, new) for arg in args))
-        case Reduce(_, _, body):
-            return replace(expr, body=_renamed(body, old, new))
-    return expr
-
-
 def _take_diagonals(
     assignment: Assignment, known: dict[str, Operand], names: Names, steps: list[Step]
 ) -> Assignment:
     """A diagonal in place of each access that has an index twice."""
     made: dict[tuple[str, tuple[str, ...]], str] = {}
     take = partial(_diagonal, known=known, names=names, steps=steps, made=made)
-    return replace(assignment, value=_map_accesses(assignment.value, take))
-
-
-def _map_accesses(expr: Expr, fn: partial[Access]) -> Expr:
-    match expr:
-        case Access():
-            return fn(expr)
-        case Call(_, args):
-            return replace(expr, args=tuple(_map_accesses(arg, fn) for arg in args))
-        case Reduce(_, _, body):
-            return replace(expr, body=_map_accesses(body, fn))
-    return expr
+    return replace(assignment, value=map_accesses(assignment.value, take))
 
 
 def _diagonal(

@@ -3,7 +3,7 @@ appends to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -19,9 +19,10 @@ from taco_py.concrete.concretize import (
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.convert.convert import describe
 from taco_py.cost.estimate import Pattern, Statistics
-from taco_py.formats import dense
+from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, operand_names
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.tree import map_accesses
 from taco_py.plan.formats import appendable, is_tall, reordered, with_chain
 from taco_py.plan.nodes import Compute, Operand, Reformat, Step
 from taco_py.problem import Problem, TensorType
@@ -74,13 +75,13 @@ def plan_single(
     stats = statistics(assignment, operands)
     draft = _problem(assignment, operands, request)
     if not copies_pattern(draft):
-        draft = replace(draft, result=_retyped(draft.result, appendable))
+        draft = _with_result(draft, appendable)
     terms = split_terms(assignment.value)
     if orders is None:
         orders = tuple(best_order(draft, term, stats).order for term in terms)
     copies = _copies(draft, terms, orders, names)
     everything = {**operands, **{c.target: _copied(operands[c.source], c) for c in copies.values()}}
-    value = _with_copies(assignment.value, copies)
+    value = map_accesses(assignment.value, lambda access: _walked(access, copies))
     final = _problem(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
     final = _chained(final, orders)
@@ -107,9 +108,9 @@ def _problem(assignment: Assignment, operands: Mapping[str, Operand], request: R
     return Problem(assignment, types, request.type, request.static)
 
 
-def _retyped(type: TensorType, change: object) -> TensorType:
-    assert callable(change)
-    return replace(type, format=change(type.format))
+def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Problem:
+    result = problem.result
+    return replace(problem, result=replace(result, format=change(result.format)))
 
 
 def _chained(problem: Problem, orders: tuple[Order, ...]) -> Problem:
@@ -121,8 +122,8 @@ def _chained(problem: Problem, orders: tuple[Order, ...]) -> Problem:
     if rest < 2 or can_scatter(problem, depth):
         return problem
     if depth == 0 and is_tall(problem.result.format):
-        return replace(problem, result=_retyped(problem.result, lambda form: dense(form.order)))
-    return replace(problem, result=_retyped(problem.result, lambda form: with_chain(form, depth)))
+        return _with_result(problem, lambda form: dense(form.order))
+    return _with_result(problem, lambda form: with_chain(form, depth))
 
 
 def _copies(
@@ -140,29 +141,22 @@ def _copies(
             key = (access.tensor, str(target))
             if key not in made:
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
-                name = names.fresh(f"{access.tensor}_{''.join(order_letters(access, target))}")
+                name = names.fresh(f"{access.tensor}_{''.join(_stored(access, target))}")
                 made[key] = Reformat(name, access.tensor, target, reason)
             found[access] = made[key]
     return found
 
 
-def order_letters(access: Access, form: object) -> tuple[str, ...]:
-    """The access's indices in the order in which `form` stores them, to name a copy."""
-    order: tuple[int, ...] = getattr(form, "mode_order", ())
-    return tuple(access.indices[mode] for mode in order)
+def _stored(access: Access, form: Format) -> tuple[str, ...]:
+    """The access's indices in the order in which `form` stores them."""
+    return tuple(access.indices[mode] for mode in form.mode_order)
 
 
 def _copied(source: Operand, copy: Reformat) -> Operand:
     return replace(source, type=replace(source.type, format=copy.format))
 
 
-def _with_copies(expr: Expr, copies: Mapping[Access, Reformat]) -> Expr:
-    match expr:
-        case Access():
-            copy = copies.get(expr)
-            return expr if copy is None else replace(expr, tensor=copy.target)
-        case Call():
-            return replace(expr, args=tuple(_with_copies(arg, copies) for arg in expr.args))
-        case Reduce():
-            return replace(expr, body=_with_copies(expr.body, copies))
-    return expr
+def _walked(access: Access, copies: Mapping[Access, Reformat]) -> Access:
+    """The access of the copy to walk instead, if there is one."""
+    copy = copies.get(access)
+    return access if copy is None else replace(access, tensor=copy.target)
