@@ -21,7 +21,7 @@ from taco_py.concrete.nodes import (
 )
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
-from taco_py.iteration.region import Iterator, Region, Regions
+from taco_py.iteration.region import Iterator, Nothing, Region, Regions
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.problem import Problem
@@ -76,11 +76,14 @@ class IterationGraph:
     @property
     def covers_result(self) -> bool:
         """Whether every element of a dense result is assigned, so that it needs no zeros first."""
-        indices = self.problem.assignment.target.indices
+        target = self.problem.assignment.target
         writing = [loop for loop in self.loops if loop.writes_result]
-        return all(
-            loop.plain and loop.overwrites for loop in writing if loop.index in indices
-        ) and not _adds_to(self.statement, self.problem.assignment.target)
+        regions = Regions(all_iterators(self.problem, self.statement), frozenset())
+        plain = all(
+            loop.plain and loop.overwrites for loop in writing if loop.index in target.indices
+        )
+        nothing = isinstance(regions.statement(self.statement, ""), Nothing)
+        return plain and not nothing and not _adds_to(self.statement, target)
 
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
