@@ -135,12 +135,14 @@ def make_source(recipe: Recipe) -> KernelSource:
     from codegen.runtime.signature import signature_of
     from taco_py.concrete.concretize import concretize
     from taco_py.concrete.printer import to_text
+    from taco_py.concrete.verify import verify
     from taco_py.iteration.graph import build_graph, workspaces_of
     from taco_py.iteration.printer import graph_text
     from taco_py.lower.lower import lower
     from taco_py.schedule.parallel import choose_parallel
 
     statement = concretize(recipe.problem, recipe.orders)
+    verify(recipe.problem, statement)
     graph = build_graph(recipe.problem, statement)
     parallel = choose_parallel(graph, recipe.parallel)
     graph = build_graph(recipe.problem, parallel.statement)

@@ -1,0 +1,173 @@
+"""What is legal in concrete index notation, as a program: run before every lowering.
+
+Loops       no index is bound twice on one path, none that a workspace has is bound around it, and
+            only the outermost loop of all is parallel
+Targets     an assignment goes to the result or, in the producer of a `where`, to its workspace
+Values      they read operands, and workspaces in the consumers of their `where` alone; they have no
+            reductions, and every index is bound
+Operators   `=` meets every element once: the loops around it are those over the target's indices,
+            and no part of a sequence; the operator of an accumulation is associative and
+            commutative, for loops may come in any order
+Storage     the result's loops come first and in storage order, down to its last sparse level, and
+            the parts of a sequence do not share a sparse level
+Workspaces  a scalar has no index, a row one; names are used once, and by no tensor
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NoReturn, assert_never
+
+from taco_py.concrete.concretize import can_scatter, result_order
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+)
+from taco_py.concrete.printer import to_text
+from taco_py.diagnostics.errors import InternalError
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Expr, Reduce
+from taco_py.notation.tree import walk
+from taco_py.problem import Problem
+
+
+def verify(problem: Problem, statement: Statement) -> None:
+    """Raise InternalError unless `statement` is a legal way to compute `problem`."""
+    target = problem.assignment.target
+    inside = statement
+    if isinstance(statement, Forall):
+        inside = replace(statement, parallel=False)
+    _Verifier(problem, statement, {name for name, _ in problem.operands} | {target.tensor}).check(
+        inside, _Place((), target, 0, True, frozenset())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a statement stands.
+
+    bound     the indices of the loops around it, outermost first
+    target    what assignments here are to
+    outside   how many of these loops are around the `where` that the target belongs to
+    once      whether `=` is still possible: no sequence in between
+    readable  the workspaces that are filled
+    """
+
+    bound: tuple[str, ...]
+    target: Access
+    outside: int
+    once: bool
+    readable: frozenset[Access]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verifier:
+    """One walk over a statement; `names` are those taken so far."""
+
+    problem: Problem
+    whole: Statement
+    names: set[str]
+
+    def fail(self, message: str) -> NoReturn:
+        raise InternalError(f"Illegal concrete notation: {message}\n{to_text(self.whole)}")
+
+    def require(self, condition: bool, message: str) -> None:
+        if not condition:
+            self.fail(message)
+
+    def check(self, statement: Statement, place: _Place) -> None:
+        match statement:
+            case Assign():
+                self.assign(statement, place)
+            case Forall(index, body, parallel):
+                self.require(index not in place.bound, f"a loop over {index} inside another")
+                self.require(not parallel, f"the loop over {index} is parallel and not outermost")
+                self.check(body, replace(place, bound=(*place.bound, index)))
+            case Where(workspace, consumer, producer):
+                self.workspace(workspace, place)
+                fill = replace(place, target=workspace.access, outside=len(place.bound), once=True)
+                self.check(producer, fill)
+                filled = place.readable | {workspace.access}
+                self.check(consumer, replace(place, readable=filled))
+            case Sequence(statements):
+                self.sequence(place)
+                for part in statements:
+                    self.check(part, replace(place, once=False))
+            case _:
+                assert_never(statement)
+
+    def workspace(self, workspace: Workspace, place: _Place) -> None:
+        name, indices = workspace.name, workspace.indices
+        self.require(name not in self.names, f"two tensors are called {name}")
+        self.names.add(name)
+        around = [i for i in indices if i in place.bound]
+        self.require(not around, f"the workspace {name} inside a loop over its own {around}")
+        self.require(len(set(indices)) == len(indices), f"the workspace {name} has an index twice")
+        fits = {
+            WorkspaceKind.SCALAR: len(indices) == 0,
+            WorkspaceKind.ROW: len(indices) == 1,
+            WorkspaceKind.HASH: len(indices) >= 1,
+        }[workspace.kind]
+        self.require(fits, f"{name} over {len(indices)} indices is a {workspace.kind.value}")
+
+    def sequence(self, place: _Place) -> None:
+        shared = place.target == self.problem.assignment.target
+        scatters = can_scatter(self.problem, len(place.bound))
+        self.require(not shared or scatters, "a sequence that appends to one sparse level")
+
+    # ------------------------------------------------------------ assignments
+
+    def assign(self, assign: Assign, place: _Place) -> None:
+        target, bound = assign.target, place.bound
+        self.require(
+            target == place.target, f"{_name(target)} is assigned, not {_name(place.target)}"
+        )
+        unbound = [i for i in target.indices if i not in bound]
+        self.require(not unbound, f"{_name(target)} is assigned outside loops over {unbound}")
+        self.operator(assign, place)
+        self.value(assign.value, place)
+        if target == self.problem.assignment.target:
+            self.storage_order(bound)
+
+    def operator(self, assign: Assign, place: _Place) -> None:
+        operator, name = assign.operator, _name(assign.target)
+        if operator is not None:
+            fits = operator.associative and operator.commutative
+            self.require(fits, f"{name} accumulates by {operator}, whose order matters")
+            return
+        self.require(place.once, f"{name} is assigned by several parts of a sequence")
+        summed = set(place.bound[place.outside :]) - set(assign.target.indices)
+        if summed:
+            self.fail(f"{name} is overwritten in a loop over {sorted(summed)}")
+
+    def value(self, value: Expr, place: _Place) -> None:
+        sums = [node for node, _ in walk(value) if isinstance(node, Reduce)]
+        self.require(not sums, "a value with a reduction in it")
+        operands = dict(self.problem.operands)
+        for access in accesses(value):
+            known = access in place.readable or (
+                access.tensor in operands
+                and len(access.indices) == operands[access.tensor].format.order
+            )
+            self.require(known, f"{_name(access)} is read where it is no operand and not filled")
+            unbound = [i for i in access.indices if i not in place.bound]
+            self.require(not unbound, f"{_name(access)} is read outside loops over {unbound}")
+            twice = len(set(access.indices)) < len(access.indices)
+            self.require(not twice, f"{_name(access)} has an index twice")
+
+    def storage_order(self, bound: tuple[str, ...]) -> None:
+        levels = self.problem.result.format.levels
+        sparse = [depth for depth, level in enumerate(levels) if not level.full]
+        depth = max(sparse, default=-1) + 1
+        expected = result_order(self.problem)[:depth]
+        if bound[:depth] != expected:
+            self.fail(f"the result is appended to in the order {bound[:depth]}, not {expected}")
+
+
+def _name(access: Access) -> str:
+    return f"{access.tensor}[{','.join(access.indices)}]"
