@@ -63,7 +63,7 @@ def _exhausted(context: islpy.Context) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Notation:
     """What the names of a nest are called in ISL's notation."""
 
     nest: Nest
@@ -112,7 +112,7 @@ def _sum(value: Affine, names: Mapping[str, str]) -> str:
     return " + ".join([*terms, str(value.constant)])
 
 
-def _before(names: Names, first: Statement, second: Statement) -> str:
+def _before(names: Notation, first: Statement, second: Statement) -> str:
     """That an instance of `first` comes before one of `second` as the nest is written."""
     shared = len(first.loops) if first is second else first.shared_loops(second)
     pairs = [(f"i{place}", f"j{place}") for place in range(shared)]
@@ -134,7 +134,7 @@ def conflict(
     """Pairs of instances that touch the same element, the first one earlier; None when none do."""
     import islpy
 
-    names = Names(nest)
+    names = Notation(nest)
     (source, one), (sink, other) = first, second
     same = [
         f"{names.value(mine, source, 'i')} = {names.value(theirs, sink, 'j')}"
@@ -155,7 +155,7 @@ def distances(
     """Least and greatest `sink - source` of each shared loop; None where there is no bound."""
     import islpy
 
-    names = Names(nest)
+    names = Notation(nest)
     shared = len(source.loops) if source is sink else source.shared_loops(sink)
     differences = ", ".join(f"j{place} - i{place}" for place in range(shared))
     pair = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
@@ -194,7 +194,7 @@ def out_of_order(
     """A pair of `relation` that the rows of its two statements do not keep in order."""
     import islpy
 
-    names = Names(nest)
+    names = Notation(nest)
     left = islpy.Map.read_from_str(context, relation)
     for place in range(len(sides[0][1])):
         late = left.intersect(_compare(context, names, sides, place, ">"))
@@ -218,7 +218,7 @@ def crossing(
     """A pair whose rows agree before `outer` and at `place` compare by one of `signs` (`<>`)."""
     import islpy
 
-    names = Names(nest)
+    names = Notation(nest)
     left = islpy.Map.read_from_str(context, relation)
     for before in range(outer):
         left = left.intersect(_compare(context, names, sides, before, "="))
@@ -231,7 +231,7 @@ def crossing(
 
 def _compare(
     context: islpy.Context,
-    names: Names,
+    names: Notation,
     sides: Sequence[tuple[Statement, Sequence[Row]]],
     place: int,
     sign: str,
@@ -273,9 +273,12 @@ def last_writers(
     """
     import islpy
 
-    names = Names(nest)
-    reads = islpy.UnionMap.read_from_str(context, _accesses(names, array, writing=False))
-    writes = islpy.UnionMap.read_from_str(context, _accesses(names, array, writing=True))
+    names = Notation(nest)
+    uses = [(each, a) for each in nest.statements for a in each.accesses if a.array == array]
+    reading = _accesses(names, [(each, a) for each, a in uses if a.reads])
+    writing = _accesses(names, [(each, a) for each, a in uses if a.writes])
+    reads = islpy.UnionMap.read_from_str(context, reading)
+    writes = islpy.UnionMap.read_from_str(context, writing)
     order = islpy.UnionMap.read_from_str(context, _schedule_map(names, original(nest)))
     info = islpy.UnionAccessInfo.from_sink(reads).set_must_source(writes).set_schedule_map(order)
     found = info.compute_flow().get_must_dependence().coalesce().get_map_list()
@@ -291,18 +294,17 @@ def _statement(nest: Nest, relation: islpy.Map, side: islpy.dim_type) -> str:
     return nest.statements[int(name[1:])].name
 
 
-def _accesses(names: Names, array: str, *, writing: bool) -> str:
+def _accesses(names: Notation, uses: Sequence[tuple[Statement, Access]]) -> str:
+    """From instances to the elements of one array that they touch."""
     parts = [
         f"{names.instance(each, 'i')} -> A[{', '.join(subscripts)}] : {names.domain(each, 'i')}"
-        for each in names.nest.statements
-        for access in each.accesses
-        if access.array == array and (access.writes if writing else access.reads)
+        for each, access in uses
         for subscripts in [[names.value(value, each, "i") for value in access.subscripts]]
     ]
     return f"{names.header}{{ {'; '.join(parts)} }}"
 
 
-def _schedule_map(names: Names, schedule: Schedule) -> str:
+def _schedule_map(names: Notation, schedule: Schedule) -> str:
     parts = [
         f"{names.instance(each, 'i')} -> [{', '.join(rows)}]"
         for each in names.nest.statements
@@ -321,7 +323,7 @@ def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNod
     """
     import islpy
 
-    names = Names(nest)
+    names = Notation(nest)
     domains = "; ".join(
         f"{names.instance(each, 'i')} : {names.domain(each, 'i')}" for each in nest.statements
     )
@@ -337,7 +339,7 @@ def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNod
 
 def _insert(
     leaf: islpy.ScheduleNode,
-    names: Names,
+    names: Notation,
     statements: Sequence[Statement],
     schedule: Schedule,
     place: int,
@@ -362,7 +364,7 @@ def _insert(
 
 def _insert_loop(
     leaf: islpy.ScheduleNode,
-    names: Names,
+    names: Notation,
     statements: Sequence[Statement],
     schedule: Schedule,
     place: int,
@@ -385,7 +387,7 @@ def _insert_loop(
 
 
 def _filters(
-    leaf: islpy.ScheduleNode, names: Names, groups: Sequence[Sequence[Statement]]
+    leaf: islpy.ScheduleNode, names: Notation, groups: Sequence[Sequence[Statement]]
 ) -> islpy.UnionSetList:
     import islpy
 

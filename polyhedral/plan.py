@@ -58,7 +58,8 @@ class TilePlan:
         names, sizes = zip(*self.sizes, strict=True) if self.sizes else ((), ())
         tiled = f"tile {', '.join(names)} by {', '.join(map(str, sizes))}"
         head = f"{tiled if self.sizes else 'do not tile'}; {self.points[-1]} innermost"
-        return "\n  ".join([head, *self.reasons])
+        moved = [] if self.traffic is None else [f"traffic: {round(self.traffic)} bytes"]
+        return "\n  ".join([head, *self.reasons, *moved])
 
 
 @dataclass(frozen=True, slots=True)

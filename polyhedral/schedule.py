@@ -12,7 +12,7 @@ replaced by other rows:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -109,15 +109,19 @@ def rearrange(nest: Nest, loops: Sequence[str], rows: Sequence[Row]) -> Schedule
         raise ScheduleError(f"Expected different loops, found {', '.join(loops)}.")
     _check_rows(rows, band)
     placed = {each.name: _place(each, band) for each in nest.statements}
-    inside = [each for each in nest.statements if placed[each.name] is not None]
+    inside = {name: place for name, place in placed.items() if place is not None}
     if not inside:
         raise ScheduleError(f"Expected neighbouring loops of one nest, found {', '.join(loops)}.")
-    _check_perfect(nest, inside, placed[inside[0].name] or 0, band)
+    _check_perfect(nest, inside, band)
     return _padded(
         [
-            (each.name, _written(each) if place is None else _new(each, place, len(band), rows))
+            (
+                each.name,
+                _new(each, inside[each.name], len(band), rows)
+                if each.name in inside
+                else _written(each),
+            )
             for each in nest.statements
-            for place in [placed[each.name]]
         ]
     )
 
@@ -143,9 +147,10 @@ def _place(statement: Statement, band: set[str]) -> int | None:
     return None
 
 
-def _check_perfect(nest: Nest, inside: list[Statement], start: int, band: set[str]) -> None:
-    first, names = inside[0], ", ".join(sorted(band))
-    members = {each.name for each in inside}
+def _check_perfect(nest: Nest, inside: Mapping[str, int], band: set[str]) -> None:
+    """That no statement shares some of the band's loops, and that the band is in one nest only."""
+    (first_name, start), *_ = inside.items()
+    first, names = nest.statement(first_name), ", ".join(sorted(band))
     for other in nest.statements:
         shared = len(first.loops) if other is first else first.shared_loops(other)
         if start < shared < start + len(band):
@@ -154,7 +159,7 @@ def _check_perfect(nest: Nest, inside: list[Statement], start: int, band: set[st
                 f"found {other.name} beside one of them.",
                 "tile the loops that both have, or give the statements nests of their own",
             )
-        if other.name in members and shared <= start:
+        if other.name in inside and shared <= start:
             raise ScheduleError(
                 f"Expected one nest with the loops {names}, found {first.name} and {other.name} "
                 "in different ones.",

@@ -37,20 +37,26 @@ def subscripts(draw: st.DrawFn, names: tuple[str, ...], count: int) -> tuple[Aff
 
 @st.composite
 def accesses(draw: st.DrawFn, names: tuple[str, ...]) -> tuple[Access, ...]:
-    made = []
-    for _ in range(draw(st.integers(1, 3))):
-        array = draw(st.sampled_from(("A", "A", "B")))
-        mode = draw(st.sampled_from(Mode))
-        operator = draw(st.sampled_from((None, "+", "+", "*"))) if mode is Mode.UPDATE else None
-        places = draw(subscripts(names, 2 if array == "B" else 1))
-        made.append(Access(array, places, mode, operator))
+    """A write and up to two other accesses, which often differ from it in constants only."""
+    array = draw(st.sampled_from(("A", "A", "B")))
+    places = draw(subscripts(names, 2 if array == "B" else 1))
+    mode = draw(st.sampled_from((Mode.WRITE, Mode.UPDATE)))
+    made = [Access(array, places, mode, draw(operators) if mode is Mode.UPDATE else None)]
+    for _ in range(draw(st.integers(0, 2))):
+        near = tuple(place + draw(st.integers(-1, 1)) for place in places)
+        mode = draw(st.sampled_from((Mode.READ, Mode.READ, Mode.WRITE)))
+        other = draw(st.sampled_from((near, near, draw(subscripts(names, len(places))))))
+        made.append(Access(array, other, mode))
     return tuple(made)
+
+
+operators = st.sampled_from((None, "+", "+", "*"))
 
 
 @st.composite
 def nests(draw: st.DrawFn) -> Nest:
     """One to three loops around one or two statements, the second inside some of them."""
-    nested = draw(loops(draw(st.integers(1, 3))))
+    nested = draw(loops(draw(st.sampled_from((1, 2, 2, 3)))))
     names = tuple(loop.name for loop in nested)
     first = Statement("S", nested, draw(accesses(names)), (0,) * (len(nested) + 1))
     statements = [first]
@@ -73,10 +79,11 @@ class Change:
 
 @st.composite
 def changes(draw: st.DrawFn, nest: Nest) -> Change:
-    """A band that all statements inside its outermost loop share, tiled, permuted and skewed."""
+    """A band that all statements in its outermost loop share: tiled, permuted, skewed, reversed."""
     start, stop = draw(st.sampled_from(bands(nest)))
+    forwards = st.sampled_from((1, 1, 1, -1))
     names = nest.statements[0].variables[start:stop]
-    planes = {name: variable(name) for name in names}
+    planes = {name: variable(name) * draw(forwards) for name in names}
     for earlier, name in pairwise(names):
         planes[name] = planes[name] + variable(earlier) * draw(st.sampled_from((0, 0, 0, 1, -1, 2)))
     points = [Row(name, planes[name]) for name in draw(st.permutations(names))]

@@ -1,0 +1,163 @@
+"""Affine expressions and nests: arithmetic, text, printing, and what is refused in which words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhedral.affine import Affine, affine, parse_affine, variable
+from polyhedral.errors import NestError, NonAffineError, PolyhedralError, ScheduleError
+from polyhedral.model import Mode, Nest, access, instances, loops, nest, statement
+from polyhedral.schedule import Row, original, permute, rearrange
+from polyhedral.tile import strip_mine, tile
+
+IV, JV = variable("i"), variable("j")
+GEMM = nest(
+    statement("Z", "i in 0..N, j in 0..M", "C[i,j] =", (0, 0, 0)),
+    statement("S", "i in 0..N, j in 0..M, k in 0..K", "C[i,j] +=; A[i,k]; B[k,j]", (0, 0, 1, 0)),
+)
+
+affines = st.builds(
+    lambda factors, constant: sum(
+        (variable(name) * factor for name, factor in factors.items()), affine(constant)
+    ),
+    st.dictionaries(st.sampled_from("ijN"), st.integers(-5, 5)),
+    st.integers(-9, 9),
+)
+values = st.fixed_dictionaries({name: st.integers(-7, 7) for name in "ijN"})
+
+
+@given(affines)
+def test_what_prints_parses_back(value: Affine) -> None:
+    assert parse_affine(str(value)) == value
+
+
+@given(affines, affines, st.integers(-4, 4), values)
+def test_arithmetic(one: Affine, other: Affine, factor: int, at: dict[str, int]) -> None:
+    assert (one + other).evaluate(at) == one.evaluate(at) + other.evaluate(at)
+    assert (one - other).evaluate(at) == one.evaluate(at) - other.evaluate(at)
+    assert (factor * one).evaluate(at) == factor * one.evaluate(at)
+    moved = one.substitute({"i": other})
+    assert moved.evaluate(at) == one.evaluate({**at, "i": other.evaluate(at)})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (IV - IV, "0"),
+        (2 * IV - JV + 1, "2*i - j + 1"),
+        (1 - IV, "-i + 1"),
+        (parse_affine("3*(i + j) - (j - 2)"), "3*i + 2*j + 2"),
+    ],
+)
+def test_printing(value: Affine, text: str) -> None:
+    assert str(value) == text
+
+
+REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
+    (lambda: access("A[i, j*k]"), NonAffineError, "found j * k in the access A[i, j*k]"),
+    (lambda: access("A[i, p[j]]"), NonAffineError, "found p[j] in the access A[i, p[j]]"),
+    (lambda: access("A[i/2]"), NonAffineError, "found i / 2 in the access A[i/2]"),
+    (lambda: access("A[i"), NonAffineError, "Expected an access like 'A[i, j]'"),
+    (lambda: parse_affine("i +"), NonAffineError, "Expected an affine expression, found 'i +'"),
+    (
+        lambda: nest(statement("S", "i in 0..N", "y[i] =; x[crd]")),
+        NonAffineError,
+        "in the access x[crd] of S, found crd",
+    ),
+    (
+        lambda: Nest((statement("S", "i in 0..j, j in 0..4", "y[i] ="),)),
+        NonAffineError,
+        "in the bound j of loop i of S, found j",
+    ),
+    (lambda: loops("i = 0..N"), NestError, "Expected a loop like 'i in 0..N', found 'i = 0..N'"),
+    (
+        lambda: nest(statement("S", "i in 0..4", "y[i] =", (0,))),
+        NestError,
+        "Expected 2 order numbers for S with 1 loops, found 1",
+    ),
+    (
+        lambda: nest(statement("S", "i in 0..4", "y[i] ="), statement("S", "i in 0..4", "y[i] =")),
+        NestError,
+        "Expected different names of statements, found S twice",
+    ),
+    (
+        lambda: nest(statement("S", "i in 0..4", "y[i] ="), statement("T", "i in 0..4", "y[i] =")),
+        NestError,
+        "Expected an order between S and T",
+    ),
+    (
+        lambda: nest(
+            statement("S", "i in 0..4", "y[i] ="), statement("T", "j in 0..4", "y[j] =", (0, 1))
+        ),
+        NestError,
+        "Expected one name for each loop",
+    ),
+    (lambda: tile(GEMM, "ij", {"k": 4}), ScheduleError, "Expected sizes of i, j, found one of k"),
+    (lambda: tile(GEMM, "ij", {"i": 0}), ScheduleError, "tile size of 1 or more, found 0 in i/0"),
+    (lambda: tile(GEMM, "ijk", {"i": 4}), ScheduleError, "found Z beside one of them"),
+    (lambda: permute(GEMM, "ii"), ScheduleError, "Expected different loops, found i, i"),
+    (lambda: permute(GEMM, "ik"), ScheduleError, "Expected neighbouring loops of one nest"),
+    (
+        lambda: rearrange(GEMM, "ij", [Row("i", IV)]),
+        ScheduleError,
+        "Expected an untiled row for every loop, found none for j",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "words"), REFUSED, ids=[words for *_, words in REFUSED])
+def test_refusals(make: Callable[[], object], error: type[PolyhedralError], words: str) -> None:
+    with pytest.raises(error) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_a_nest_prints() -> None:
+    assert str(GEMM) == (
+        "[K, M, N]\n"
+        "Z(0, 0, 0): C[i, j] = for i in 0..N, j in 0..M\n"
+        "S(0, 0, 1, 0): C[i, j] +=; A[i, k]; B[k, j] for i in 0..N, j in 0..M, k in 0..K"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "operator"),
+    [
+        ("A[i]", Mode.READ, None),
+        ("A[i] =", Mode.WRITE, None),
+        ("A[i] +=", Mode.UPDATE, "+"),
+        ("A[i] max=", Mode.UPDATE, "max"),
+        ("A[i] -=", Mode.UPDATE, None),
+    ],
+)
+def test_modes(text: str, mode: Mode, operator: str | None) -> None:
+    found = access(text)
+    assert (found.mode, found.operator) == (mode, operator)
+
+
+def test_schedules_print() -> None:
+    assert str(original(GEMM)) == "Z -> [0, i, 0, j, 0, 0, 0]\nS -> [0, i, 0, j, 1, k, 0]"
+    tiled = tile(GEMM, "ij", {"i": 32, "j": 8}, points="ji")
+    assert str(tiled) == "Z -> [0, i/32, j/8, j, i, 0, 0, 0]\nS -> [0, i/32, j/8, j, i, 1, k, 0]"
+    assert str(strip_mine(GEMM, "k", 4)).splitlines()[1] == "S -> [0, i, 0, j, 1, k/4, k, 0]"
+    skewed = tile(GEMM, "ij", {"j": 8}, planes={"j": IV + JV})
+    assert "[0, (i + j)/8, i, i + j, 0" in str(skewed)
+
+
+def test_instances() -> None:
+    triangle = statement("S", "i in 0..3, j in max(0, i-1)..min(i+1, 2)", "y[i] =")
+    found = [(point["i"], point["j"]) for point in instances(triangle, {})]
+    assert found == [(0, 0), (1, 0), (1, 1), (2, 1)]
+
+
+def test_importing_the_package_does_not_load_isl() -> None:
+    modules = "affine, dependence, footprint, isl, legality, model, plan, schedule, tile, to_loops"
+    code = f"import sys; from polyhedral import {modules}; print('islpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
