@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from taco_py.api.evaluate import Settings, as_schedule, check_static, check_threads, compute
+from taco_py.api.evaluate import (
+    COUNTS,
+    Settings,
+    as_schedule,
+    check_static,
+    check_threads,
+    compute,
+)
+from taco_py.api.signatures import call_key
 from taco_py.api.tensor import as_data
 from taco_py.diagnostics.errors import NotationError
+from taco_py.driver import KERNELS
 from taco_py.formats import Format
 from taco_py.notation.einsum import drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
@@ -46,6 +55,16 @@ def einsum(
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
+    key = None
+    if out is None and dtype is None and optimize is None and type(threads) in COUNTS:
+        first, *rest = operands or (None,)
+        if type(first) is str and static is None:
+            key = call_key((first, format, casting, schedule, threads), rest)
+            call = KERNELS.memo.get(key)
+            if call is not None:
+                result = call(*rest)
+                if result is not None:
+                    return result
     subscripts, tensors = split_operands(operands)
     datas = [as_data(t) for t in tensors]
     orders = tuple(len(d.shape) for d in datas)
@@ -69,7 +88,7 @@ def einsum(
         path,
         contract,
     )
-    return compute(broadcast.assignment, named, settings, out, broadcast.squeezed)
+    return compute(broadcast.assignment, named, settings, out, broadcast.squeezed, key)
 
 
 def _optimize(optimize: Any) -> tuple[tuple[tuple[int, ...], ...] | None, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -31,11 +31,12 @@ class Tensor:
     Tensor(shape=(2, 3), format='ss', nnz=2, dtype=float64, density=0.333)
     """
 
-    __slots__ = ("_data",)
+    __slots__ = ("_data", "_signature")
     __array_ufunc__ = None  # NumPy arrays leave operators with a Tensor to the Tensor
 
     def __init__(self, data: TensorData) -> None:
         self._data = data
+        self._signature: tuple[object, ...] | None = None
 
     @classmethod
     def from_coo(
@@ -118,6 +119,13 @@ class Tensor:
             data = replace(data, unique=is_unique(data))  # of unordered ones it costs a sort
         self._data = data
         return data
+
+    def remember(self, read: Callable[[TensorData], tuple[object, ...]]) -> tuple[object, ...]:
+        """What `read`, always the same function, says of the arrays; asked once."""
+        found = self._signature
+        if found is None:
+            found = self._signature = read(self._data)
+        return found
 
     def to_numpy(self) -> Array:
         """The n-D array: a fresh one, except of a dense tensor, whose own it is."""

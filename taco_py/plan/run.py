@@ -137,7 +137,7 @@ def compute(
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
     grown = kernel.call(*_arguments(kernel, operands, step, threads))
-    return _assembled(kernel, step, shape, grown)
+    return assembled(kernel, step, shape, grown)
 
 
 def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
@@ -233,7 +233,7 @@ FETCH: Mapping[str, Callable[[TensorData, Source], Any]] = {
 }
 
 
-def _assembled(
+def assembled(
     kernel: CompiledKernel, step: Compute, shape: tuple[int, ...], grown: tuple[Array, ...]
 ) -> TensorData:
     """The arrays a kernel has grown, as a tensor."""
