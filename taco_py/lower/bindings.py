@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Source:
     """The tensor's array `what` ("pos", "crd" or "values") of `level`, or a number:
 
-    the "size" of `index`, or the "stride" (in elements) of a dense `tensor` along the mode it stores at `level`.
+    the "size" of `index`, or the "stride" (in elements) of a dense `tensor` along the mode it
+    stores at `level`.
     """
 
     what: str

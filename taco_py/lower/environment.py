@@ -11,7 +11,7 @@ import numpy as np
 from codegen import build
 from codegen.ir import Array, Expr, Storage, Table, Var
 from codegen.names import Names
-from codegen.types import BOOL, INT64, ScalarType, scalar
+from codegen.types import BOOL, ScalarType, scalar
 from taco_py.concrete.nodes import Statement, Workspace, WorkspaceKind
 from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import LevelKind
@@ -27,7 +27,7 @@ from taco_py.problem import Problem, TensorType
 
 @dataclass(frozen=True, slots=True)
 class TensorArrays:
-    """The arrays of an operand or of the result; `strides` only for an all-dense one, a level each."""
+    """The arrays of an operand or of the result; `strides`, a level each, if it is all dense."""
 
     type: TensorType
     values: Array
@@ -168,8 +168,9 @@ def make_environment(problem: Problem, graph: IterationGraph, statement: Stateme
     )
     dtypes = {name: np.dtype(kind.dtype) for name, kind in problem.operands}
     workspaces = {}
+    index = scalar(problem.result.index_dtype)
     for workspace in workspaces_of(statement):
-        workspaces[workspace.name] = _workspace(names, workspace)
+        workspaces[workspace.name] = _workspace(names, workspace, index)
         dtypes[workspace.name] = np.dtype(workspace.dtype)
     return Environment(
         problem,
@@ -226,7 +227,8 @@ def _operand(names: Names, name: str, kind: TensorType, storage: Storage) -> Ten
     return TensorArrays(kind, values, tuple(levels), strides)
 
 
-def _workspace(names: Names, workspace: Workspace) -> WorkspaceArrays:
+def _workspace(names: Names, workspace: Workspace, index: ScalarType) -> WorkspaceArrays:
+    """`index` holds every coordinate of the result, to which a workspace's coordinates go."""
     element = scalar(workspace.dtype)
     name = names.fresh(workspace.name)
     match workspace.kind:
@@ -238,7 +240,7 @@ def _workspace(names: Names, workspace: Workspace) -> WorkspaceArrays:
                 element,
                 values=Array(name, element, Storage.LOCAL),
                 marks=Array(names.fresh(f"{name}_set"), BOOL, Storage.LOCAL),
-                list=Array(names.fresh(f"{name}_list"), INT64, Storage.LOCAL),
+                list=Array(names.fresh(f"{name}_list"), index, Storage.LOCAL),
                 count=Var(names.fresh(f"{name}_count")),
             )
         case WorkspaceKind.HASH:

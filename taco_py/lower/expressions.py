@@ -1,4 +1,4 @@
-"""Values: index notation expressions → loop IR expressions, with NumPy's conversions written out."""
+"""Values: index notation → loop IR expressions, with NumPy's conversions written out."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _as_count(flag: Expr) -> Expr:
 
 
 def _choose(cases: list[tuple[Expr, tuple[Stmt, ...]]]) -> list[Stmt]:
-    """An if-chain; a condition that is plainly true ends it, and empty cases behind the last are dropped."""
+    """An if-chain; a plainly true condition ends it, and empty cases at its end are dropped."""
     chain: Stmt | None = None
     for condition, body in reversed(cases):
         if condition == build.const(True):
@@ -269,7 +269,8 @@ def _advance(
 ) -> Iterator[Stmt]:
     """Step past this coordinate, in the case of `case`.
 
-    An iterator outside the case may stand here too, unless that would have been a case above this one.
+    An iterator outside the case may stand here too, unless that would have been a case above this
+    one.
     """
     for walk in walks:
         if walk.iterator in case.iterators:

@@ -28,8 +28,8 @@ class Lowered:
 def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
     """The function called `name` that assembles and computes the result of `graph`'s statement.
 
-    Its arrays are the result's, then each operand's: per level pos and crd, then the values. Its scalars
-    are the sizes of the indices in order of first use, then the strides of dense tensors.
+    Its arrays are the result's, then each operand's: per level pos and crd, then the values. Its
+    scalars are the sizes of the indices in order of first use, then the strides of dense tensors.
     """
     statement = graph.statement
     env = make_environment(problem, graph, statement)

@@ -1,8 +1,9 @@
 """Assembly of a sparse result: appending coordinates and values in storage order.
 
-Levels that store coordinates come in *groups* that share one counter of positions: a compressed level by
-itself, or a coordinate list, a compressed level with the singletons below it. A group appends at the loop of
-its last level. While the loops below a position run, `counter` says how far the level has got:
+Levels that store coordinates come in *groups* that share one counter of positions: a compressed
+level by itself, or a coordinate list, a compressed level with the singletons below it. A group
+appends at the loop of its last level. While the loops below a position run, `counter` says how far
+the level has got:
 
     for i …                                C = ds
       for j …
@@ -90,7 +91,8 @@ class Result:
         for group in self.groups:
             level = level_functions(self.arrays, group.first)
             if isinstance(level, Compressed):
-                yield Reserve(level.pos, build.const(1), Role.ASSEMBLY)
+                if group is not self.groups[0]:
+                    yield Reserve(level.pos, build.const(1), Role.ASSEMBLY)
                 zero = build.zero(level.pos.element)
                 yield Store(level.pos, build.const(0), zero, role=Role.ASSEMBLY)
 
@@ -126,7 +128,7 @@ class Result:
     # ------------------------------------------------------------ around one loop
 
     def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
-        """Before a loop over `level`'s index that makes at most `bound` rounds: reserve the room."""
+        """Before a loop over `level`'s index of at most `bound` rounds: reserve the room."""
         group = self.group_of(level)
         if group is not None and group.last == level:
             yield from self._reserve(level, build.add(group.counter, bound))
@@ -175,7 +177,7 @@ class Result:
         return build.mul(*self.sizes[level + 1 :])
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
-        """At a coordinate of `level`, after the code below it: edges, then the coordinates themselves."""
+        """At a coordinate of `level`, after the code below it: edges, then the coordinates."""
         below = self.group_below(level)
         if below is not None:
             yield self._edges(below, position)
