@@ -58,8 +58,8 @@ class Statistics:
                 return self.access_fraction(expr, bound)
             case Literal(value):
                 return 0.0 if value == 0 else 1.0
-            case Reduce(_, index, body):
-                return self.fraction(body, bound - {index})
+            case Reduce(_, _, body):
+                return self.fraction(body, bound)
             case Call(operator, args):
                 parts = [self.fraction(arg, bound) for arg in args]
                 annihilators = operator.annihilators[: operator.arity]

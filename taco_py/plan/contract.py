@@ -111,6 +111,8 @@ def split(
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [])
     value = map_terms(assignment.value, lambda term: _flatten(splitter, term))
+    if path is None:
+        value = map_terms(value, lambda term: _push_in(splitter, term))
     value = map_terms(value, lambda term: _hoist(splitter, assignment, term))
     if path is not None or contract:
         value = map_terms(value, lambda term: _contract(splitter, assignment, term, path))
@@ -149,6 +151,33 @@ def _flatten(splitter: Splitter, expr: Expr) -> Expr:
     return expr
 
 
+def _push_in(splitter: Splitter, expr: Expr) -> Expr:
+    """`sum(j, sum(k, A[i,j] * B[i,k]))` → `sum(j, A[i,j]) * sum(k, B[i,k])`.
+
+    An index that one factor alone has is summed there, so that its loop is beside those of the
+    other factors and not around or inside them. Integer products of another type keep their sums.
+    """
+    (term, *more) = split_terms(expr)
+    factors = list(_factors(term.body))
+    if more or term.negative or sum(bool(free_indices(f)) for f in factors) < 2:
+        return expr
+    dtypes = {n: np.dtype(o.type.dtype) for n, o in splitter.operands.items()}
+    whole = expression_dtype(term.body, dtypes)
+    around = []
+    for index in reversed(term.reduced):
+        users = [k for k, f in enumerate(factors) if index in free_indices(f)]
+        if len(users) == 1 and expression_dtype(factors[users[0]], dtypes) == whole:
+            factors[users[0]] = Reduce(ADD, index, factors[users[0]])
+        else:
+            around.append(index)
+    if len(around) == len(term.reduced):
+        return expr
+    value = fold(lambda a, b: Call(MUL, (a, b)), factors)
+    for index in around:
+        value = Reduce(ADD, index, value)
+    return value
+
+
 def _leaves(
     expr: Expr, other: Expr, sums: Sequence[Reduce], whole: DType, dtypes: Mapping[str, DType]
 ) -> bool:
@@ -178,11 +207,29 @@ def _hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
         depth = max((order.index(i) + 1 for i in needs), default=0)
         inside = stats.iterations(term.body, frozenset(order[:depth]) | own)
         alone = stats.iterations(sum_.body, own) + TEMPORARY * result_size(stats, sum_, needs)
+        copied = copy_cost(stats, problem, term, order, accesses(sum_))
+        if copied:
+            inside += copied
+            alone += _own_copies(splitter, stats, sum_)
         if alone * GAIN < inside:
-            names = ",".join(i for i in order[:depth] if i not in needs)
-            why = f"this sum does not depend on {names}, whose loop would repeat it"
+            others = ",".join(i for i in order[:depth] if i not in needs)
+            why = f"this sum does not depend on {others}, whose loop would repeat it"
+            if not others:
+                why = "by itself, this sum needs fewer operands in another order"
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
     return expr
+
+
+def _own_copies(splitter: Splitter, stats: Statistics, sum_: Reduce) -> float:
+    """What the copies cost that `sum_` needs when it is computed by itself."""
+    (term, *more) = split_terms(sum_)
+    if more:
+        return 0.0
+    part = Assignment(Access("", free_indices(sum_)), sum_)
+    form = default_format(part, {n: o.type.format for n, o in splitter.operands.items()})
+    result = replace(splitter.request.type, format=form)
+    problem = replace(_draft(splitter, part, sum_), result=result)
+    return copy_cost(stats, problem, term, best_order(problem, term, stats).order)
 
 
 def _draft(splitter: Splitter, assignment: Assignment, value: Expr) -> Problem:
@@ -224,7 +271,8 @@ def _contract(
         every = frozenset(i for a in accesses(term.body) for i in a.indices)
         whole = stats.iterations(term.body, every | set(kept))
         if tree.cost * GAIN >= whole:
-            whole += copy_cost(stats, term, _draft(splitter, assignment, expr))
+            draft = _draft(splitter, assignment, expr)
+            whole += copy_cost(stats, draft, term, best_order(draft, term, stats).order)
         if tree.cost * GAIN >= whole:
             return expr
         path = tree.path
@@ -234,12 +282,18 @@ def _contract(
     return _follow(splitter, term, tensors, numbers, kept, path, why)
 
 
-def copy_cost(stats: Statistics, term: Term, problem: Problem) -> float:
-    """What the copies cost that one kernel over all factors would need."""
-    order = best_order(problem, term, stats).order
+def copy_cost(
+    stats: Statistics,
+    problem: Problem,
+    term: Term,
+    order: tuple[str, ...],
+    among: Sequence[Access] | None = None,
+) -> float:
+    """What the copies cost that a kernel with this loop order needs, of all its operands or
+    `among` some."""
     return sum(
         CONVERSION * stats.patterns[a.tensor].nnz
-        for a in dict.fromkeys(accesses(term.body))
+        for a in dict.fromkeys(accesses(term.body) if among is None else among)
         if needs_copy(problem, term, a, order)
     )
 
