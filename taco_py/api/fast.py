@@ -20,7 +20,7 @@ result, call. For y[i] = A[i,j] * x[j] with a CSR matrix and a vector it is
             ):
                 return None
             out = make((a0_0, ), dtype)
-            kernel(out, a0_pos, a0_crd, a0_vals, a1, a0_0, threads if a0_nnz >= 10000 else 1)
+            kernel(out, a0_pos, a0_crd, a0_vals, a1, a0_0, threads if a0_nnz >= 30000 else 1)
             return out
         except (TypeError, ValueError, AttributeError, KeyError):
             return None
