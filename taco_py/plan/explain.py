@@ -37,6 +37,9 @@ def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str]
 def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
     problem = step.problem
     yield f"kernel    {to_text(problem.assignment)}"
+    if step.sources:
+        named = [f"{name} = {tensor}" for name, tensor in step.sources]
+        yield f"  computes    {step.target}, with " + ", ".join(named)
     types = [*problem.operands, (problem.assignment.target.tensor, problem.result)]
     yield "  formats     " + ", ".join(f"{name}: {type}" for name, type in types)
     yield "  loop order  " + "; ".join(",".join(order) for order in step.orders)

@@ -12,6 +12,7 @@ from taco_py.formats import COO, dense
 from taco_py.notation.checks import rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
+from taco_py.plan.canonical import canonical
 from taco_py.plan.contract import split
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.single import Request, plan_single
@@ -68,7 +69,8 @@ def _temporary(
 ) -> tuple[Step, ...]:
     wanted = replace(request, type=known[part.target.tensor].type)
     steps = plan_single(part, known, wanted, names)
-    return _landing_at(steps, part.target.tensor)
+    named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
+    return _landing_at(named, part.target.tensor)
 
 
 def _landing_at(steps: tuple[Step, ...], name: str) -> tuple[Step, ...]:

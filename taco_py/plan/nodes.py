@@ -51,13 +51,19 @@ class Squeeze:
 class Compute:
     """A kernel: `problem` with a loop order for each term. Its result is called `target`.
 
-    sizes  for each index, an operand and a mode of it that has the index's size
+    sizes    for each index, an operand and a mode of it that has the index's size
+    sources  the tensor that each of the kernel's operands is, where it goes by another name
     """
 
     target: str
     problem: Problem
     orders: tuple[tuple[str, ...], ...]
     sizes: tuple[tuple[str, str, int], ...]
+    sources: tuple[tuple[str, str], ...] = ()
+
+    def source(self, operand: str) -> str:
+        """The tensor that the kernel's `operand` is."""
+        return dict(self.sources).get(operand, operand)
 
 
 Step = Reformat | TakeDiagonal | Squeeze | Compute

@@ -118,7 +118,7 @@ def compute(
 ) -> TensorData:
     """Run a kernel: prepare its operands, make or take the result's memory, call."""
     kernel = _kernel(step, execution, phase)
-    operands = _prepared(kernel, execution)
+    operands = _prepared(kernel, step, execution)
     threads = useful_threads(step.problem, operands, execution.threads) if kernel.threaded else 1
     target = step.problem.assignment.target.tensor
     type = step.problem.result
@@ -169,14 +169,19 @@ def _check_pattern(pattern: TensorData, shape: tuple[int, ...], form: Format) ->
         )
 
 
-def _prepared(kernel: CompiledKernel, execution: Execution) -> Mapping[str, TensorData]:
+def _prepared(
+    kernel: CompiledKernel, step: Compute, execution: Execution
+) -> Mapping[str, TensorData]:
     """The operands, sorted and summed where the kernel relies on it and they are not."""
-    operands = {name: execution.tensors[name] for name, _ in kernel.recipe.problem.operands}
+    operands = {name: execution.tensors[step.source(name)] for name, _ in step.problem.operands}
     for name, ordered, unique in kernel.requirements:
-        data = execution.inform(name, operands[name])
+        data = execution.inform(step.source(name), operands[name])
         if not satisfies(data, ordered, unique):
             operands[name] = canonical(data)
-            execution.copies.append(f"{name}: coordinates sorted and duplicates added up in a copy")
+            source = step.source(name)
+            execution.copies.append(
+                f"{source}: coordinates sorted and duplicates added up in a copy"
+            )
     return operands
 
 

@@ -13,8 +13,8 @@ from taco_py.storage.tensor_data import TensorData
 
 PARALLEL = 30_000
 """Innermost iterations, of about a nanosecond each, from which threads are worth waking: a parallel
-region costs 1 µs when the last one ended less than 3 ms ago, 25 µs later on. Of two threads, that is
-2 500 iterations and 30 000 to 50 000 that pay; between them little is lost either way."""
+region costs 1 µs when the last one ended less than 3 ms ago, 25 µs later on. For two threads that
+is 2 500 iterations and 30 000 to 50 000 that pay; between them little is lost either way."""
 
 
 @dataclass(frozen=True, slots=True)
