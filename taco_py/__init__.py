@@ -1,10 +1,38 @@
-"""tacopy: a compiler for sparse and dense tensor algebra on scipy.sparse and NumPy operands."""
+"""tacopy: a compiler for sparse and dense tensor algebra on scipy.sparse and NumPy operands.
 
-from taco_py.api.einsum import einsum
-from taco_py.api.evaluate import evaluate, explain
-from taco_py.api.kernel import Kernel, compile
-from taco_py.api.tensor import Tensor, check, read, tensor, write
-from taco_py.diagnostics.errors import (
+    import taco_py as tp
+    y = tp.einsum("ij,j->i", A, x)
+
+What calls that were made before do not need is imported when it is first asked for.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+
+def _require_own(package: str) -> None:
+    """Raise ImportError unless `package` is the one beside this: others have these names too."""
+    home = Path(__file__).resolve().parent.parent
+    found = find_spec(package)
+    place = None if found is None else found.origin
+    if place is None or Path(place).resolve().parent.parent != home:
+        raise ImportError(
+            f"Expected the package {package} in {home}, beside taco_py, found it "
+            f"{'nowhere' if place is None else f'in {place}'}.\n"
+            "hint: another distribution has a package of that name, which comes first in sys.path, "
+            "or tacopy is not installed as a whole; remove the other one, or install tacopy into "
+            "an environment of its own"
+        )
+
+
+_require_own("codegen")
+_require_own("polyhedral")
+
+from taco_py.api.einsum import einsum  # noqa: E402
+from taco_py.api.evaluate import evaluate, explain  # noqa: E402
+from taco_py.diagnostics.errors import (  # noqa: E402
     CompilerError,
     DimensionError,
     FileFormatError,
@@ -20,11 +48,23 @@ from taco_py.diagnostics.errors import (
     StructureError,
     TacoError,
 )
-from taco_py.evaluate_dense import evaluate_dense
-from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
-from taco_py.schedule.commands import Schedule
+
+if TYPE_CHECKING:
+    from taco_py.api.kernel import Kernel, compile
+    from taco_py.api.tensor import Tensor, check, read, tensor, write
+    from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
+    from taco_py.oracle import evaluate_dense
+    from taco_py.schedule.commands import Schedule
 
 __version__ = "0.1.0"
+
+_LATER = {
+    "taco_py.api.kernel": ("Kernel", "compile"),
+    "taco_py.api.tensor": ("Tensor", "check", "read", "tensor", "write"),
+    "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
+    "taco_py.oracle": ("evaluate_dense",),
+    "taco_py.schedule.commands": ("Schedule",),
+}
 
 __all__ = [
     "COO", "CSC", "CSF", "CSR", "DCSR",
@@ -35,3 +75,17 @@ __all__ = [
     "check", "compile", "dense", "einsum", "evaluate", "evaluate_dense", "explain", "read",
     "tensor", "write",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """The names of `_LATER`, imported when they are first used."""
+    for module, names in _LATER.items():
+        if name in names:
+            value = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codegen.runtime.kernels import KernelCache
 from codegen.runtime.signature import Parameter
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
+from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.problem import Problem
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from codegen.runtime.kernels import KernelSource
 
 PHASES = ("evaluate", "assemble", "compute")
-KERNELS = KernelCache(sources=(Path(__file__).parent,))
-"""Every kernel of this process; `KERNELS.clear()` forgets them, on disk too."""
 
 
 @dataclass(frozen=True, slots=True)

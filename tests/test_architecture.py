@@ -41,7 +41,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("codegen", "polyhedral", "taco_py.lower", "taco_py.driver", "taco_py.api"),
         "storage does not compile",
     ),
-    ("taco_py.evaluate_dense", ("codegen", "taco_py.lower"), "the oracle shares no lowering"),
+    ("taco_py.oracle", ("codegen", "taco_py.lower"), "the oracle shares no lowering"),
     ("taco_py.driver", ("taco_py.autoschedule", "taco_py.api"), "the scheduler is an argument"),
 )
 # A package below may not import one above.
@@ -62,7 +62,7 @@ LAZY = {
 MUTABLE_ALLOWED: frozenset[str] = frozenset()
 # Memos of pure functions: from text to immutable notation (bounded), from a class to its fields.
 MEMO_ALLOWED = frozenset(
-    {"taco_py.api.einsum", "taco_py.api.evaluate", "codegen.tree", "codegen.variables"}
+    {"taco_py.api.compute", "taco_py.api.subscripts", "codegen.tree", "codegen.variables"}
 )
 
 

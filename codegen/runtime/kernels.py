@@ -139,6 +139,28 @@ class KernelCache:
             self._kernels[key] = kernel
             return Found(kernel, hit, time.perf_counter() - start)
 
+    @property
+    def cores(self) -> int:
+        """The cores that this process may use."""
+        return core_count()
+
+    def find(self, key: str) -> LoadedKernel | None:
+        """The kernel of `key` if it is in memory or on disk. Raises NoCompilerError."""
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = self._load_stored(self.full_key(key))
+            if kernel is not None:
+                self._kernels[key] = kernel
+        return kernel
+
+    def note(self, key: str) -> str | None:
+        """The text kept under `key` for kernels like those made now, or None."""
+        return self._store.note(self.full_key(key))
+
+    def write_note(self, key: str, text: str) -> None:
+        """Keep a small text that can be made again."""
+        self._store.write_note(self.full_key(key), text)
+
     def clear(self) -> None:
         """Forget every kernel, in memory and on disk, and the blocks kept for results."""
         with self._lock:
@@ -165,13 +187,9 @@ class KernelCache:
     def _load_or_build(
         self, key: str, make: Callable[[], KernelSource]
     ) -> tuple[LoadedKernel, str]:
-        full_key = self.full_key(key)
-        entry = self._store.load(full_key)
-        if entry is not None:
-            try:
-                return self._load(entry), "disk"
-            except (OSError, ValueError, KeyError, TypeError):
-                self._store.forget(full_key)
+        stored = self._load_stored(self.full_key(key))
+        if stored is not None:
+            return stored, "disk"
         built = self._build(key, make())
         try:
             return self._load(built), "built"
@@ -182,6 +200,15 @@ class KernelCache:
             return self._load(built), "built"
         except OSError as error:
             raise ToolchainError(f"Expected to load {built.library}, found: {error}") from error
+
+    def _load_stored(self, full_key: str) -> LoadedKernel | None:
+        entry = self._store.load(full_key)
+        if entry is not None:
+            try:
+                return self._load(entry)
+            except (OSError, ValueError, KeyError, TypeError):
+                self._store.forget(full_key)
+        return None
 
     def _load(self, entry: Entry) -> LoadedKernel:
         facts = json.loads(entry.facts)

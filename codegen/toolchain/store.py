@@ -196,10 +196,12 @@ def sweep(folder: Path, limit: int, now: float | None = None, spared: str = "") 
         if entry.name.startswith(("tmp-", "failed-")) and _age(entry, now) > _DAY:
             shutil.rmtree(entry.path, ignore_errors=True)
     files = _files(folder)
-    manifests = {path.stem for path, _, _ in files if path.suffix == ".json"}
+    manifests = {path.stem for path, _, _ in files if path.suffix in (".json", ".note")}
     groups: dict[str, list[tuple[Path, int, float]]] = {}
     for file in files:
-        groups.setdefault(file[0].stem.split("-")[0], []).append(file)
+        path = file[0]
+        key = path.stem.rpartition("-")[0] if path.suffix == ".so" else path.stem
+        groups.setdefault(key, []).append(file)
     total = sum(size for _, size, _ in files)
     for key, group in sorted(groups.items(), key=lambda item: max(f[2] for f in item[1])):
         orphaned = key not in manifests and now - max(f[2] for f in group) > _DAY
@@ -230,7 +232,7 @@ def _files(folder: Path) -> list[tuple[Path, int, float]]:
     """The files of all entries with their sizes and times."""
     found = []
     for entry in _scan(folder):
-        if entry.name.endswith((".so", ".c", ".json")):
+        if entry.name.endswith((".so", ".c", ".json", ".note")):
             with contextlib.suppress(OSError):
                 facts = entry.stat()
                 found.append((Path(entry.path), facts.st_size, facts.st_mtime))

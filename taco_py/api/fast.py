@@ -41,6 +41,7 @@ import scipy.sparse as sp
 from codegen.runtime.signature import Kind, Parameter
 from taco_py.api.operands import Given
 from taco_py.api.results import ResultKind, hand_out
+from taco_py.api.short import ShortCall, define, keep
 from taco_py.api.tensor import Tensor
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
@@ -49,10 +50,8 @@ from taco_py.notation.checks import accesses
 from taco_py.plan.nodes import Compute
 from taco_py.plan.run import assembled
 from taco_py.plan.work import PARALLEL, bounds
-from taco_py.problem import TensorType
+from taco_py.problem import Problem, TensorType
 from taco_py.storage.tensor_data import Array, TensorData
-
-ShortCall = Callable[..., Any]
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
 NUMBERS = (float, int, complex, bool)
@@ -84,26 +83,32 @@ def make_call(
     def finish(shape: tuple[int, ...], grown: tuple[Array, ...]) -> Any:
         return hand_out(assembled(kernel, step, shape, grown), kind, whole=True)
 
-    namespace: dict[str, Any] = {
-        "kernel": kernel.call,
-        "threads": limit,
-        "make": np.empty if kernel.covers else np.zeros,
-        "dtype": np.dtype(problem.result.dtype),
-        "array": np.array,
-        "asarray": np.asarray,
-        "strided": strided,
-        "finish": finish,
-    }
+    more: dict[str, Any] = {"finish": finish}
     for place, (name, obj) in enumerate(objects.items()):
-        kept = problem.type_of(name)
-        namespace[f"a{place}_format"] = kept.format
-        namespace[f"a{place}_dtype"] = np.dtype(kept.dtype)
-        namespace[f"a{place}_type"] = type(obj)
+        more[f"a{place}_format"] = problem.type_of(name).format
+        more[f"a{place}_type"] = type(obj)
     text = call_text(objects, step, kernel, prelude)
-    exec(text, namespace)
-    call: ShortCall = namespace["call"]
-    call.__doc__ = text
-    return call
+    return define(text, kernel.call, kernel.covers, _dtypes(objects, problem), limit, more)
+
+
+def keep_call(
+    key: tuple[object, ...],
+    call: ShortCall,
+    objects: Mapping[str, Any],
+    kernel: CompiledKernel,
+    limit: int | None,
+) -> None:
+    """Store a short way for later processes, where it is text alone: of dense results, not of
+    Tensors."""
+    problem = kernel.recipe.problem
+    tensors = any(isinstance(obj, Tensor) for obj in objects.values())
+    if problem.result.format.is_dense and not tensors:
+        dtypes = _dtypes(objects, problem)
+        keep(key, call.__doc__ or "", kernel.recipe.key, kernel.covers, dtypes, limit)
+
+
+def _dtypes(objects: Mapping[str, Any], problem: Problem) -> list[str]:
+    return [problem.result.dtype, *(problem.type_of(name).dtype for name in objects)]
 
 
 class Ways:
@@ -127,15 +132,6 @@ class Ways:
         call = make()
         if call is not None:
             self.calls.append(call)
-
-
-def strided(array: Array, last: int, unit: bool) -> bool:
-    """Whether a kernel can read a dense array: aligned, strides in whole elements, and where the
-    kernel is made for a `unit` stride along the mode `last`, that."""
-    step = array.itemsize
-    if not array.flags.aligned or any(stride % step for stride in array.strides):
-        return False
-    return not unit or array.strides[last] == step or array.shape[last] <= 1
 
 
 def _as_it_is(obj: Any, data: TensorData) -> bool:

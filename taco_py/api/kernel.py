@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from taco_py.api.evaluate import (
-    Prepared,
+from taco_py.api.arguments import (
     Settings,
     as_schedule,
     check_static,
     check_threads,
-    default_threads,
+)
+from taco_py.api.compute import (
+    Prepared,
     parallel_loop,
     parsed,
     short_way,
@@ -33,6 +34,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import Format
+from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Assignment
@@ -132,7 +134,7 @@ class Kernel:
         self, given: Mapping[str, Given], threads: int | None, out: Array | None
     ) -> Execution:
         tensors = {name: g.data for name, g in given.items()}
-        limit = threads or self.settings.threads or default_threads()
+        limit = threads or self.settings.threads or KERNELS.cores
         parallel = parallel_loop(self.settings.schedule)
         return Execution(tensors, limit, parallel, out, informer(given), self.kernels)
 

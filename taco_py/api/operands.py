@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.api.signatures import stride_order
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.formats import Format
@@ -65,14 +66,7 @@ def type_of(data: TensorData) -> TensorType:
 def layout(array: Array) -> tuple[Format, bool]:
     """The dense format whose modes go from the longest stride to the shortest, and whether the
     shortest is one element."""
-    natural = tuple(range(array.ndim))
-    if array.flags.c_contiguous or array.ndim == 0:
-        return dense_format(natural), True
-    long = [abs(s) if n > 1 else 0 for s, n in zip(array.strides, array.shape, strict=True)]
-    modes = tuple(sorted(natural, key=lambda mode: (-long[mode], mode)))
-    if any(long[mode] == 0 for mode in natural):
-        modes = natural if array.strides[-1] == array.itemsize else modes
-    unit = array.strides[modes[-1]] == array.itemsize
+    modes, unit = stride_order(array)
     return dense_format(modes), unit
 
 

@@ -16,24 +16,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.api.operands import layout
-from taco_py.api.tensor import Tensor
-from taco_py.storage.tensor_data import Array, TensorData
-
+Array = np.ndarray[Any, Any]
 Signature = tuple[object, ...]
 
 CONTIGUOUS = 0x0001  # in the flags of a NumPy array, as one number
 
 
 def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
-    """The key of a call, None where an operand is of another type than those in READERS.
+    """The key of a call, None where an operand is neither of a type in READERS nor a Tensor.
 
     identity  what is called: the text, the names of the operands, the options
     """
     try:
-        return (identity, *[READERS[type(operand)](operand) for operand in operands])
-    except (KeyError, AttributeError, TypeError, ValueError):
+        return (identity, *[READERS.get(type(each), of_tensor)(each) for each in operands])
+    except (AttributeError, TypeError, ValueError):
         return None
+
+
+def of_tensor(T: Any) -> Signature:  # noqa: N803
+    """Of a Tensor, which is immutable and remembers it; AttributeError for what is none."""
+    signature: Signature = T.signature()
+    return signature
 
 
 def of_array(array: Array) -> Signature:
@@ -41,8 +44,19 @@ def of_array(array: Array) -> Signature:
     bits = tuple(map(int.bit_length, array.shape))
     if array.flags.num & CONTIGUOUS:
         return (array.dtype, None, bits)
-    form, unit = layout(array)
-    return (array.dtype, (form.mode_order, unit), bits)
+    return (array.dtype, stride_order(array), bits)
+
+
+def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
+    """The modes from the longest stride to the shortest, and whether that is one element."""
+    natural = tuple(range(array.ndim))
+    if array.flags.c_contiguous or array.ndim == 0:
+        return natural, True
+    long = [abs(s) if n > 1 else 0 for s, n in zip(array.strides, array.shape, strict=True)]
+    modes = tuple(sorted(natural, key=lambda mode: (-long[mode], mode)))
+    if any(long[mode] == 0 for mode in natural):
+        modes = natural if array.strides[-1] == array.itemsize else modes
+    return modes, array.strides[modes[-1]] == array.itemsize
 
 
 def of_compressed(A: Any) -> Signature:  # noqa: N803
@@ -63,21 +77,6 @@ def of_coo(A: Any) -> Signature:  # noqa: N803
     return (type(A), values.dtype, kind, len(values).bit_length(), *bits)
 
 
-def of_tensor(T: Tensor) -> Signature:  # noqa: N803
-    """Of a Tensor, which is immutable and remembers it."""
-    return T.remember(of_data)
-
-
-def of_data(data: TensorData) -> Signature:
-    """Of a Tensor's arrays."""
-    if data.format.is_dense:
-        return (Tensor, str(data.format), of_array(data.values))
-    kinds = [a.dtype for level in data.levels for a in (level.pos, level.crd) if a is not None]
-    order = tuple(level.ordered for level in data.format.levels)
-    bits = map(int.bit_length, (data.nnz, *data.shape))
-    return (Tensor, str(data.format), order, data.dtype, *kinds, *bits)
-
-
 def of_number(number: complex) -> Signature:
     """Of a Python number; ValueError for integers of more than 64 bits, whose dtype is another."""
     if type(number) is int and not -(2**63) <= number < 2**63:
@@ -93,7 +92,6 @@ READERS: Mapping[type, Callable[[Any], Signature]] = {
     sp.csc_matrix: of_compressed,
     sp.coo_array: of_coo,
     sp.coo_matrix: of_coo,
-    Tensor: of_tensor,
     float: of_number,
     int: of_number,
     complex: of_number,

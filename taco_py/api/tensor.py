@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from taco_py.api.signatures import of_array
 from taco_py.convert import convert
 from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
 from taco_py.formats import COO, CSC, CSF, CSR, Format
@@ -120,12 +121,20 @@ class Tensor:
         self._data = data
         return data
 
-    def remember(self, read: Callable[[TensorData], tuple[object, ...]]) -> tuple[object, ...]:
-        """What `read`, always the same function, says of the arrays; asked once."""
-        found = self._signature
-        if found is None:
-            found = self._signature = read(self._data)
-        return found
+    def signature(self) -> tuple[object, ...]:
+        """What tells this tensor from others for which the same plans hold; see `signatures`."""
+        if self._signature is None:
+            data = self._data
+            arrays = [a for level in data.levels for a in (level.pos, level.crd)]
+            self._signature = (
+                Tensor,
+                str(data.format),
+                tuple(level.ordered for level in data.format.levels),
+                of_array(data.values),
+                *(a.dtype for a in arrays if a is not None),
+                *map(int.bit_length, data.shape),
+            )
+        return self._signature
 
     def to_numpy(self) -> Array:
         """The n-D array: a fresh one, except of a dense tensor, whose own it is."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.evaluate_dense import evaluate_dense
+from taco_py.oracle import evaluate_dense
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB

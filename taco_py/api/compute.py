@@ -1,0 +1,288 @@
+"""One assignment over the user's objects: checks, plan, run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.api.arguments import Settings, check_static_size
+from taco_py.api.fast import Prelude, by_place, keep_call, make_call
+from taco_py.api.operands import (
+    Given,
+    check_names,
+    check_orders,
+    check_sizes,
+    facts,
+    give,
+    informer,
+)
+from taco_py.api.results import ResultKind, hand_out, index_dtype, result_kind
+from taco_py.api.short import ShortCall, no_short_way
+from taco_py.diagnostics.errors import (
+    OperandTypeError,
+    OutputError,
+)
+from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.kernels import KERNELS
+from taco_py.notation.checks import check_assignment
+from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.nodes import Access, Assignment, Call
+from taco_py.notation.parser import parse_assignment
+from taco_py.notation.reduce import insert_reductions
+from taco_py.plan.explain import explain as explain_plan
+from taco_py.plan.make import Options, make_plan
+from taco_py.plan.nodes import Compute, Plan
+from taco_py.plan.run import Execution, run
+from taco_py.plan.single import Request
+from taco_py.problem import TensorType
+from taco_py.schedule.commands import Schedule
+from taco_py.storage.tensor_data import Array, TensorData
+
+
+@lru_cache(maxsize=1024)
+def parsed(text: str) -> Assignment:
+    """The assignment of a text, checked, with its sums explicit."""
+    assignment = parse_assignment(text)
+    check_assignment(assignment)
+    return insert_reductions(assignment)
+
+
+def compute(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    out: Array | None = None,
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    key: tuple[object, ...] | None = None,
+) -> Any:
+    """Plan and run `assignment`, whose sums are explicit.
+
+    key  under which to remember the short way for calls like this one
+    """
+    prepared = prepare(assignment, objects, settings, squeezed)
+    target = writable(out, prepared, settings)
+    execution = start(prepared, settings, target)
+    data = run(prepared.plan, execution)
+    if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
+        remember(key, prepared, objects, settings, execution.threads)
+    if out is not None:
+        if data.values is not out:
+            np.copyto(out, data.values, casting="unsafe")
+        return out
+    return hand_out(data, prepared.kind, whole=True)
+
+
+def remember(
+    key: tuple[object, ...],
+    prepared: Prepared,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    threads: int,
+) -> None:
+    """The short way, where there is one, for later calls with this key and later processes."""
+    call = short_way(prepared, objects, threads, by_place)
+    if call is not None:
+        KERNELS.memo.put(key, call)
+        (kernel,) = prepared.kernels.values()
+        keep_call(key, call, objects, kernel, settings.threads)
+
+
+def short_way(
+    prepared: Prepared, objects: Mapping[str, Any], threads: int, prelude: Prelude
+) -> ShortCall | None:
+    """The short way for calls like the one that was prepared, where its plan has one."""
+    match prepared.plan.steps:
+        case (Compute() as step,):
+            kernel = prepared.kernels[step.target, "evaluate"]
+            return make_call(objects, prepared.given, step, kernel, prepared.kind, threads, prelude)
+    return None
+
+
+def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
+    """Plan and compile `assignment`, and say what was planned."""
+    prepared = prepare(assignment, objects, settings)
+    parallel = parallel_loop(settings.schedule)
+    recipes = [Recipe(s.problem, s.orders, parallel=parallel) for s in prepared.plan.kernels]
+    return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Checked operands and a plan.
+
+    kernels  those of the plan that are compiled, shared by all calls with this plan
+    """
+
+    assignment: Assignment
+    given: Mapping[str, Given]
+    plan: Plan
+    kind: ResultKind
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    kernels: dict[tuple[str, str], CompiledKernel]
+
+
+def prepare(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> Prepared:
+    """All checks, then the plan."""
+    assignment = accumulated(assignment, objects)
+    check_names(assignment, objects)
+    given = converted(give(objects), settings)
+    shapes = {name: g.data.shape for name, g in given.items()}
+    for name, axes in squeezed:
+        shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
+    check_orders(assignment, shapes)
+    sizes = check_sizes(assignment, shapes)
+    for index, size in settings.static:
+        check_static_size(index, size, sizes)
+    key = ("plan", assignment, squeezed, settings, facts(given))
+    planned = KERNELS.memo.get(key)
+    if planned is None:
+        planned = _planned(assignment, given, settings, squeezed, sizes)
+        KERNELS.memo.put(key, planned)
+    shape = tuple(sizes[i] for i in assignment.target.indices)
+    return Prepared(
+        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """What is the same for all operands with the same facts."""
+
+    plan: Plan
+    kind: ResultKind
+    dtype: np.dtype[Any]
+    kernels: dict[tuple[str, str], CompiledKernel]
+
+
+def _planned(
+    assignment: Assignment,
+    given: Mapping[str, Given],
+    settings: Settings,
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...],
+    sizes: Mapping[str, int],
+) -> Planned:
+    kind = result_kind(assignment, given, settings.format)
+    dtypes = {name: g.data.dtype for name, g in given.items()}
+    dtype = np.dtype(settings.dtype) if settings.dtype else result_dtype(assignment, dtypes)
+    type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
+    options = Options(settings.path, settings.contract, settings.schedule)
+    operands = {name: g.operand for name, g in given.items()}
+    plan = make_plan(assignment, operands, Request(type, settings.static), options, squeezed)
+    return Planned(plan, kind, dtype, {})
+
+
+def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:
+    """`y += value` as `y' = y + value` when there is a `y` to begin from, else as `y = value`."""
+    if assignment.operator is None:
+        return assignment
+    target = assignment.target
+    if target.tensor not in objects:
+        return replace(assignment, operator=None)
+    name = Names((*objects, target.tensor)).fresh(f"{target.tensor}_new")
+    value = Call(assignment.operator, (target, assignment.value))
+    return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)
+
+
+def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given]:
+    """The operands in the dtype to compute in.
+
+    Raises OperandTypeError where `casting` forbids it.
+    """
+    if settings.dtype is None:
+        return dict(given)
+    wanted = np.dtype(settings.dtype)
+    found = {}
+    for name, g in given.items():
+        if not np.can_cast(g.data.dtype, wanted, settings.casting):  # type: ignore[arg-type]
+            raise OperandTypeError(
+                f"Expected operands that can be cast to {wanted} by the rule {settings.casting!r}, "
+                f"found {name} of dtype {g.data.dtype}",
+                hint='allow it with casting="unsafe", or choose another dtype',
+            )
+        data = replace(g.data, values=g.data.values.astype(wanted, copy=False))
+        type = replace(g.operand.type, dtype=wanted.name)
+        found[name] = replace(g, data=data, operand=replace(g.operand, type=type))
+    return found
+
+
+def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:
+    """An execution over the prepared operands."""
+    given = prepared.given
+    tensors = {name: g.data for name, g in given.items()}
+    threads = settings.threads or KERNELS.cores
+    parallel = parallel_loop(settings.schedule)
+    return Execution(tensors, threads, parallel, out, informer(given), prepared.kernels)
+
+
+def parallel_loop(schedule: Schedule | None) -> str | None:
+    """The index whose loop a schedule shares among threads: "" for none, None to choose."""
+    if schedule is None:
+        return None
+    return "" if schedule.serial else schedule.parallel
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:
+    """`out` if a kernel may write into it as it goes, None if the result is to be copied there.
+
+    Raises OutputError when it cannot hold the result.
+    """
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray):
+        raise OutputError(
+            f"Expected out= to be a NumPy array, found {type(out).__name__}",
+            hint="a sparse result is returned, not written: leave out= away",
+        )
+    if prepared.kind.kind != "ndarray":
+        raise OutputError(
+            f"Expected no out=, for the result is sparse ({prepared.kind.kind}), found an array",
+            hint="leave out= away, or ask for a dense result by format=",
+        )
+    if out.shape != prepared.shape:
+        raise OutputError(
+            f"Expected out= of shape {prepared.shape}, found {out.shape}",
+            hint="its dimensions are the sizes of the indices on the left",
+        )
+    if not np.can_cast(prepared.dtype, out.dtype, settings.casting):  # type: ignore[arg-type]
+        raise OutputDtypeError(
+            f"Expected out= of a dtype that {prepared.dtype} can be cast to by the rule "
+            f"{settings.casting!r}, found {out.dtype}",
+            hint=f"pass an array of dtype {prepared.dtype}",
+        )
+    if not out.flags.writeable:
+        raise OutputError("Expected a writable array for out=, found a read-only one")
+    return out if _direct(out, prepared) else None
+
+
+class OutputDtypeError(OutputError, TypeError):
+    """The `out=` array's dtype cannot take the result's."""
+
+
+def _direct(out: Array, prepared: Prepared) -> bool:
+    plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == prepared.dtype
+    if not plain or not out.dtype.isnative or type(out) is not np.ndarray:
+        return False
+    arrays = [a for g in prepared.given.values() for a in arrays_of(g.data)]
+    return not any(np.may_share_memory(out, a) for a in arrays)
+
+
+def arrays_of(data: TensorData) -> list[Array]:
+    """All arrays of a stored tensor."""
+    found = [data.values]
+    for level in data.levels:
+        found += [a for a in (level.pos, level.crd) if a is not None]
+    return found

@@ -1,0 +1,10 @@
+"""The one kernel cache of a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from codegen.runtime.kernels import KernelCache
+
+KERNELS = KernelCache(sources=(Path(__file__).parent,))
+"""Every kernel of this process; `KERNELS.clear()` forgets them, on disk too."""
