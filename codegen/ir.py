@@ -287,11 +287,16 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class SetLength:
-    """Tell the owner of a GROWING array how many elements it now holds."""
+    """Tell the owner of a GROWING array how many elements it now holds.
+
+    Beyond `limit`, if given, the function fails instead: other arrays count them in a type that
+    ends there. Positions themselves are 64 bits wide, so that looking at the end is enough.
+    """
 
     array: Array
     size: Expr
     role: Role = Role.CONTROL
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +367,7 @@ Stmt = (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A C function that returns 0, or a non-zero status when memory ran out.
+    """A C function that returns 0, 1 when memory ran out, or 2 when a limit was passed.
 
     `arrays` come first in the parameter list, then `scalars`, then `int32_t threads` if `threaded`.
     """

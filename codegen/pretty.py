@@ -216,8 +216,9 @@ def _memory(
             return f"{array.name} = new {array.element}[{_expression(size)}]{' zero' * zero}"
         case Reserve(array=array, size=size):
             return f"reserve {array.name} {_expression(size)}"
-        case SetLength(array=array, size=size):
-            return f"length {array.name} = {_expression(size)}"
+        case SetLength(array=array, size=size, limit=limit):
+            bound = "" if limit is None else f" up to {limit}"
+            return f"length {array.name} = {_expression(size)}{bound}"
         case NewTable(table=table):
             return f"{table.name} = new table"
         case Insert(table=table, key=key, entry=entry):

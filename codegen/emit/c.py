@@ -2,7 +2,7 @@
 
 Running out of memory is `return 1` where it happens, for memory is freed where its scope ends
 (`emit.memory`); inside a parallel loop, which cannot be left, it is a jump to the end of the
-iteration.
+iteration. Passing the limit of a length is `return 2`.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort, scope: Scope) -> 
             return _allocate(stmt, scope)
         case Reserve():
             return _reserve(stmt, scope)
-        case SetLength(array=array, size=size):
-            return [f"{buffer_name(array)}->length = {widened(size)};"]
+        case SetLength():
+            return _set_length(stmt)
         case Fill():
             return _fill(stmt, scope)
         case Sort(array=array, start=start, count=count):
@@ -123,6 +123,15 @@ def _reserve(stmt: Reserve, scope: Scope) -> Lines:
         f"{INDENT}{array.name} = {member}data;",
         "}",
     ]
+
+
+def _set_length(stmt: SetLength) -> Lines:
+    size = widened(stmt.size)
+    lines = [f"{buffer_name(stmt.array)}->length = {size};"]
+    if stmt.limit is None:
+        return lines
+    test = f"if (taco_unlikely({widened(stmt.size, PRECEDENCE['<'])} > {stmt.limit})) {{"
+    return [test, f"{INDENT}return 2;", "}", *lines]
 
 
 def _fill(stmt: Fill, scope: Scope) -> Lines:

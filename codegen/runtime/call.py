@@ -11,7 +11,8 @@ arguments in the order of its signature:
 
 and returns the growing arrays, in order, as a tuple of 1-D arrays that own their memory. Raises
 TypeError for arguments of another type, ValueError for an OUTPUT array that is read-only, and
-MemoryError when the kernel runs out of memory. The interpreter lock is released during the call.
+MemoryError when the kernel runs out of memory, and OverflowError when a growing array passes the
+limit that the kernel sets it. The interpreter lock is released during the call.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function that returns 0, or a non-zero status when memory ran out."""
+    """A function that returns 0, 1 when memory ran out, or 2 when a limit was passed."""
 
     name: str
     parameters: tuple[Parameter, ...]

@@ -38,6 +38,7 @@ enum { PyBUF_WRITABLE = 0x1, PyBUF_FORMAT = 0x4, PyBUF_STRIDES = 0x18, METH_FAST
 
 extern PyObject _Py_NoneStruct;
 extern PyObject *PyExc_TypeError;
+extern PyObject *PyExc_OverflowError;
 extern int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
 extern void PyBuffer_Release(Py_buffer *);
 extern PyObject *PyErr_Format(PyObject *, const char *, ...);
@@ -246,6 +247,9 @@ static PyObject *taco_grown(const taco_callable *c, const taco_holder *holders)
 
 static PyObject *taco_result(const taco_callable *c, const taco_holder *holders, int32_t status)
 {
+    if (status == 2)
+        return PyErr_Format(PyExc_OverflowError, "%s made more elements than its index type can count",
+                            c->method.ml_name);
     if (status != 0)
         return PyErr_NoMemory();
     if (c->growing > 0)

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from codegen import build
 from codegen.ir import (
     Assign,
@@ -114,8 +116,15 @@ class Result:
                 positions = build.mul(positions, self.sizes[level])
             else:
                 positions = group.counter
-                yield SetLength(level_functions(self.arrays, level).crd, positions, Role.ASSEMBLY)
+                crd = level_functions(self.arrays, level).crd
+                yield SetLength(crd, positions, Role.ASSEMBLY, self._most_positions)
         yield SetLength(self.arrays.values, positions, Role.VALUES)
+
+    @property
+    def _most_positions(self) -> int | None:
+        """The largest position that pos can hold; None where no array is so long."""
+        limit = int(np.iinfo(self.arrays.type.index_dtype).max)
+        return None if limit == np.iinfo(np.int64).max else limit
 
     def _complete(self, group: Group, segments: Expr) -> Iterator[Stmt]:
         """Close all segments up to number `segments`: `pos[filled + 1] = counter`."""

@@ -37,6 +37,7 @@ class Execution:
     inform   the same tensor with what its owner knows of its coordinates; asked where a kernel
              relies on their order
     kernels  those of the plan that are compiled already, by target and phase; more are added
+    wide     targets whose entries int32 cannot count, so that they have int64 indices
     """
 
     tensors: dict[str, TensorData]
@@ -46,6 +47,7 @@ class Execution:
     inform: Callable[[str, TensorData], TensorData] = _as_it_is
     kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
     copies: list[str] = field(default_factory=list)
+    wide: set[str] = field(default_factory=set)
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
@@ -116,7 +118,47 @@ def compute(
     phase: str = "evaluate",
     pattern: TensorData | None = None,
 ) -> TensorData:
-    """Run a kernel: prepare its operands, make or take the result's memory, call."""
+    """Run a kernel; once more with int64 indices where int32 cannot count the result's entries."""
+    if pattern is not None and index_dtype_of(pattern) == "int64":
+        execution.wide.add(step.target)
+    if execution.wide:
+        step = widened(step, execution)
+    try:
+        return _compute(step, execution, out, phase, pattern)
+    except OverflowError:
+        type = step.problem.result
+        if type.format.is_dense or type.index_dtype == "int64":
+            raise
+        execution.wide.add(step.target)
+        return _compute(widened(step, execution), execution, out, phase, pattern)
+
+
+def widened(step: Compute, execution: Execution) -> Compute:
+    """`step` with the index types that its operands have by now, and int64 for a wide result."""
+    operands = tuple(
+        (name, replace(type, index_dtype=index_dtype_of(execution.tensors[step.source(name)])))
+        for name, type in step.problem.operands
+    )
+    result = step.problem.result
+    if step.target in execution.wide:
+        result = replace(result, index_dtype="int64")
+    return replace(step, problem=replace(step.problem, operands=operands, result=result))
+
+
+def index_dtype_of(data: TensorData) -> str:
+    """The type of the index arrays; int32 where there are none."""
+    stored = [array for level in data.levels for array in (level.pos, level.crd)]
+    return next((array.dtype.name for array in stored if array is not None), "int32")
+
+
+def _compute(
+    step: Compute,
+    execution: Execution,
+    out: Array | None,
+    phase: str,
+    pattern: TensorData | None,
+) -> TensorData:
+    """Prepare the operands of a kernel, make or take the result's memory, call."""
     kernel = _kernel(step, execution, phase)
     operands = _prepared(kernel, step, execution)
     threads = useful_threads(step.problem, operands, execution.threads) if kernel.threaded else 1
@@ -142,9 +184,12 @@ def compute(
 
 def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
     """The step's kernel, compiled when it is first needed."""
+    recipe = Recipe(step.problem, step.orders, phase, execution.parallel)
+    if execution.wide:
+        return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))
     if kernel is None:
-        kernel = compile_recipe(Recipe(step.problem, step.orders, phase, execution.parallel))
+        kernel = compile_recipe(recipe)
         execution.kernels[step.target, phase] = kernel
     return kernel
 
