@@ -28,6 +28,7 @@ CONVERSION = 15.0  # an entry of an operand that is copied into another order
 ROW = 2.0  # an accumulation into a row workspace
 HASH = 25.0  # an accumulation into a hash workspace
 VECTOR = 0.3  # an iteration of an innermost loop that vectorises
+MERGE = 2.0  # a step of a loop that walks several sparse levels together: it is hard to foresee
 SCATTER = 1.3  # an accumulation into memory instead of a register
 NODES = 4000  # search nodes a term
 
@@ -82,18 +83,21 @@ class _Search:
             if total < self.best.cost:
                 self.best = Ranked(order, total)
             return
-        # The innermost loop counts at its best here, so that no cost below is less than this one.
-        weight = VECTOR if len(order) + 1 == len(self.indices) else 1.0
         for step, index, count in sorted(self._steps(order, outer)):
-            self._visit((*order, index), count, cost + step * weight)
+            self._visit((*order, index), count, cost + step)
 
     def _steps(self, order: Order, outer: float) -> Iterator[tuple[float, str, float]]:
+        """Each index that may come next: the cost of its loop, and how often its body runs.
+
+        The innermost loop counts at its best here, so that no cost below is less than this one.
+        """
+        weight = VECTOR if len(order) + 1 == len(self.indices) else 1.0
         for index in self.indices:
             if index in order or not self.after.get(index, frozenset()) <= set(order):
                 continue
             bound = frozenset((*order, index))
             count = self.statistics.iterations(self.term.body, bound)
-            step = max(count, outer * self._merged(order, index))
+            step = max(weight * count, MERGE * outer * self._merged(order, index))
             yield step, index, count
 
     def _merged(self, order: Order, index: str) -> float:
