@@ -22,11 +22,12 @@ result, call. For y[i] = A[i,j] * x[j] with a CSR matrix and a vector it is
             out = make((a0_0, ), dtype)
             kernel(out, a0_pos, a0_crd, a0_vals, a1, a0_0, threads if a0_nnz >= 30000 else 1)
             return out
-        except (TypeError, ValueError, AttributeError, KeyError):
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
             return None
 
 It returns None where something does not hold; the long way then does it, or raises the error.
-Element types are left to the kernel itself, which refuses others with a TypeError.
+Element types are left to the kernel itself, which refuses others with a TypeError. It raises an
+OverflowError where a result passes its index type.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def make_call(
     prelude  how its arguments become a0, a1 … in the order of `objects`
     """
     problem = step.problem
-    if (kind.kind == "ndarray") != problem.result.format.is_dense:
+    if (kind.kind == "ndarray") != problem.result.format.is_dense or step.sources:
         return None
     if not all(type(obj) in READINGS for obj in objects.values()):
         return None
@@ -83,7 +84,11 @@ def make_call(
     def finish(shape: tuple[int, ...], grown: tuple[Array, ...]) -> Any:
         return hand_out(assembled(kernel, step, shape, grown), kind, whole=True)
 
-    more: dict[str, Any] = {"finish": finish}
+    more: dict[str, Any] = {
+        "finish": finish,
+        "is_ascending": is_ascending,
+        "is_canonical": is_canonical,
+    }
     for place, (name, obj) in enumerate(objects.items()):
         more[f"a{place}_format"] = problem.type_of(name).format
         more[f"a{place}_type"] = type(obj)
@@ -199,8 +204,8 @@ def read_compressed(a: str, type: TensorType) -> Reading:
         lambda level: pos,
         lambda level: crd,
         nnz,
-        f"{a}.has_sorted_indices",
-        f"{a}.has_canonical_format",
+        f"is_ascending({pos}, {crd})",
+        f"is_canonical({pos}, {crd})",
     )
 
 
@@ -316,7 +321,7 @@ def call_text(
     lines = _Text(step, kernel, variables, readings).lines()
     body = [f"        {line}" for line in lines]
     last = [
-        "    except (TypeError, ValueError, AttributeError, KeyError):",
+        "    except (TypeError, ValueError, AttributeError, KeyError, OverflowError):",
         "        return None",
         "",
     ]
