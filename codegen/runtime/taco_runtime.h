@@ -148,10 +148,11 @@ static TACO_COLD int taco_promote(taco_buffer *b, size_t bytes, size_t used)
         b->data = data;
         b->mapped = mapped;
     }
-    if (used > 0)
+    const int failed = (size_t)b->mapped < bytes && taco_remap(b, bytes); /* a spare may be short */
+    if (!failed && used > 0)
         memcpy(b->data, small, used);
     free(small);
-    return (size_t)b->mapped < bytes ? taco_remap(b, bytes) : 0;
+    return failed;
 }
 #endif
 

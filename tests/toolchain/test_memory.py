@@ -103,6 +103,19 @@ def test_results_are_trimmed(kernel: LoadedKernel, cache: KernelCache) -> None:
     assert cache.pool.held <= 2 * MB
 
 
+@needs_mappings
+def test_what_is_in_an_array_fits_the_spare_block_it_moves_to(
+    kernel: LoadedKernel, cache: KernelCache
+) -> None:
+    """The spare block is of 2 MB; the array holds 3.6 MB when it becomes large."""
+    cache.pool.clear()
+    small, _ = iota(kernel, 10, room=64 * MB)
+    del small
+    assert cache.pool.held == 2 * MB
+    large, _ = iota(kernel, 3 * MB, room=9 * MB // 10)
+    assert np.array_equal(large, np.arange(3 * MB))
+
+
 def test_running_out_of_memory(kernel: LoadedKernel, cache: KernelCache) -> None:
     big, _ = iota(kernel, 3 * MB)
     del big
