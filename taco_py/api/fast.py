@@ -103,11 +103,11 @@ def keep_call(
     kernel: CompiledKernel,
     limit: int | None,
 ) -> None:
-    """Store a short way for later processes, where it is text alone: of dense results, not of
-    Tensors."""
+    """Store a short way for later processes, where its text needs nothing of the compiler: of dense
+    results, not of Tensors, and where no coordinates are to be looked at."""
     problem = kernel.recipe.problem
     tensors = any(isinstance(obj, Tensor) for obj in objects.values())
-    if problem.result.format.is_dense and not tensors:
+    if problem.result.format.is_dense and not tensors and not kernel.requirements:
         dtypes = _dtypes(objects, problem)
         keep(key, call.__doc__ or "", kernel.recipe.key, kernel.covers, dtypes, limit)
 

@@ -14,6 +14,8 @@ A, x = sp.eye_array({size}, format="csr") * 2.0, np.ones({size})
 np.testing.assert_array_equal(tp.einsum("ij,j->i", A, x), A @ x)
 np.testing.assert_array_equal(tp.evaluate("y[i] = 3 * A[i,j] * x[j]", A=A, x=x), 3 * (A @ x))
 np.testing.assert_array_equal(tp.evaluate("y[i] = a * x[i]", a=2.0, x=x), 2 * x)
+if {sparse}:
+    np.testing.assert_array_equal(tp.einsum("ij,ij->i", A, A), 4 * x)
 both = tp.evaluate("C[i,j] = A[i,j] + A[i,j]", A=A) if {sparse} else None
 print(*sorted(m for m in sys.modules if m.startswith(("taco_py.", "codegen.", "polyhedral."))))
 """
