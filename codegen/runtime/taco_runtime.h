@@ -354,7 +354,7 @@ typedef union {
         type *scratch = n <= 512 ? local : malloc((size_t)n * sizeof(type));                           \
         if (scratch == NULL)                                                                           \
             name##_heap(a, n);                                                                         \
-        else if (n < 256 || descents < n / 64)                                                         \
+        else if (n < 64 || descents < n / 64)                                                          \
             name##_merge(a, scratch, n);                                                               \
         else                                                                                           \
             name##_radix(a, scratch, n, low, high);                                                    \
