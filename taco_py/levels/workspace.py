@@ -15,7 +15,7 @@ def _not_a_result(name: str) -> InternalError:
 
 @dataclass(frozen=True, slots=True)
 class RowList:
-    """A row workspace: `list[0:count]` are the coordinates written, in order of insertion or sorted."""
+    """A row workspace: `list[0:count]` are the coordinates written, as they came or sorted."""
 
     list: Array
     count: Var
@@ -37,8 +37,8 @@ class RowList:
 class TableMode:
     """One mode of a sorted hash workspace, whose keys are coordinates linearised row-major.
 
-    `inner` is the product of the sizes of the modes behind this one; `size` is its own, or None for the
-    first. Modes behind the first are branchless: an entry has one coordinate in each.
+    `inner` is the product of the sizes of the modes behind this one; `size` is its own, or None for
+    the first. Modes behind the first are branchless: an entry has one coordinate in each.
     """
 
     table: Table
