@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Run the demo or the tests, setting up what they need first.
 
-    python3 run.py demo [file.mtx|file.tns]     the main job, its results checked, times beside
-    scipy's python3 run.py test [pytest arguments]      the tests python3 run.py python [arguments]
-    the interpreter of the environment, with the linters
+    python3 run.py demo [file.mtx|file.tns]     the main job, checked and timed beside scipy
+    python3 run.py test [pytest arguments]      the tests
+    python3 run.py python [arguments]           the environment's interpreter, with the linters
 
 Where this interpreter already has every package that is needed, it is used as it is. Otherwise a
 virtual environment is made in `.venv` beside this file and the packages are installed there;

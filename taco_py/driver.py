@@ -63,6 +63,7 @@ class CompiledKernel:
 
     parameters    the parameters of `call`, each with the source of its argument
     requirements  (tensor, ordered, unique): what must be true of operands' coordinates
+    keys          the indices of each hash workspace, which are linearised in 64 bits
     covers        whether every element of a dense result is written, so that it need not be zero
                   before
     """
@@ -72,6 +73,7 @@ class CompiledKernel:
     parameters: tuple[tuple[Parameter, Source | None], ...]
     requirements: tuple[tuple[str, bool, bool], ...]
     covers: bool
+    keys: tuple[tuple[str, ...], ...]
     threaded: bool
     source: str
     report: Report
@@ -100,6 +102,7 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
         parameters,
         tuple((str(t), bool(o), bool(u)) for t, o, u in facts["requirements"]),
         facts["covers"],
+        tuple(tuple(indices) for indices in facts["keys"]),
         facts["threaded"],
         found.kernel.source,
         Report(
@@ -132,6 +135,7 @@ def make_source(recipe: Recipe) -> KernelSource:
     from codegen.runtime.kernels import KernelSource
     from codegen.runtime.signature import signature_of
     from taco_py.concrete.concretize import concretize
+    from taco_py.concrete.nodes import WorkspaceKind
     from taco_py.concrete.printer import to_text
     from taco_py.concrete.verify import verify
     from taco_py.iteration.graph import build_graph, workspaces_of
@@ -156,6 +160,7 @@ def make_source(recipe: Recipe) -> KernelSource:
         "bindings": bindings_to_json(_used(lowered.bindings, module)),
         "requirements": [[r.tensor, r.ordered, r.unique] for r in graph.requirements],
         "covers": graph.covers_result,
+        "keys": [w.indices for w in workspaces_of(statement) if w.kind is WorkspaceKind.HASH],
         "threaded": parallel.index is not None,
         "report": {
             "concrete": concrete,

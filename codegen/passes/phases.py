@@ -16,22 +16,14 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.ir import (
-    Array,
     Block,
-    Fill,
     Function,
-    Reserve,
     Role,
-    SetLength,
-    Sort,
-    Storage,
-    Store,
-    VectorStore,
 )
 from codegen.passes.dead_code import clean
 from codegen.passes.parameters import prune
 from codegen.passes.simplify import simplify_tree
-from codegen.tree import rewrite, walk
+from codegen.tree import rewrite
 
 PHASES = ("evaluate", "assemble", "compute")
 _DROPPED = {"evaluate": None, "assemble": Role.VALUES, "compute": Role.ASSEMBLY}
@@ -40,8 +32,9 @@ _DROPPED = {"evaluate": None, "assemble": Role.VALUES, "compute": Role.ASSEMBLY}
 def select_phase(function: Function, phase: str, name: str) -> Function:
     """The part of `function` that `phase` needs, as a function called `name`.
 
-    In `compute` the result's arrays have their final size: a growing array that is still written
-    becomes an OUTPUT, and one that is only read an INPUT. Raises ValueError for an unknown phase.
+    In `compute` the values still grow where they have not the room: on operands of another pattern
+    a kernel then makes too many or too few values, for its caller to notice, but writes nowhere
+    else. Raises ValueError for an unknown phase.
     """
     if phase not in PHASES:
         raise ValueError(f"Expected a phase out of {', '.join(PHASES)}, found {phase!r}")
@@ -50,8 +43,6 @@ def select_phase(function: Function, phase: str, name: str) -> Function:
     named = Function(name, function.arrays, function.scalars, body, function.threaded)
     if phase == "evaluate":
         return named
-    if phase == "compute":
-        named = _with_fixed_sizes(named)
     return prune(clean(simplify_tree(named)))
 
 
@@ -69,38 +60,3 @@ def _without(body: Block, role: Role) -> Block:
 def _keep(block: Block, wanted: Any) -> Block:
     body = tuple(stmt for stmt in block.body if wanted(stmt))
     return block if len(body) == len(block.body) else Block(body)
-
-
-def _with_fixed_sizes(function: Function) -> Function:
-    """`function` on arrays that someone made beforehand, at their final size."""
-    written = {
-        node.array
-        for node in walk(function.body)
-        if isinstance(node, Store | VectorStore | Fill | Sort)
-    }
-
-    def fixed(node: Any) -> Any:
-        match node:
-            case Block():
-                return _keep(node, lambda s: not _resizes(s))
-            case Array(storage=Storage.GROWING):
-                return _as(node, Storage.OUTPUT if node in written else Storage.INPUT)
-            case Array(storage=Storage.OUTPUT) if node not in written:
-                return _as(node, Storage.INPUT)
-        return node
-
-    return rewrite(function, fixed)
-
-
-def _as(array: Array, storage: Storage) -> Array:
-    return Array(array.name, array.element, storage)
-
-
-def _resizes(stmt: object) -> bool:
-    """Whether `stmt` resizes a parameter. (Children come first: GROWING is already OUTPUT here.)"""
-    match stmt:
-        case SetLength():
-            return True
-        case Reserve(array=array):
-            return array.storage is not Storage.LOCAL
-    return False

@@ -20,6 +20,7 @@ from taco_py.api.operands import (
     facts,
     give,
     informer,
+    type_of,
 )
 from taco_py.api.results import ResultKind, hand_out, index_dtype, result_kind
 from taco_py.api.short import ShortCall, no_short_way
@@ -64,6 +65,8 @@ def compute(
 
     key  under which to remember the short way for calls like this one
     """
+    if assignment.operator is not None and out is not None:
+        objects = {assignment.target.tensor: out, **objects}  # y += value, written where y is
     prepared = prepare(assignment, objects, settings, squeezed)
     target = writable(out, prepared, settings)
     execution = start(prepared, settings, target)
@@ -211,8 +214,8 @@ def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given
                 hint='allow it with casting="unsafe", or choose another dtype',
             )
         data = replace(g.data, values=g.data.values.astype(wanted, copy=False))
-        type = replace(g.operand.type, dtype=wanted.name)
-        found[name] = replace(g, data=data, operand=replace(g.operand, type=type))
+        operand = replace(g.operand, type=type_of(data))  # a copy need not have the same strides
+        found[name] = replace(g, data=data, operand=operand)
     return found
 
 

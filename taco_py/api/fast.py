@@ -46,6 +46,7 @@ from taco_py.api.short import ShortCall, define, keep
 from taco_py.api.tensor import Tensor
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
+from taco_py.interop.scipy_arrays import is_ascending, is_canonical
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
 from taco_py.plan.nodes import Compute
@@ -74,7 +75,7 @@ def make_call(
     prelude  how its arguments become a0, a1 … in the order of `objects`
     """
     problem = step.problem
-    if (kind.kind == "ndarray") != problem.result.format.is_dense or step.sources:
+    if (kind.kind == "ndarray") != problem.result.format.is_dense or step.sources or kernel.keys:
         return None
     if not all(type(obj) in READINGS for obj in objects.values()):
         return None

@@ -17,6 +17,7 @@ from taco_py.api.arguments import (
 )
 from taco_py.api.compute import (
     Prepared,
+    accumulated,
     parallel_loop,
     parsed,
     short_way,
@@ -33,7 +34,7 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
-from taco_py.formats import Format
+from taco_py.formats import Format, dense
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import result_dtype
@@ -192,12 +193,11 @@ class Kernel:
 def laid_out(data: TensorData, type: TensorType) -> TensorData:
     """A dense operand with a unit stride where the kernel was compiled for one."""
     array = data.values
-    last = type.format.mode_order[-1] if array.ndim else 0
-    if array.ndim == 0 or not type.unit_stride or array.strides[last] == array.itemsize:
+    order = type.format.mode_order
+    if not order or not type.unit_stride or array.strides[order[-1]] == array.itemsize:
         return data
-    if array.shape[last] <= 1 or array.size == 0:
-        return replace(data, values=np.ascontiguousarray(array))
-    return replace(data, values=np.ascontiguousarray(array))
+    stored = np.ascontiguousarray(array.transpose(order))
+    return replace(data, values=stored.transpose(np.argsort(order)))
 
 
 def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
@@ -245,11 +245,14 @@ def compile(
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
-    assignment = replace(parsed(text), operator=None)
+    written = parsed(text)
+    target = written.target.tensor
+    assignment = accumulated(written, {target: None})  # y += value has y among its operands
     given = {**(formats or {}), **named}
     names = operand_names(assignment)
-    target = assignment.target.tensor
-    check_names(assignment, [name for name in given if name != target])
+    if written.operator is not None:
+        given.setdefault(target, dense(len(written.target.indices)))
+    check_names(assignment, [name for name in given if name != target or name in names])
     orders = dict.fromkeys(names, 0)
     for access in accesses(assignment):
         orders[access.tensor] = len(access.indices)

@@ -90,9 +90,10 @@ def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
 
 
 def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorData]:
-    """A function that fills in what the owner of an operand's arrays knows of their order.
+    """A function that fills in what an operand's coordinates are like.
 
-    scipy.sparse arrays look at their indices once and remember, and so do Tensors.
+    Tensors look at their indices once and remember; the arrays of a scipy.sparse array belong to
+    the user, who may have written to them since, and are looked at each time.
     """
 
     def inform(name: str, data: TensorData) -> TensorData:
@@ -104,8 +105,10 @@ def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorDa
             looked = obj.examined()
             return replace(data, sorted=looked.sorted, unique=looked.unique)
         if is_scipy_sparse(obj) and obj.format in ("csr", "csc"):
-            sorted, unique = coordinate_order(obj)
-            return replace(data, sorted=sorted, unique=unique)
+            level = data.levels[-1]
+            if level.pos is not None and level.crd is not None:
+                sorted, unique = coordinate_order(level.pos, level.crd)
+                return replace(data, sorted=sorted, unique=unique)
         return data
 
     return inform

@@ -14,7 +14,13 @@ from taco_py.formats import COO, CSC, CSR, Format, dense
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.tree import walk
-from taco_py.plan.formats import compressed_indices, default_format, levels_of, unordered_last
+from taco_py.plan.formats import (
+    compressed_indices,
+    default_format,
+    levels_of,
+    unordered_last,
+    without_modes,
+)
 from taco_py.storage.tensor_data import TensorData
 
 
@@ -37,6 +43,9 @@ def result_kind(
     order = len(assignment.target.indices)
     used = [given[a.tensor] for a in accesses(assignment)]
     formats = {name: g.data.format for name, g in given.items()}
+    for access in accesses(assignment):
+        if len(access.indices) != formats[access.tensor].order:  # modes of size 1 are taken off it
+            formats[access.tensor] = without_modes(formats[access.tensor], len(access.indices))
     wanted = as_format(format, order)
     if wanted is not None:
         return _asked_for(wanted, used)

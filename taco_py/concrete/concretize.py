@@ -39,7 +39,7 @@ from taco_py.concrete.nodes import (
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Expr
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import exchange
 from taco_py.problem import Problem
@@ -89,7 +89,7 @@ def concretize(problem: Problem, orders: tuple[Order, ...]) -> Statement:
         target = workspace.access
         consume = workspace
     nests = tuple(
-        _nest(maker, target, term.signed, _without(order, prefix), term)
+        _nest(maker, target, term.signed(problem.result.dtype), _without(order, prefix), term)
         for term, order in zip(terms, orders, strict=True)
     )
     body: Statement = nests[0] if len(nests) == 1 else Sequence(nests)
@@ -143,9 +143,25 @@ def copies_pattern(problem: Problem) -> bool:
         return False
     sparse = [a for a in accesses(terms[0].body) if not problem.type_of(a.tensor).format.is_dense]
     return len(set(sparse)) == 1 and (
-        problem.type_of(sparse[0].tensor).format.is_coo
+        restricts(terms[0].body, sparse[0])
+        and problem.type_of(sparse[0].tensor).format.is_coo
         and _stored(problem, sparse[0]) == result_order(problem)
     )
+
+
+def restricts(expr: Expr, access: Access) -> bool:
+    """Whether `expr` is zero wherever `access` is not stored, by its operators' annihilators."""
+    match expr:
+        case Access():
+            return expr == access
+        case Call(operator, args):
+            return any(
+                annihilator is not None and annihilator == 0 and restricts(arg, access)
+                for arg, annihilator in zip(args, operator.annihilators, strict=False)
+            )
+        case Reduce(_, _, body):
+            return restricts(body, access)
+    return False
 
 
 def _stored(problem: Problem, access: Access) -> Order:
@@ -179,7 +195,7 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
         for reduce in reductions(expr):
             workspace = maker.workspace(reduce)
             term = split_terms(reduce)[0]
-            body = _nest(maker, workspace.access, term.signed, order, term)
+            body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
             producers.append((workspace, body))
             expr = exchange(expr, reduce, workspace.access)
         return expr
@@ -199,7 +215,7 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     for reduce in tuple(reductions(value)):
         workspace = maker.workspace(reduce)
         inner = split_terms(reduce)[0]
-        producer = _nest(maker, workspace.access, inner.signed, order, inner)
+        producer = _nest(maker, workspace.access, inner.signed(workspace.dtype), order, inner)
         needs = free_indices(reduce)
         depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
         hoisted.setdefault(depth, []).append((workspace, producer))

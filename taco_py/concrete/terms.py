@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from taco_py.notation.nodes import Call, Expr, Reduce
+from codegen.names import Names
+from taco_py.notation.checks import all_indices
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, NEG, SUB
-from taco_py.notation.tree import children, map_children
+from taco_py.notation.tree import children, map_accesses, map_children
 
 NEGATES = {ADD: (False, False), SUB: (False, True), NEG: (True,)}
 """The operators between terms: per argument, whether it is subtracted."""
@@ -21,10 +23,13 @@ class Term:
     reduced: tuple[str, ...]
     body: Expr
 
-    @property
-    def signed(self) -> Expr:
-        """The body, negated if the term is."""
-        return Call(NEG, (self.body,)) if self.negative else self.body
+    def signed(self, dtype: str) -> Expr:
+        """The body, subtracted from zero in `dtype` if the term is negative.
+
+        In the body's own type a difference of unsigned numbers would wrap too early.
+        """
+        zero = Literal(0, dtype=dtype)
+        return Call(SUB, (zero, self.body)) if self.negative else self.body
 
 
 def split_terms(expr: Expr) -> tuple[Term, ...]:
@@ -56,6 +61,35 @@ def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
     if isinstance(expr, Call) and expr.operator in NEGATES:
         return map_children(expr, lambda arg: map_terms(arg, function))
     return function(expr)
+
+
+def sums_apart(assignment: Assignment) -> Assignment:
+    """The assignment where no term has two sums over indices of one name.
+
+    y = x * (sum(i, sum(k, A[i,k])) + sum(k, sum(i, B[k,i])))
+    → y = x * (sum(i, sum(k, A[i,k])) + sum(k_1, sum(i_1, B[k_1,i_1])))
+
+    One loop order for the whole term can then bind every index after those around it.
+    """
+    names = Names(all_indices(assignment))
+    value = map_terms(assignment.value, lambda term: _apart(term, set(), names))
+    return assignment if value is assignment.value else replace(assignment, value=value)
+
+
+def _apart(expr: Expr, used: set[str], names: Names) -> Expr:
+    if isinstance(expr, Reduce) and expr.index in used:
+        old, fresh = expr.index, names.fresh(expr.index)
+        body = map_accesses(expr.body, lambda access: _renamed(access, old, fresh))
+        expr = replace(expr, index=fresh, body=body)
+    if isinstance(expr, Reduce):
+        used.add(expr.index)
+    return map_children(expr, lambda child: _apart(child, used, names))
+
+
+def _renamed(access: Access, old: str, new: str) -> Access:
+    if old not in access.indices:
+        return access
+    return replace(access, indices=tuple(new if i == old else i for i in access.indices))
 
 
 def reductions(expr: Expr) -> Iterator[Reduce]:

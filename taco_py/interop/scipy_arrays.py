@@ -34,9 +34,9 @@ def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a mat
     match getattr(A, "format", None):
         case "csr":
             format = CSR if len(shape) == 2 else COMPRESSED_VECTOR
-            return from_compressed(A.indptr, A.indices, A.data, shape, format, *cached_flags(A))
+            return from_compressed(A.indptr, A.indices, A.data, shape, format)
         case "csc":
-            return from_compressed(A.indptr, A.indices, A.data, shape, CSC, *cached_flags(A))
+            return from_compressed(A.indptr, A.indices, A.data, shape, CSC)
         case "coo":
             # scipy's canonical COO may be in row or column order: no duplicates, any order
             unique = True if A.has_canonical_format else None
@@ -51,22 +51,30 @@ def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a mat
             )
 
 
-def cached_flags(A: Any) -> tuple[bool | None, bool | None]:  # noqa: N803
-    """(sorted, unique) as far as scipy knows them; its public properties would compute them."""
-    known = A.__dict__
-    if known.get("_has_canonical_format"):
-        return True, True
-    # False says nothing about duplicates: scipy keeps it when the indices are sorted later
-    return known.get("_has_sorted_indices"), None
+def coordinate_order(pos: Array, crd: Array) -> tuple[bool, bool | None]:
+    """(sorted, unique) of a compressed level's coordinates below each parent, by looking at all.
 
-
-def coordinate_order(A: Any) -> tuple[bool, bool | None]:  # noqa: N803
-    """(sorted, unique) of a CSR or CSC array, which looks once and remembers the answer."""
-    if A.has_canonical_format:
+    scipy's flags are not asked: they stay as they were when someone writes to the arrays.
+    """
+    if is_canonical(pos, crd):
         return True, True
-    if A.has_sorted_indices:
+    if is_ascending(pos, crd):
         return True, False
-    return False, None  # scipy has only compared neighbours
+    return False, None  # only neighbours have been compared
+
+
+def is_canonical(pos: Array, crd: Array) -> bool:
+    """Whether the coordinates below each parent ascend strictly."""
+    from scipy.sparse import _sparsetools
+
+    return bool(_sparsetools.csr_has_canonical_format(len(pos) - 1, pos, crd))
+
+
+def is_ascending(pos: Array, crd: Array) -> bool:
+    """Whether no coordinate is less than the one before it below the same parent."""
+    from scipy.sparse import _sparsetools
+
+    return bool(_sparsetools.csr_has_sorted_indices(len(pos) - 1, pos, crd))
 
 
 def to_scipy(data: TensorData, kind: str) -> Any:

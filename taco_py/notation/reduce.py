@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from taco_py.notation.checks import check_bindings, free_indices
-from taco_py.notation.nodes import Assignment, Call, Expr, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import map_children
 
@@ -49,6 +49,19 @@ def _reduced(expr: Expr, kept: Collection[str]) -> Expr:
     return result
 
 
+def _bare(expr: Call) -> list[tuple[str, ...]]:
+    """The indices of operands that stand by themselves where the operator is not linear in them.
+
+    In b[i] / A[i,j] the quotient is the smallest product that holds j, in b[i] / (A[i,j] * x[j])
+    the denominator is.
+    """
+    return [
+        arg.indices
+        for arg, linear in zip(expr.args, expr.operator.linear, strict=False)
+        if isinstance(arg, Access) and not linear and not expr.operator.additive
+    ]
+
+
 def _summed_here(expr: Expr, kept: Collection[str]) -> tuple[str, ...]:
     """The indices to sum for which no single part of `expr` holds all uses."""
     free = tuple(index for index in free_indices(expr) if index not in kept)
@@ -57,6 +70,11 @@ def _summed_here(expr: Expr, kept: Collection[str]) -> tuple[str, ...]:
             return ()
         case Call():
             uses = [free_indices(arg) for arg in expr.args]
-            return tuple(index for index in free if sum(index in each for each in uses) > 1)
+            return tuple(
+                index
+                for index in free
+                if sum(index in each for each in uses) > 1
+                or any(index in each for each in _bare(expr))
+            )
         case _:
             return free

@@ -59,6 +59,11 @@ class Splitter:
     made: list[Assignment]
     notes: list[str]
 
+    @property
+    def dtypes(self) -> dict[str, DType]:
+        """The dtype of every tensor that exists so far."""
+        return {name: np.dtype(o.type.dtype) for name, o in self.operands.items()}
+
     def statistics(self, value: Expr) -> Statistics:
         """The patterns of `value`'s operands, and the sizes of all indices of the whole
         assignment."""
@@ -263,6 +268,8 @@ def _contract(
     tensors = [f for f in factors if free_indices(f)]
     if more or term.negative or len(tensors) < 3 or not _distinct(term):
         return expr
+    if len({expression_dtype(f, splitter.dtypes) for f in factors}) > 1:
+        return expr  # a product of the narrower ones alone would wrap or round on its own
     numbers = [f for f in factors if not free_indices(f)]
     stats = splitter.statistics(expr)
     kept = tuple(dict.fromkeys(assignment.target.indices))
@@ -463,6 +470,15 @@ class _Nonzeros:
 
 
 # ---------------------------------------------------------------- types
+
+
+def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
+    """Whether a sum's own type wraps or saturates where adding up in the result's would not."""
+    dtypes = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
+    whole = expression_dtype(assignment.value, dtypes)
+    sums = [t for t in split_terms(assignment.value) if t.reduced]
+    own = [expression_dtype(t.body, dtypes) for t in sums]
+    return any(dtype != whole and dtype.kind in "bui" for dtype in own)
 
 
 def _narrow_sums(splitter: Splitter, assignment: Assignment, value: Expr) -> Expr:

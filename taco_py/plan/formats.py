@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from taco_py.formats import Format, Level, LevelKind
+from taco_py.formats import COO, Format, Level, LevelKind, dense
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Iterator, Regions
 from taco_py.notation.checks import accesses
@@ -106,6 +106,11 @@ def is_tall(form: Format) -> bool:
     absent or present."""
     root, *below = form.levels
     return root.kind is LevelKind.COMPRESSED and bool(below) and all(b.full for b in below)
+
+
+def without_modes(form: Format, order: int) -> Format:
+    """The format of what is left of a tensor in `form` when all but `order` modes are taken off."""
+    return dense(order) if form.is_dense or order == 0 else COO(order)
 
 
 def reordered(form: Format, access: Access, order: Sequence[str]) -> Format:

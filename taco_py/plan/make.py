@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codegen.names import Names
+from taco_py.concrete.terms import sums_apart
 from taco_py.convert.diagonal import diagonal_format
-from taco_py.formats import COO, dense
+from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.canonical import canonical
-from taco_py.plan.contract import split
+from taco_py.plan.contract import has_narrow_sums, split
+from taco_py.plan.formats import without_modes
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.single import Request, plan_single
 from taco_py.problem import TensorType
@@ -52,8 +54,14 @@ def make_plan(
     steps: list[Step] = []
     for source, axes in squeezed:
         assignment = _squeeze(assignment, source, axes, known, names, steps)
-    assignment = _take_diagonals(assignment, known, names, steps)
+    assignment = sums_apart(_take_diagonals(assignment, known, names, steps))
     if options.schedule is not None and options.schedule.reorders:
+        if has_narrow_sums(assignment, known):
+            raise ScheduleError(
+                "Expected sums in the result's own type where loops are reordered, found one in a "
+                "narrower integer type, which must be computed first",
+                hint="convert the operands, or leave the schedule open",
+            )
         orders = orders_of(options.schedule, assignment)
         return Plan((*steps, *plan_single(assignment, known, request, names, orders)))
     parts = split(assignment, known, request, names, options.path, options.contract)
@@ -108,8 +116,7 @@ def _squeeze(
 
 
 def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
-    order = type.format.order - len(axes)
-    form = dense(order) if type.format.is_dense else COO(order) if order else dense(0)
+    form = without_modes(type.format, type.format.order - len(axes))
     return replace(type, format=form, unit_stride=not type.format.is_dense)
 
 

@@ -20,6 +20,7 @@ from taco_py.lower.bindings import Source
 from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
+from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
@@ -161,23 +162,23 @@ def _compute(
     """Prepare the operands of a kernel, make or take the result's memory, call."""
     kernel = _kernel(step, execution, phase)
     operands = _prepared(kernel, step, execution)
+    _check_keys(kernel, step, operands)
     threads = useful_threads(step.problem, operands, execution.threads) if kernel.threaded else 1
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)
     if type.format.is_dense:
         if out is None:
-            out = _new_array(shape, type.dtype, kernel.covers)
+            out = new_array(shape, type, kernel.covers)
         elif not kernel.covers:
             out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
     if phase == "compute" and pattern is not None:
-        result = replace(pattern, values=np.zeros(pattern.values.shape, type.dtype))
-        _check_pattern(result, shape, type.format)
-        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
-        return result
+        _check_pattern(pattern, shape, type.format)
+        (values,) = kernel.call(*_arguments(kernel, operands, step, threads))
+        return _taken(replace(pattern, values=values), phase, pattern)
     grown = kernel.call(*_arguments(kernel, operands, step, threads))
     return assembled(kernel, step, shape, grown)
 
@@ -194,15 +195,33 @@ def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
     return kernel
 
 
-def _new_array(shape: tuple[int, ...], dtype: str, covered: bool) -> Array:
-    """Zeros, or any values where the kernel overwrites all. Raises IndexOverflowError or
-    MemoryError."""
-    if prod(shape) * np.dtype(dtype).itemsize > np.iinfo(np.intp).max:
+def new_array(shape: tuple[int, ...], type: TensorType, covered: bool) -> Array:
+    """Zeros, or any values where the kernel overwrites all, laid out in the order of the levels.
+
+    Raises IndexOverflowError or MemoryError.
+    """
+    if prod(shape) * np.dtype(type.dtype).itemsize > np.iinfo(np.intp).max:
         raise IndexOverflowError(
             f"Expected a dense result that can be addressed, found one of shape {shape}",
             hint="ask for a sparse result by format=",
         )
-    return np.empty(shape, dtype) if covered else np.zeros(shape, dtype)
+    order = type.format.mode_order
+    stored = tuple(shape[mode] for mode in order)
+    array: Array = (np.empty if covered else np.zeros)(stored, type.dtype)
+    return array.transpose(np.argsort(order)) if order != tuple(range(len(order))) else array
+
+
+def _check_keys(kernel: CompiledKernel, step: Compute, operands: Mapping[str, TensorData]) -> None:
+    """Raise IndexOverflowError where coordinates linearised in a hash workspace pass int64."""
+    sizes = sizes_of(step, operands)
+    for indices in kernel.keys:
+        if prod(sizes[i] for i in indices) > np.iinfo(np.int64).max:
+            raise IndexOverflowError(
+                f"Expected sizes of {', '.join(indices)} with a product below 2**63, found "
+                f"{[sizes[i] for i in indices]}: a sparse result over all of them is made at once",
+                hint="reorder the loops so that one of them comes before all sums, or split the "
+                "expression",
+            )
 
 
 def _check_pattern(pattern: TensorData, shape: tuple[int, ...], form: Format) -> None:
@@ -300,9 +319,10 @@ def assembled(
             levels[source.level] = replace(levels[source.level], **{source.what: array})
     if values is None:
         values = np.zeros(_positions(type.format, levels, shape), type.dtype)
-    ordered = all(level.ordered for level in type.format.levels)
-    levels_ = tuple(levels)
-    return TensorData(plain(type.format), shape, levels_, values, ordered or None, True)
+    ordered = all(level.ordered for level in type.format.levels) or None
+    # A coordinate list has duplicates where it repeats an operand's pattern, not out of a table.
+    unique = all(level.unique for level in type.format.levels) or bool(kernel.keys) or None
+    return TensorData(plain(type.format), shape, tuple(levels), values, ordered, unique)
 
 
 def _positions(form: Format, levels: list[LevelArrays], shape: tuple[int, ...]) -> int:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from taco_py.concrete.terms import split_terms
+from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.diagnostics.source import Source, Span
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Assignment
 
 
@@ -97,13 +97,17 @@ class Schedule:
 
 
 _COMMAND = re.compile(r"\s*(?P<name>\w+)\s*\((?P<arguments>[^()]*)\)\s*(?:,|$)")
-_ARGUMENTS = {"reorder": "two or more indices", "parallelize": "one index", "serial": "nothing"}
+_ARGUMENTS = {
+    "reorder": "two or more different indices",
+    "parallelize": "one index",
+    "serial": "nothing",
+}
 
 
 def _command(match: re.Match[str], source: Source) -> Command:
     name = match["name"]
     arguments = tuple(a.strip() for a in match["arguments"].split(",") if a.strip())
-    if name == "reorder" and len(arguments) > 1:
+    if name == "reorder" and len(set(arguments)) == len(arguments) > 1:
         return Reorder(arguments)
     if name == "parallelize" and len(arguments) == 1:
         return Parallelize(arguments[0])
@@ -137,6 +141,7 @@ def orders_of(schedule: Schedule, assignment: Assignment) -> tuple[tuple[str, ..
                 order = _rearranged(order, command.indices)
                 used.add(command)
         orders.append(order)
+        _check_inner_sums(term, order)
     for command in schedule.reorders:
         if command not in used:
             raise ScheduleError(
@@ -144,6 +149,19 @@ def orders_of(schedule: Schedule, assignment: Assignment) -> tuple[tuple[str, ..
                 hint="each reorder names loops of one nest",
             )
     return tuple(orders)
+
+
+def _check_inner_sums(term: Term, order: tuple[str, ...]) -> None:
+    """Raise ScheduleError where an inner sum's loop is not below those that the sum depends on."""
+    for inner in reductions(term.body):
+        place = order.index(inner.index) if inner.index in order else len(order)
+        late = [i for i in free_indices(inner) if order.index(i) > place]
+        if late:
+            raise ScheduleError(
+                f"Expected the loop over {inner.index} inside the one over {late[0]}, on which the "
+                f"sum over {inner.index} depends, found the order {','.join(order)}",
+                hint="an inner sum's own loops come after all others",
+            )
 
 
 def _rearranged(order: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -211,11 +210,9 @@ def test_assemble_writes_the_structure_only() -> None:
 def test_compute_writes_the_values_only() -> None:
     found = select_phase(row_append(), "compute", "compute")
     storages = {a.name: a.storage.value for a in found.arrays}
-    assert storages["C_vals"] == "output"
+    assert storages["C_vals"] == "growing"  # never beyond its end, whatever the operands are
     assert "C2_crd" not in storages
     assert "C2_pos" not in storages
-    assert "reserve" not in pretty(found)
-    assert "length" not in pretty(found)
     verify(found)
 
 
@@ -230,7 +227,7 @@ def test_assemble_then_compute_is_evaluate(seed: int) -> None:
     assert_array_equal(pattern.arrays["C2_pos"], whole.arrays["C2_pos"])
     values = run(
         select_phase(row_append(), "compute", "compute"),
-        arrays | {"C_vals": np.zeros(nnz)},
+        arrays,
         scalars,
     )
     assert_array_equal(values.arrays["C_vals"], whole.arrays["C_vals"])

@@ -63,9 +63,9 @@ def divisor(case: Case, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
 
 def dense_result(text: str, arrays: Mapping[str, Array], start: Array | None = None) -> Array:
     """What the oracle makes of index notation."""
-    from taco_py.oracle import evaluate_dense
     from taco_py.notation.parser import parse_assignment
     from taco_py.notation.reduce import insert_reductions
+    from taco_py.oracle import evaluate_dense
 
     assignment = insert_reductions(parse_assignment(text))
     return np.asarray(evaluate_dense(assignment, arrays, start))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from taco_py.evaluate_dense import evaluate_dense
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.evaluate_dense import evaluate_dense
 from taco_py.notation.checks import check_assignment
 from taco_py.notation.einsum import Subscripts, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.printer import to_text

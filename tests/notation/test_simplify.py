@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.oracle import evaluate_dense
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB
@@ -18,6 +17,7 @@ from taco_py.notation.parser import parse_assignment
 from taco_py.notation.printer import to_text
 from taco_py.notation.simplify import simplify
 from taco_py.notation.tree import map_children
+from taco_py.oracle import evaluate_dense
 
 RULES = [
     ("x + 0", "x"),
