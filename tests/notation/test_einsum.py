@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from taco_py.evaluate_dense import evaluate_dense
+from taco_py.oracle import evaluate_dense
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import check_assignment

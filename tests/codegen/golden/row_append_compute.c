@@ -9,9 +9,10 @@ int32_t row_append_compute(
     const int32_t *restrict B2_pos,
     const int32_t *restrict B2_crd,
     const double *restrict B_vals,
-    double *restrict C_vals,
+    taco_buffer *C_vals_buffer,
     int64_t n_i)
 {
+    double *restrict C_vals = C_vals_buffer->data;
     // C[i,j] = A[i,j] + B[i,j]
     int64_t p_C = 0;
     for (int64_t i = 0; i < n_i; i++) {
@@ -32,6 +33,12 @@ int32_t row_append_compute(
             if (in_b) {
                 value += B_vals[q];
             }
+            if (taco_unlikely(p_C + 1 > C_vals_buffer->capacity)) {
+                if (taco_grow(C_vals_buffer, p_C + 1, sizeof(double))) {
+                    return 1;
+                }
+                C_vals = C_vals_buffer->data;
+            }
             C_vals[p_C] = value;
             p_C++;
             if (in_a) {
@@ -42,15 +49,28 @@ int32_t row_append_compute(
             }
         }
         while (p < p_end) {
+            if (taco_unlikely(p_C + 1 > C_vals_buffer->capacity)) {
+                if (taco_grow(C_vals_buffer, p_C + 1, sizeof(double))) {
+                    return 1;
+                }
+                C_vals = C_vals_buffer->data;
+            }
             C_vals[p_C] = A_vals[p];
             p_C++;
             p++;
         }
         while (q < q_end) {
+            if (taco_unlikely(p_C + 1 > C_vals_buffer->capacity)) {
+                if (taco_grow(C_vals_buffer, p_C + 1, sizeof(double))) {
+                    return 1;
+                }
+                C_vals = C_vals_buffer->data;
+            }
             C_vals[p_C] = B_vals[q];
             p_C++;
             q++;
         }
     }
+    C_vals_buffer->length = p_C;
     return 0;
 }
