@@ -39,6 +39,7 @@ class Example:
 BOTH = {"A": "CSR", "B": "CSR"}
 SPMV = "y[i] = A[i,j] * x[j]"
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+MTTKRP = "M[i,r] = sum(j, k, T[i,j,k] * B[j,r] * C[k,r])"
 FOUR = dict.fromkeys("ABCD", "CSR")
 
 EXAMPLES = {
@@ -65,7 +66,7 @@ EXAMPLES = {
         "D[i,j] = S[i,j] * (A[i,j] - U[i,k] * V[j,k])", "ijk", {"S": "CSR", "A": "CSR"}
     ),
     "ttv": Example("A[i,j] = T[i,j,k] * x[k]", "ijk", {"T": "CSF"}),
-    "mttkrp": Example("M[i,r] = T[i,j,k] * B[j,r] * C[k,r]", "ijkr", {"T": "CSF"}, "dd"),
+    "mttkrp": Example(MTTKRP, "ijkr", {"T": "CSF"}, "dd"),
     "inner_sum": Example("y[i] = A[i,j] * (B[j,k] * x[k])", "ijk", BOTH),
     "hoisted_sum": Example("y[i] = A[i,j] * x[j] * sum(k, B[i,k])", "ijk", BOTH),
     "divided_sum": Example("y[i] = (A[i,j] * x[j]) / d[i]", "ij", {"A": "CSR"}),

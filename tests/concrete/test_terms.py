@@ -56,8 +56,8 @@ APART = (
     # one name in two sums of one term
     ("y = x * (sum(i, a[i]) + sum(i, b[i]))", "y = x * (sum(i, a[i]) + sum(i_1, b[i_1]))"),
     (
-        "y = x * (sum(i, sum(k, A[i,k])) + sum(k, sum(i, B[k,i])))",
-        "y = x * (sum(i, sum(k, A[i,k])) + sum(k_1, sum(i_1, B[k_1,i_1])))",
+        "y = x * (sum(i, k, A[i,k]) + sum(k, i, B[k,i]))",
+        "y = x * (sum(i, k, A[i,k]) + sum(k_1, i_1, B[k_1,i_1]))",
     ),
     # terms have orders of their own
     ("y = sum(i, a[i]) + sum(i, b[i])", "y = sum(i, a[i]) + sum(i, b[i])"),
