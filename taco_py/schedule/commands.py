@@ -120,9 +120,8 @@ def _command(match: re.Match[str], source: Source) -> Command:
             span,
             f"the commands are {', '.join(_ARGUMENTS)}",
         )
-    raise ScheduleError(
-        f"Expected {_ARGUMENTS[name]} for {name}, found {len(arguments)} arguments", span
-    )
+    found = ", ".join(arguments) or "nothing"
+    raise ScheduleError(f"Expected {_ARGUMENTS[name]} for {name}, found {found}", span)
 
 
 def orders_of(schedule: Schedule, assignment: Assignment) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,99 @@
+"""Which loop threads share, and the reason where none may."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.concrete.concretize import concretize
+from taco_py.concrete.nodes import Forall
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration.graph import IterationGraph, build_graph
+from taco_py.schedule.parallel import choose_parallel
+from tests.problems import problem
+
+
+def graph(
+    text: str, formats: dict[str, str], orders: str, result: str | None = None
+) -> IterationGraph:
+    whole = problem(text, formats, result)
+    return build_graph(whole, concretize(whole, tuple(tuple(o) for o in orders.split())))
+
+
+SPMV = "y[i] = A[i,j] * x[j]"
+PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+CSRS = {"A": "CSR", "B": "CSR"}
+
+SHARED = (
+    (SPMV, {"A": "CSR"}, "ij", "d", "i"),
+    (SPMV, {"A": "DCSR"}, "ij", "d", "i"),
+    (PRODUCT, {"A": "CSR"}, "ikj", "dd", "i"),
+    (PRODUCT, CSRS, "ikj", "dd", "i"),
+    (PRODUCT, {"B": "CSC"}, "jki", "dd", "j"),
+    ("r[i] = b[i] - A[i,j] * x[j]", {"A": "CSR"}, "i ij", "d", "i"),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "orders", "result", "index"), SHARED)
+def test_shared(text: str, formats: dict[str, str], orders: str, result: str, index: str) -> None:
+    found = choose_parallel(graph(text, formats, orders, result), None)
+    assert found.index == index
+    assert isinstance(found.statement, Forall)
+    assert found.statement.parallel
+    assert found.reason == f"loop {index}: each iteration writes its own part of the result"
+
+
+REFUSED = (
+    (SPMV, {"A": "CSC"}, "ji", "d", "the outermost loop j is summed over"),
+    (SPMV, {"A": "CSC"}, "ji", "s", "all loops add to one workspace"),
+    (PRODUCT, CSRS, "ikj", "ds", "the sparse result is assembled in order"),
+    ("s = A[i,j]", {"A": "CSR"}, "ij", None, "all loops add to one workspace"),
+    (
+        "C[i,j] = A[i,j] + B[i,j]",
+        {"A": "CSR", "B": "CSC"},
+        "ij ji",
+        "dd",
+        "the terms are computed one after another",
+    ),
+    (
+        "y[i] = a[i] + b[i]",
+        {"a": "s", "b": "s"},
+        "i i",
+        "d",
+        "the outermost loop i walks a1, b1 along with others, in order",
+    ),
+    (SPMV, {"A": "COO"}, "ij", "d", "the outermost loop i may meet a coordinate of A1 more than"),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "orders", "result", "reason"), REFUSED)
+def test_refused(
+    text: str, formats: dict[str, str], orders: str, result: str | None, reason: str
+) -> None:
+    found = choose_parallel(graph(text, formats, orders, result), None)
+    assert found.index is None
+    assert reason in found.reason
+
+
+def test_without_loops_there_is_nothing_to_share() -> None:
+    whole = problem("s = a * b")
+    found = choose_parallel(build_graph(whole, concretize(whole, ((),))), None)
+    assert found.reason == "no loop, for there is no loop to share among threads"
+
+
+def test_one_thread_is_a_choice() -> None:
+    serial = graph(SPMV, {"A": "CSR"}, "ij", "d")
+    found = choose_parallel(serial, "")
+    assert (found.statement, found.index) == (serial.statement, None)
+    assert found.reason == "one thread was asked for"
+
+
+def test_what_cannot_be_had_is_refused_in_words() -> None:
+    with pytest.raises(ScheduleError) as caught:
+        choose_parallel(graph(SPMV, {"A": "CSR"}, "ij", "d"), "j")
+    assert (
+        caught.value.message == "The loop j cannot be parallel: j is not the outermost loop, i is"
+    )
+    assert caught.value.hint is not None
+    with pytest.raises(ScheduleError, match="is summed over"):
+        choose_parallel(graph(SPMV, {"A": "CSC"}, "ji", "d"), "j")
+    assert choose_parallel(graph(SPMV, {"A": "CSR"}, "ij", "d"), "i").index == "i"
