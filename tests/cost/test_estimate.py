@@ -1,0 +1,61 @@
+"""Expected iteration counts under uniform, independent patterns."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.concrete.terms import split_terms
+from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.formats import CSF, CSR, DCSR, dense
+from taco_py.notation.nodes import Expr
+from tests.problems import assignment
+
+SIZES = {"i": 1000.0, "j": 1000.0, "k": 100.0, "r": 32.0}
+STATISTICS = Statistics(
+    SIZES,
+    {
+        "A": Pattern(5000.0, CSR),
+        "B": Pattern(2000.0, CSR),
+        "H": Pattern(500.0, DCSR),
+        "T": Pattern(4000.0, CSF(3)),
+        "x": Pattern(1000.0, dense(1)),
+        "U": Pattern(32000.0, dense(2)),
+    },
+)
+
+
+def body(text: str) -> Expr:
+    (term,) = split_terms(assignment(text).value)
+    return term.body
+
+
+COUNTS = (
+    # (expression, loops bound, expected rounds of the innermost)
+    ("y[i] = A[i,j] * x[j]", "i", 1000.0),  # the rows of CSR are all there
+    ("y[i] = A[i,j] * x[j]", "j", 1000.0),
+    ("y[i] = A[i,j] * x[j]", "ij", 5000.0),
+    ("y[i] = H[i,j] * x[j]", "i", 500.0),  # at most one row an entry
+    ("y[i] = H[i,j] * x[j]", "ij", 500.0),
+    ("C[i,j] = A[i,j] * B[i,j]", "ij", 1e6 * 0.005 * 0.002),
+    ("C[i,j] = (A[i,j] + B[i,j]) * x[j]", "ij", 7000.0),
+    ("C[i,r] = A[i,j] * U[j,r]", "ijr", 5000.0 * 32),
+    ("s = T[i,j,k]", "i", 1000.0),
+    ("s = T[i,j,k]", "ijk", 4000.0),
+    ("y[i] = 0 * x[i]", "i", 0.0),
+    ("y[i] = 2 * x[i]", "i", 1000.0),
+    # an inner sum visits what its body does
+    ("C[i,j] = A[i,j] * sum(k, B[i,k])", "ijk", 1e8 * 0.005 * 0.02),
+    ("s = 1", "", 1.0),
+)
+
+
+@pytest.mark.parametrize(("text", "loops", "expected"), COUNTS)
+def test_iterations(text: str, loops: str, expected: float) -> None:
+    found = STATISTICS.iterations(body(text), frozenset(loops))
+    assert found == pytest.approx(expected)
+
+
+def test_more_loops_never_visit_a_larger_fraction() -> None:
+    value = body("y[i] = A[i,j] * x[j]")
+    fractions = [STATISTICS.fraction(value, frozenset(loops)) for loops in ("", "i", "ij")]
+    assert fractions == sorted(fractions, reverse=True)

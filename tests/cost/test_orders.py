@@ -1,0 +1,102 @@
+"""The loop orders that the default adviser chooses, and when an operand must be copied."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.autoschedule.orders import best_order, choose_orders, needs_copy
+from taco_py.concrete.terms import split_terms
+from taco_py.notation.checks import accesses
+from taco_py.plan.single import statistics
+from taco_py.problem import Problem
+from tests.problems import operands, problem
+
+SPMV = "y[i] = A[i,j] * x[j]"
+PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+SDDMM = "D[i,j] = S[i,j] * U[i,k] * V[j,k]"
+MTTKRP = "M[i,r] = sum(j, k, T[i,j,k] * B[j,r] * C[k,r])"
+
+CHOICES = (
+    (SPMV, {"A": "CSR"}, "d", "ij"),
+    (SPMV, {"A": "CSC"}, "d", "ji"),
+    (SPMV, {"A": "CSC"}, "s", "ji"),
+    (SPMV, {"A": "DCSR"}, "d", "ij"),
+    (SPMV, {"A": "COO"}, "d", "ij"),
+    (SPMV, {}, "d", "ij"),
+    ("y[j] = A[i,j] * x[i]", {"A": "CSR"}, "d", "ij"),
+    (PRODUCT, {"A": "CSR"}, "dd", "ikj"),
+    (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "ikj"),
+    (PRODUCT, {"A": "CSR", "B": "CSR"}, "dd", "ikj"),
+    (PRODUCT, {"A": "CSC", "B": "CSC"}, "ds:1,0", "jki"),
+    (PRODUCT, {"A": "CSC", "B": "CSC"}, "dd", "jki"),
+    (PRODUCT, {"A": "CSR", "B": "CSC"}, "ds", "ikj"),
+    (PRODUCT, {}, "dd", "ikj"),
+    (SDDMM, {"S": "CSR"}, "ds", "ijk"),
+    (SDDMM, {"S": "CSC"}, "ds:1,0", "jik"),
+    (MTTKRP, {"T": "CSF"}, "dd", "ijkr"),
+    ("A[i,j] = T[i,j,k] * x[k]", {"T": "CSF"}, "ss", "ijk"),
+    ("C[j,i] = A[i,j]", {"A": "CSR"}, "ds:1,0", "ij"),
+    ("r[i] = b[i] - A[i,j] * x[j]", {"A": "CSR"}, "d", "i ij"),
+    # an inner sum's loop comes after those that it depends on
+    ("y[i] = b[i] / (A[i,j] * x[j])", {"A": "CSR"}, "d", "ij"),
+)
+SMALL = {"r": 32}
+
+
+def chosen(whole: Problem, sizes: dict[str, int]) -> str:
+    known = statistics(whole.assignment, operands(whole, sizes))
+    return " ".join("".join(order) for order in choose_orders(whole, known))
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "expected"), CHOICES)
+def test_choice(text: str, formats: dict[str, str], result: str, expected: str) -> None:
+    sizes = {"k": 32} if text == SDDMM else SMALL
+    assert chosen(problem(text, formats, result), sizes) == expected
+
+
+def test_a_tiny_problem_gets_the_order_of_the_next_larger_ones() -> None:
+    whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"})
+    assert chosen(whole, dict.fromkeys("ijk", 2)) == chosen(whole, {}) == "ikj"
+    assert chosen(whole, dict.fromkeys("ijk", 0)) == "ikj"
+
+
+def test_every_order_is_a_permutation_of_all_indices() -> None:
+    for text, formats, result, _ in CHOICES:
+        whole = problem(text, formats, result)
+        known = statistics(whole.assignment, operands(whole))
+        for term in split_terms(whole.assignment.value):
+            order = best_order(whole, term, known).order
+            inside = {i for a in accesses(term.body) for i in a.indices}
+            assert len(set(order)) == len(order)
+            assert set(order) == inside | set(whole.assignment.target.indices)
+
+
+def test_long_products_are_searched_within_a_budget() -> None:
+    text = "R[i,j,k,l] = T[i,a,b,c] * A[a,j] * B[b,k] * C[c,l] * D[i,j] * E[k,l]"
+    whole = problem(text.replace(" = ", " = sum(a, b, c, ") + ")", {"T": "CSF"})
+    known = statistics(whole.assignment, operands(whole, dict.fromkeys("ijklabc", 50)))
+    (term,) = split_terms(whole.assignment.value)
+    assert len(best_order(whole, term, known).order) == 7
+
+
+COPIES = (
+    (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "ikj", ""),
+    (PRODUCT, {"A": "CSC", "B": "CSR"}, "ds", "ikj", "A"),
+    (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "kij", "A"),
+    # a list with duplicates is added up from anywhere, but not merged and not appended from
+    (SPMV, {"A": "COO"}, "d", "ij", ""),
+    (SPMV, {"A": "COO"}, "s", "ij", "A"),
+    (SPMV, {"A": "COO", "x": "s"}, "d", "ij", "A"),
+    ("C[i,j] = 2 * A[i,j]", {"A": "COO"}, "COO", "ij", ""),
+    ("C[i,j] = A[i,j] + B[i,j]", {"A": "COO", "B": "COO"}, "dd", "ij", ""),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "order", "expected"), COPIES)
+def test_needs_copy(
+    text: str, formats: dict[str, str], result: str, order: str, expected: str
+) -> None:
+    whole = problem(text, formats, result)
+    term = split_terms(whole.assignment.value)[0]
+    copied = [a.tensor for a in accesses(term.body) if needs_copy(whole, term, a, tuple(order))]
+    assert "".join(copied) == expected
