@@ -41,7 +41,6 @@ from taco_py.plan.nodes import Compute, Plan
 from taco_py.plan.run import Execution, run
 from taco_py.plan.single import Request
 from taco_py.problem import TensorType
-from taco_py.schedule.commands import Schedule
 from taco_py.storage.tensor_data import Array, TensorData
 
 
@@ -109,8 +108,7 @@ def short_way(
 def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     prepared = prepare(assignment, objects, settings)
-    parallel = parallel_loop(settings.schedule)
-    recipes = [Recipe(s.problem, s.orders, parallel=parallel) for s in prepared.plan.kernels]
+    recipes = [Recipe(s.problem, s.orders, parallel=s.parallel) for s in prepared.plan.kernels]
     return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes])
 
 
@@ -224,18 +222,7 @@ def start(prepared: Prepared, settings: Settings, out: Array | None) -> Executio
     given = prepared.given
     tensors = {name: g.data for name, g in given.items()}
     threads = settings.threads or KERNELS.cores
-    parallel = parallel_loop(settings.schedule)
-    return Execution(tensors, threads, parallel, out, informer(given), prepared.kernels)
-
-
-def parallel_loop(schedule: Schedule | None) -> str | None:
-    """The index whose loop a schedule shares among threads: "" for none, None to choose."""
-    if schedule is None:
-        return None
-    return "" if schedule.serial else schedule.parallel
-
-
-# ---------------------------------------------------------------- arguments
+    return Execution(tensors, threads, out, informer(given), prepared.kernels)
 
 
 def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:

@@ -18,7 +18,6 @@ from taco_py.api.arguments import (
 from taco_py.api.compute import (
     Prepared,
     accumulated,
-    parallel_loop,
     parsed,
     short_way,
     writable,
@@ -136,8 +135,7 @@ class Kernel:
     ) -> Execution:
         tensors = {name: g.data for name, g in given.items()}
         limit = threads or self.settings.threads or KERNELS.cores
-        parallel = parallel_loop(self.settings.schedule)
-        return Execution(tensors, limit, parallel, out, informer(given), self.kernels)
+        return Execution(tensors, limit, out, informer(given), self.kernels)
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         names = operand_names(self.assignment)
@@ -275,10 +273,9 @@ def compile(
     request = Request(TensorType(wanted, dtype.name, index), settings.static)
     plan = make_plan(assignment, operands, request, Options(schedule=settings.schedule))
     types = {name: o.type for name, o in operands.items()}
-    parallel = parallel_loop(settings.schedule)
     steps = plan.kernels
     compiled = tuple(
-        compile_recipe(Recipe(s.problem, s.orders, "evaluate", parallel)) for s in steps
+        compile_recipe(Recipe(s.problem, s.orders, "evaluate", s.parallel)) for s in steps
     )
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     return Kernel(assignment, plan, chosen, types, kind, dtype, settings, compiled, kernels)

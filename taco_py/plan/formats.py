@@ -15,6 +15,8 @@ from taco_py.notation.nodes import Access, Assignment
 
 DENSE = Level(LevelKind.DENSE)
 COMPRESSED = Level(LevelKind.COMPRESSED)
+SPARSE_ROWS = 0.1
+"""Entries a row below which a matrix is stored without its empty rows."""
 
 
 def compressed_indices(
@@ -113,14 +115,16 @@ def without_modes(form: Format, order: int) -> Format:
     return dense(order) if form.is_dense or order == 0 else COO(order)
 
 
-def reordered(form: Format, access: Access, order: Sequence[str]) -> Format:
+def reordered(form: Format, access: Access, order: Sequence[str], rows: float) -> Format:
     """The format of a copy of `access`'s tensor that loops in `order` can walk from the root down.
 
-    A dense root stays dense, and a matrix from a coordinate list gets one: CSR is the copy that
-    is made fastest.
+    rows  how many entries there are for each coordinate of the first loop's mode
+
+    A dense root stays dense, and a matrix from a coordinate list gets one unless most rows would be
+    empty: CSR is the copy that is made fastest.
     """
     modes = tuple(sorted(range(form.order), key=lambda mode: order.index(access.indices[mode])))
-    dense_root = form.levels[0].full or (form.is_coo and form.order == 2)
+    dense_root = form.levels[0].full or (form.is_coo and form.order == 2 and rows > SPARSE_ROWS)
     root = DENSE if dense_root and form.order > 1 else COMPRESSED
     return Format((root, *(COMPRESSED,) * (form.order - 1)), modes)
 

@@ -63,13 +63,27 @@ def make_plan(
                 hint="convert the operands, or leave the schedule open",
             )
         orders = orders_of(options.schedule, assignment)
-        return Plan((*steps, *plan_single(assignment, known, request, names, orders)))
+        steps += plan_single(assignment, known, request, names, orders)
+        return Plan(_with_threads(steps, options.schedule))
     parts = split(assignment, known, request, names, options.path, options.contract)
     known.update(parts.operands)
     for part in parts.assignments[:-1]:
         steps += _temporary(part, known, request, names)
     steps += plan_single(parts.assignments[-1], known, request, names)
-    return Plan(tuple(steps), parts.notes)
+    return Plan(_with_threads(steps, options.schedule), parts.notes)
+
+
+def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Step, ...]:
+    """The steps as the schedule wants loops shared: none, or one of the last kernel's."""
+    if schedule is None or not (schedule.serial or schedule.parallel):
+        return tuple(steps)
+    last = next(s for s in reversed(steps) if isinstance(s, Compute))
+    return tuple(
+        replace(s, parallel="" if schedule.serial else schedule.parallel)
+        if isinstance(s, Compute) and (schedule.serial or s is last)
+        else s
+        for s in steps
+    )
 
 
 def _temporary(

@@ -53,6 +53,7 @@ class Compute:
 
     sizes    for each index, an operand and a mode of it that has the index's size
     sources  the tensor that each of the kernel's operands is, where it goes by another name
+    parallel the index whose loop threads share, "" for none, None for the outermost if it may be
     """
 
     target: str
@@ -60,6 +61,7 @@ class Compute:
     orders: tuple[tuple[str, ...], ...]
     sizes: tuple[tuple[str, str, int], ...]
     sources: tuple[tuple[str, str], ...] = ()
+    parallel: str | None = None
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

@@ -43,7 +43,6 @@ class Execution:
 
     tensors: dict[str, TensorData]
     threads: int
-    parallel: str | None = None
     out: Array | None = None
     inform: Callable[[str, TensorData], TensorData] = _as_it_is
     kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
@@ -185,7 +184,7 @@ def _compute(
 
 def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
     """The step's kernel, compiled when it is first needed."""
-    recipe = Recipe(step.problem, step.orders, phase, execution.parallel)
+    recipe = Recipe(step.problem, step.orders, phase, step.parallel)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))

@@ -79,7 +79,7 @@ def plan_single(
     terms = split_terms(assignment.value)
     if orders is None:
         orders = tuple(best_order(draft, term, stats).order for term in terms)
-    copies = _copies(draft, terms, orders, names)
+    copies = _copies(draft, terms, orders, names, stats)
     everything = {**operands, **{c.target: _copied(operands[c.source], c) for c in copies.values()}}
     value = map_accesses(assignment.value, lambda access: _walked(access, copies))
     final = _problem(replace(assignment, value=value), everything, request)
@@ -127,7 +127,11 @@ def _chained(problem: Problem, orders: tuple[Order, ...]) -> Problem:
 
 
 def _copies(
-    problem: Problem, terms: tuple[Term, ...], orders: tuple[Order, ...], names: Names
+    problem: Problem,
+    terms: tuple[Term, ...],
+    orders: tuple[Order, ...],
+    names: Names,
+    stats: Statistics,
 ) -> dict[Access, Reformat]:
     """For each access that its term's order cannot walk: the copy to walk instead."""
     found: dict[Access, Reformat] = {}
@@ -137,7 +141,7 @@ def _copies(
             if access in found or not needs_copy(problem, term, access, order):
                 continue
             form = problem.type_of(access.tensor).format
-            target = reordered(form, access, order)
+            target = reordered(form, access, order, _entries_a_row(access, order, stats))
             key = (access.tensor, str(target))
             if key not in made:
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
@@ -145,6 +149,12 @@ def _copies(
                 made[key] = Reformat(name, access.tensor, target, reason)
             found[access] = made[key]
     return found
+
+
+def _entries_a_row(access: Access, order: Order, stats: Statistics) -> float:
+    """How many entries there are for each coordinate of the index that is bound first."""
+    first = min(access.indices, key=order.index)
+    return stats.patterns[access.tensor].nnz / stats.sizes[first]
 
 
 def _stored(access: Access, form: Format) -> tuple[str, ...]:
