@@ -268,6 +268,8 @@ def _contract(
     tensors = [f for f in factors if free_indices(f)]
     if more or term.negative or len(tensors) < 3 or not _distinct(term):
         return expr
+    if path is None and not term.reduced:
+        return expr  # pairs would save no loop, for nothing is summed between them
     if len({expression_dtype(f, splitter.dtypes) for f in factors}) > 1:
         return expr  # a product of the narrower ones alone would wrap or round on its own
     numbers = [f for f in factors if not free_indices(f)]

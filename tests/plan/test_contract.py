@@ -1,0 +1,164 @@
+"""What is computed first: contraction orders that know the nonzeros, hoisted and narrow sums."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from opt_einsum import contract_path
+
+from taco_py.notation.nodes import Access
+from taco_py.notation.printer import to_text
+from taco_py.plan.contract import cheapest_tree
+from taco_py.plan.make import Options
+from taco_py.plan.single import statistics
+from tests.problems import operands, plan, problem
+
+
+def kernels(
+    text: str,
+    formats: dict[str, str] | None = None,
+    sizes: dict[str, int] | None = None,
+    nnz: dict[str, float] | None = None,
+    dtypes: dict[str, str] | None = None,
+    **options: object,
+) -> list[str]:
+    """The assignments that are computed in turn."""
+    whole = problem(text, formats, None, dtypes)
+    made = plan(whole, sizes, nnz, Options(**options))  # type: ignore[arg-type]
+    return [to_text(step.problem.assignment) for step in made.kernels]
+
+
+CSRS = dict.fromkeys("ABC", "CSR")
+WHOLE = (
+    ("y[i] = A[i,j] * x[j]", CSRS, {}),
+    ("C[i,j] = A[i,k] * B[k,j]", CSRS, {}),
+    ("D[i,j] = S[i,j] * U[i,k] * V[j,k]", {"S": "CSR"}, {"k": 32}),
+    ("M[i,r] = T[i,j,k] * B[j,r] * C[k,r]", {"T": "CSF"}, {"r": 32}),
+    ("s = x[i] * A[i,j] * z[j]", CSRS, {}),
+    ("y[i] = alpha * A[i,j] * x[j]", CSRS, {}),
+    ("y[i] = (A[i,j] + B[i,j]) * x[j]", CSRS, {}),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "sizes"), WHOLE)
+def test_one_kernel_where_that_is_cheapest(
+    text: str, formats: dict[str, str], sizes: dict[str, int]
+) -> None:
+    assert len(kernels(text, formats, sizes)) == 1
+
+
+def test_two_matrices_and_a_vector_go_from_the_right() -> None:
+    """A·B·x is A·(B·x), however it is written."""
+    for text in ("y[i] = A[i,j] * B[j,k] * x[k]", "y[i] = (A[i,j] * B[j,k]) * x[k]"):
+        found = kernels(text, CSRS)
+        assert len(found) == 2
+        assert found[-1] == "y[i] = sum(j, A[i,j] * T[j])"
+
+
+def test_a_chain_of_four_matrices_and_a_vector_makes_vectors_only() -> None:
+    text = "y[i] = A[i,j] * B[j,k] * C[k,l] * D[l,m] * x[m]"
+    whole = problem(text, dict.fromkeys("ABCD", "CSR"))
+    made = plan(whole)
+    assert len(made.kernels) == 4
+    assert all(k.problem.result.format.order == 1 for k in made.kernels)
+    assert all("in pairs about" in note for note in made.notes)
+
+
+CHAIN = "D[i,l] = A[i,j] * B[j,k] * C[k,l]"
+
+
+def test_the_order_of_a_chain_knows_the_nonzeros() -> None:
+    """Sizes alone would multiply the narrow end first; the empty corner is at the other one."""
+    sizes = {"i": 1000, "j": 1000, "k": 1000, "l": 500}
+    nnz = {"A": 10.0, "B": 1000.0, "C": 200_000.0}
+    whole = problem(CHAIN, CSRS)
+    known = statistics(whole.assignment, operands(whole, sizes, nnz))
+    factors = [
+        Access(name, tuple(indices)) for name, indices in (("A", "ij"), ("B", "jk"), ("C", "kl"))
+    ]
+    tree = cheapest_tree(known, factors, ("i", "l"))
+    shapes = [(1000, 1000), (1000, 1000), (1000, 500)]
+    by_size, _ = contract_path("ij,jk,kl->il", *shapes, shapes=True)
+    assert tree.path[0] == (0, 1)
+    assert tuple(by_size[0]) == (1, 2)
+
+
+def test_the_order_of_a_dense_chain_is_that_of_its_sizes() -> None:
+    sizes = {"i": 10, "j": 1000, "k": 5, "l": 1000}
+    whole = problem(CHAIN)
+    known = statistics(whole.assignment, operands(whole, sizes))
+    factors = [
+        Access(name, tuple(indices)) for name, indices in (("A", "ij"), ("B", "jk"), ("C", "kl"))
+    ]
+    shapes = [(10, 1000), (1000, 5), (5, 1000)]
+    by_size, _ = contract_path("ij,jk,kl->il", *shapes, shapes=True)
+    assert cheapest_tree(known, factors, ("i", "l")).path == tuple(map(tuple, by_size))
+
+
+def test_many_factors_are_paired_greedily() -> None:
+    letters = "abcdefghijk"
+    text = "y[a] = " + " * ".join(f"M{p}[{p},{q}]" for p, q in pairwise(letters))
+    whole = problem(f"{text} * x[k]", {f"M{p}": "CSR" for p in letters[:-1]})
+    assert len(plan(whole, dict.fromkeys(letters, 200)).kernels) == 10
+
+
+def test_a_given_path_is_followed() -> None:
+    text = "y[i] = sum(j, k, A[i,j] * B[j,k] * x[k])"
+    found = plan(problem(text, CSRS), options=Options(path=((0, 1), (0, 1))))
+    assert [k.problem.result.format.order for k in found.kernels] == [2, 1]
+    assert found.notes == ("T: the contraction order was given",)
+
+
+def test_contraction_can_be_forbidden() -> None:
+    assert len(kernels("y[i] = sum(j, k, A[i,j] * B[j,k] * x[k])", CSRS, contract=False)) == 1
+
+
+HOISTED = (
+    # written with sums inside, or with all of them outside as einsum does: the same
+    "y[i] = A[i,j] * B[j,k]",
+    "y[i] = sum(j, k, A[i,j] * B[j,k])",
+)
+
+
+@pytest.mark.parametrize("text", HOISTED)
+def test_a_sum_that_a_loop_would_repeat_is_computed_first(text: str) -> None:
+    found = plan(problem(text, CSRS))
+    assert len(found.kernels) == 2
+    assert found.notes == ("T: this sum does not depend on i, whose loop would repeat it",)
+    assert to_text(found.kernels[1].problem.assignment) == "y[i] = sum(j, A[i,j] * T[j])"
+
+
+INSIDE = (
+    ("C[i,j] = sum(k, A[i,j] * B[i,k])", "C[i,j] = A[i,j] * sum(k, B[i,k])"),
+    ("s = sum(i, j, k, l, A[i,j] * B[k,l])", "s = sum(i, j, A[i,j]) * sum(k, l, B[k,l])"),
+    ("y[i] = sum(j, k, A[i,j] * B[i,k])", "y[i] = sum(j, A[i,j]) * sum(k, B[i,k])"),
+    ("y[i] = sum(j, alpha * A[i,j])", "y[i] = sum(j, alpha * A[i,j])"),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), INSIDE)
+def test_an_index_of_one_factor_is_summed_there(text: str, expected: str) -> None:
+    assert kernels(text, CSRS) == [expected]
+
+
+def test_sums_of_another_type_stay_where_they_are() -> None:
+    dtypes = {"A": "int8", "B": "int32"}
+    text = "y[i] = sum(j, k, A[i,j] * B[i,k])"
+    assert kernels(text, CSRS, dtypes=dtypes) == ["y[i] = sum(j, A[i,j] * sum(k, B[i,k]))"]
+
+
+def test_a_sum_is_computed_apart_where_that_saves_a_copy() -> None:
+    found = plan(problem("y[i] = (A[i,j] * x[j]) / d[i]", {"A": "CSC"}))
+    assert len(found.kernels) == len(found.steps) == 2
+    assert found.notes == ("T: by itself, this sum needs fewer operands in another order",)
+    assert len(plan(problem("y[i] = (A[i,j] * x[j]) / d[i]", {"A": "CSR"})).steps) == 1
+
+
+def test_a_narrow_sum_wraps_by_itself() -> None:
+    text = "y[i] = b[i] + A[i,j] * x[j]"
+    found = plan(problem(text, CSRS, None, {"A": "int8", "x": "int8", "b": "float64"}))
+    assert [k.problem.result.dtype for k in found.kernels] == ["int8", "float64"]
+    assert found.notes == ("T: its sum is of type int8, the result's of type float64",)
+    assert len(kernels(text, CSRS, dtypes=dict.fromkeys("Axb", "int8"))) == 1
+    assert len(kernels(text, CSRS, dtypes={"A": "float32", "x": "float32", "b": "float64"})) == 1

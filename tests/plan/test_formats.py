@@ -1,0 +1,113 @@
+"""Formats that follow from others."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses
+from taco_py.plan.formats import (
+    appendable,
+    default_format,
+    is_tall,
+    reordered,
+    storage_order,
+    unordered_last,
+    with_chain,
+)
+from tests.problems import assignment, formats
+
+PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+ADD = "C[i,j] = A[i,j] + B[i,j]"
+SPMV = "y[i] = A[i,j] * x[j]"
+CSRS = {"A": "CSR", "B": "CSR"}
+
+# An index is compressed when every term restricts it by a compressed level, else dense; modes are
+# stored as the sparse operands store them, as far as these agree.
+DEFAULTS = (
+    (SPMV, {}, "d"),
+    (SPMV, {"A": "CSR"}, "d"),
+    (SPMV, {"A": "CSC"}, "s"),
+    (SPMV, {"A": "DCSR"}, "s"),
+    (ADD, CSRS, "ds"),
+    (ADD, {"A": "CSC", "B": "CSC"}, "ds:1,0"),
+    (ADD, {"A": "DCSR", "B": "DCSR"}, "ss"),
+    (ADD, {"A": "DCSR", "B": "CSR"}, "ds"),
+    (ADD, {"A": "CSR", "B": "CSC"}, "dd"),
+    (ADD, {"A": "CSR"}, "dd"),
+    ("C[i,j] = A[i,j] * B[i,j]", {"A": "CSR"}, "ds"),
+    ("C[i,j] = A[i,j] * B[i,j]", {"A": "CSC"}, "ds:1,0"),
+    ("C[i,j] = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSC"}, "ss"),
+    ("C[i,j] = A[i,j] + 1", {"A": "CSR"}, "dd"),
+    ("C[i,j] = A[i,j] / B[i,j]", {"A": "CSR"}, "ds"),
+    ("C[i,j] = A[i,j] / B[i,j]", {"B": "CSR"}, "dd"),
+    (PRODUCT, {"A": "CSR"}, "dd"),
+    (PRODUCT, CSRS, "ds"),
+    (PRODUCT, {"A": "CSC", "B": "CSC"}, "ds:1,0"),
+    ("C[j,i] = A[i,j]", {"A": "CSR"}, "ds:1,0"),
+    ("D[i,j] = S[i,j] * U[i,k] * V[j,k]", {"S": "CSR"}, "ds"),
+    ("A[i,j] = T[i,j,k] * x[k]", {"T": "CSF"}, "ss"),
+    ("R[k,i,j] = T[i,j,k]", {"T": "CSF"}, "sss:1,2,0"),
+    ("s = A[i,j]", {"A": "CSR"}, ""),
+)
+
+
+@pytest.mark.parametrize(("text", "names", "expected"), DEFAULTS)
+def test_default_format(text: str, names: dict[str, str], expected: str) -> None:
+    assert str(default_format(assignment(text), formats(text, names))) == expected
+
+
+STORED = (
+    (ADD, CSRS, "ij"),
+    (ADD, {"A": "CSC", "B": "CSC"}, "ji"),
+    (ADD, {"A": "CSR", "B": "CSC"}, "ij"),  # they disagree: as written
+    (PRODUCT, {"A": "CSC", "B": "CSC"}, "ji"),
+    ("R[r,k,i] = T[i,j,k] * U[j,r]", {"T": "CSF"}, "ikr"),  # what no sparse operand stores is last
+)
+
+
+@pytest.mark.parametrize(("text", "names", "expected"), STORED)
+def test_storage_order(text: str, names: dict[str, str], expected: str) -> None:
+    assert "".join(storage_order(assignment(text), formats(text, names))) == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [("uq", "ss"), ("uc", "ss"), ("ds", "ds"), ("dd", "dd"), ("ss:1,0", "ss:1,0"), ("uqq", "sss")],
+)
+def test_appendable(form: str, expected: str) -> None:
+    assert str(appendable(Format.parse(form))) == expected
+
+
+def test_the_part_that_is_scattered_becomes_a_coordinate_list() -> None:
+    assert str(with_chain(Format.parse("sss"), 0)) == "uqq"
+    assert str(with_chain(Format.parse("dss"), 1)) == "duq"
+    assert str(with_chain(Format.parse("ss:1,0"), 0)) == "uq:1,0"
+
+
+def test_tall_formats() -> None:
+    tall = [form for form in ("sd", "sdd", "ds", "ss", "s", "dd") if is_tall(Format.parse(form))]
+    assert tall == ["sd", "sdd"]
+
+
+REORDERED = (
+    ("CSR", "ji", 5.0, "ds:1,0"),
+    ("CSR", "ji", 0.01, "ds:1,0"),
+    ("CSC", "ij", 5.0, "ds"),
+    ("DCSR", "ji", 5.0, "ss:1,0"),
+    ("COO", "ij", 5.0, "ds"),  # CSR is the copy that is made fastest
+    ("COO", "ij", 0.01, "ss"),  # but not of a matrix of empty rows
+)
+
+
+@pytest.mark.parametrize(("form", "order", "rows", "expected"), REORDERED)
+def test_reordered(form: str, order: str, rows: float, expected: str) -> None:
+    text = "C[i,j] = A[i,j]"
+    (access,) = accesses(assignment(text))
+    (stored,) = formats(text, {"A": form}).values()
+    assert str(reordered(stored, access, tuple(order), rows)) == expected
+
+
+def test_only_a_compressed_last_level_may_come_unordered() -> None:
+    assert [level.ordered for level in unordered_last(Format.parse("ss")).levels] == [True, False]
+    assert unordered_last(Format.parse("sd")) == Format.parse("sd")

@@ -1,0 +1,111 @@
+"""Plans: the steps around kernels, which say why they are there."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.printer import to_text
+from taco_py.plan.make import Options, make_plan
+from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.single import Request
+from taco_py.schedule.commands import Schedule
+from tests.problems import operands, plan, problem
+
+PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+CSRS = {"A": "CSR", "B": "CSR"}
+
+
+def outline(made: Plan) -> list[str]:
+    """A line for each step."""
+    lines = []
+    for step in made.steps:
+        match step:
+            case Reformat(target, source, form, _):
+                lines.append(f"{target} = {source} as {form}")
+            case TakeDiagonal(target, source, labels):
+                lines.append(f"{target} = {source}[{','.join(labels)}]")
+            case Squeeze(target, source, axes):
+                lines.append(f"{target} = {source} without {axes}")
+            case Compute():
+                order = " ".join("".join(o) for o in step.orders)
+                lines.append(f"{to_text(step.problem.assignment)} by {order}".rstrip())
+    return lines
+
+
+PLANS: tuple[tuple[str, dict[str, str], str | None, list[str]], ...] = (
+    (PRODUCT, CSRS, None, ["C[i,j] = sum(k, A[i,k] * B[k,j]) by ikj"]),
+    (
+        PRODUCT,
+        {"A": "CSR", "B": "CSC"},
+        "ds",
+        ["B_kj = B as ds", "C[i,j] = sum(k, A[i,k] * B_kj[k,j]) by ikj"],
+    ),
+    # a format that cannot be appended to is converted to afterwards
+    (
+        "C[i,j] = A[i,j] + B[i,j]",
+        CSRS,
+        "COO",
+        ["C[i,j] = A[i,j] + B[i,j] by ij ij", "C_1 = C as uq"],
+    ),
+    # the same list of coordinates is copied as it is
+    ("C[i,j] = 2 * A[i,j]", {"A": "COO"}, "COO", ["C[i,j] = 2 * A[i,j] by ij"]),
+    # one copy serves two uses
+    (
+        "C[i,j] = A[j,i] * A[j,i] * B[i,j]",
+        CSRS,
+        "ds",
+        ["A_ij = A as ds:1,0", "C[i,j] = A_ij[j,i] * A_ij[j,i] * B[i,j] by ij"],
+    ),
+    ("s = A[i,i]", {"A": "CSR"}, None, ["A_diagonal = A[i,i]", "s = sum(i, A_diagonal[i]) by i"]),
+    ("s = a * b", {}, None, ["s = a * b by"]),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "expected"), PLANS)
+def test_steps(text: str, formats: dict[str, str], result: str | None, expected: list[str]) -> None:
+    assert outline(plan(problem(text, formats, result))) == expected
+
+
+def test_copies_say_what_asks_for_them() -> None:
+    copy, _ = plan(problem(PRODUCT, {"A": "CSR", "B": "CSC"}, "ds")).steps
+    assert isinstance(copy, Reformat)
+    assert copy.reason == (
+        "loops run in the order i,k,j: CSC -> CSR: transposed by counting sort, O(nnz)"
+    )
+    *_, last = plan(problem("C[i,j] = A[i,j] + B[i,j]", CSRS, "COO")).steps
+    assert isinstance(last, Reformat)
+    assert last.reason.startswith("the result is wanted as uq: ")
+
+
+def test_axes_of_size_one_are_taken_off_first() -> None:
+    whole = problem("y[i] = A[i] * x[i]", {"A": "COO"}, "d")
+    known = operands(problem("y[i,j] = A[i,j] * x[i]", {"A": "COO"}, "dd"), {"j": 1})
+    made = make_plan(
+        whole.assignment, known, Request(whole.result), Options(), squeezed=(("A", (1,)),)
+    )
+    assert outline(made)[0] == "A_squeezed = A without (1,)"
+    assert "A_squeezed[i] * x[i]" in outline(made)[-1]
+
+
+def test_a_schedule_decides_the_orders() -> None:
+    schedule = Schedule.parse("reorder(j,i,k)")
+    made = plan(problem(PRODUCT, CSRS, "dd"), options=Options(schedule=schedule))
+    assert outline(made) == ["B_jk = B as ds:1,0", "C[i,j] = sum(k, A[i,k] * B_jk[k,j]) by jik"]
+    with pytest.raises(ScheduleError):
+        plan(problem(PRODUCT, CSRS), options=Options(schedule=Schedule.parse("reorder(i,l)")))
+
+
+def test_every_size_has_a_source() -> None:
+    for kernel in plan(problem("y[i] = A[i,j] * B[j,k] * x[k]", CSRS)).kernels:
+        types = dict(kernel.problem.operands)
+        assert {index for index, _, _ in kernel.sizes} == {
+            i for order in kernel.orders for i in order
+        }
+        assert all(mode < types[name].format.order for _, name, mode in kernel.sizes)
+
+
+def test_a_plan_is_a_value() -> None:
+    whole = problem(PRODUCT, CSRS)
+    assert plan(whole) == plan(whole)
+    assert hash(plan(whole)) == hash(plan(whole))
