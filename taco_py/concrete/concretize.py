@@ -119,8 +119,7 @@ def shared_prefix(problem: Problem, terms: tuple[Term, ...], orders: tuple[Order
 
 
 def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
-    """Whether no operand stores `index` in a level with duplicates, or the result repeats that
-    pattern."""
+    """Whether no operand has `index` in a level with duplicates, or the result repeats them."""
     for term in terms:
         for access in accesses(term.body):
             if index in access.indices:
@@ -132,8 +131,7 @@ def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
 
 
 def copies_pattern(problem: Problem) -> bool:
-    """Whether the result is a coordinate list with one entry for each entry of one coordinate
-    operand.
+    """Whether the result is a coordinate list with one entry for each of one operand's.
 
     Then equal coordinates stay as many as they were, so a list with duplicates may be walked
     directly.
@@ -208,8 +206,10 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
 
 
 def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
-    """Loops over `order` around `target += value`, each inner sum at the loop that completes its
-    indices."""
+    """Loops over `order` around `target += value`.
+
+    Each inner sum stands at the loop that completes its indices.
+    """
     loops = [i for i in order if i in term.reduced or i in target.indices]
     hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
     for reduce in tuple(reductions(value)):

@@ -1,5 +1,4 @@
-"""Concrete index notation: index notation with the loops, their order and the temporaries written
-out.
+"""Concrete index notation: index notation with loops, their order and temporaries written out.
 
     forall i ( where( forall j C[i,j] = w[j],  forall k forall j w[j] += A[i,k] * B[k,j] ) )
 

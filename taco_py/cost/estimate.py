@@ -41,8 +41,7 @@ class Statistics:
         return prod((self.sizes[i] for i in indices), start=1.0)
 
     def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
-        """The fraction of tuples over the bound indices of `access` under which something is
-        stored."""
+        """The fraction of tuples over its bound indices under which `access` stores something."""
         pattern = self.patterns[access.tensor]
         mine = bound & frozenset(access.indices)
         if not mine or not pattern.sparse:

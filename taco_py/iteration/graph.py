@@ -233,8 +233,11 @@ def _adds_to(statement: Statement, target: Access) -> bool:
 
 
 def _nonlinear(statement: Statement) -> Iterable[Access]:
-    """Accesses whose duplicates may not be added up after the fact: they occur twice in one value,
-    or below an operator that is not additive in them. Scalar workspaces hand the property down."""
+    """Accesses whose duplicates may not be added up after the fact.
+
+    They occur twice in one value, or below an operator that is not additive in them. Scalar
+    workspaces hand the property down.
+    """
     suspects: set[str] = set()
     for assign in reversed(tuple(assignments(statement))):
         tensors = [a.tensor for a in accesses(assign.value)]

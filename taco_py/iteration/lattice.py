@@ -44,8 +44,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Points from the top down: a point comes before every point below it. No points: nothing to
-    do."""
+    """Points from the top down: each before those below it. Without points nothing is to do."""
 
     points: tuple[Point, ...]
 

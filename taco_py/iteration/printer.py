@@ -6,8 +6,7 @@ from taco_py.iteration.graph import IterationGraph, Loop
 
 
 def graph_text(graph: IterationGraph) -> str:
-    """For each loop: its index, its region, and its merge lattice where there is something to
-    merge."""
+    """For each loop: its index, its region, and its merge lattice where it merges."""
     return "\n".join(_line(loop) for loop in graph.loops)
 
 

@@ -1,5 +1,4 @@
-"""Iteration regions: the set of coordinates of one index at which an expression can differ from
-zero.
+"""Iteration regions: the coordinates of one index at which an expression can differ from zero.
 
 A region is a set expression over the coordinate sets of sparse levels. It follows from operator
 algebra alone (Henry, Hsu et al. 2021): an operand whose fill value annihilates the operator
@@ -90,8 +89,7 @@ def intersect(left: Region, right: Region) -> Region:
 
 
 def unite(left: Region, right: Region) -> Region:
-    """∪ with the trivial cases removed; `everything ∪ A` is kept, for A tells where A is
-    present."""
+    """∪ with the trivial cases removed; `everything ∪ A` stays: it tells where A is present."""
     if isinstance(left, Nothing):
         return right
     if isinstance(right, Nothing) or left == right:

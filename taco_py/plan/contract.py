@@ -1,10 +1,9 @@
-"""Splitting: what is better computed first, into a temporary tensor, than inside the loops of the
-whole.
+"""Splitting: what is better computed first, into a temporary tensor, than inside all loops.
 
 Three reasons to split a term off:
 
-* a product of three or more operands has a cheaper order of pairwise contractions (A·B·x is
-A·(B·x));
+* a product of three or more operands has a cheaper order of pairwise contractions, as A·(B·x) is
+  for A·B·x;
 * a sum inside a product would be computed again in every round of a loop it does not depend on;
 * a sum has an integer or bool type that its accumulation in the result's type would not respect.
 """
@@ -40,8 +39,7 @@ EXACT = 7  # operands up to which all pairwise orders are compared
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Assignments to compute in turn, the last one the original target's, with all operands
-    known."""
+    """Assignments to compute in turn, the original target's last, and all their operands."""
 
     assignments: tuple[Assignment, ...]
     operands: Mapping[str, Operand]
@@ -65,8 +63,7 @@ class Splitter:
         return {name: np.dtype(o.type.dtype) for name, o in self.operands.items()}
 
     def statistics(self, value: Expr) -> Statistics:
-        """The patterns of `value`'s operands, and the sizes of all indices of the whole
-        assignment."""
+        """The patterns of `value`'s operands, and the whole assignment's sizes."""
         known = statistics(Assignment(Access("", ()), value), self.operands)
         return replace(known, sizes={**self.sizes, **known.sizes})
 
@@ -91,8 +88,7 @@ class Splitter:
 
 
 def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
-    """The expected number of nonzeros of `value` over `keep`: terms that meet in one place add
-    up."""
+    """The expected number of nonzeros of `value` over `keep`; what meets in one place adds up."""
     everything = frozenset(i for a in accesses(value) for i in a.indices)
     volume = stats.volume(frozenset(keep))
     expected = stats.iterations(value, everything | frozenset(keep)) / max(volume, 1.0)
@@ -298,8 +294,7 @@ def copy_cost(
     order: tuple[str, ...],
     among: Sequence[Access] | None = None,
 ) -> float:
-    """What the copies cost that a kernel with this loop order needs, of all its operands or
-    `among` some."""
+    """What the copies cost that this loop order needs, of all operands or those `among`."""
     return sum(
         CONVERSION * stats.patterns[a.tensor].nnz
         for a in dict.fromkeys(accesses(term.body) if among is None else among)
@@ -321,8 +316,7 @@ def _follow(
     path: Sequence[tuple[int, ...]],
     why: str,
 ) -> Expr:
-    """Contract along `path` until what remains is the last product, which stays in the
-    assignment."""
+    """Contract along `path`, but for the last product, which stays in the assignment."""
     rest = list(tensors)
     for pair in path:
         chosen = [rest[k] for k in pair]
@@ -342,16 +336,14 @@ def _follow(
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Pairwise contractions in einsum's numbering: each pair is removed and its product
-    appended."""
+    """Pairwise contractions, numbered as by einsum: a pair goes, its product is appended."""
 
     cost: float
     path: tuple[tuple[int, ...], ...]
 
 
 def cheapest_tree(stats: Statistics, factors: Sequence[Expr], kept: tuple[str, ...]) -> Tree:
-    """The pairwise order of least expected work, by opt_einsum over costs that know the
-    nonzeros."""
+    """The pairwise order of least expected work: opt_einsum with costs that know nonzeros."""
     from opt_einsum.paths import PathOptimizer, ssa_to_linear
 
     knows = _Nonzeros(stats, tuple(factors), kept)
@@ -389,8 +381,7 @@ class _Nonzeros:
         return frozenset(inside & (outside | self.kept))
 
     def nnz(self, group: frozenset[int]) -> float:
-        """The expected number of nonzeros of the product of `group`, summed over what it may
-        sum."""
+        """The expected nonzeros of the product of `group`, summed over what it may sum."""
         if group not in self.sizes:
             product = fold(lambda a, b: Call(MUL, (a, b)), (self.factors[k] for k in sorted(group)))
             self.sizes[group] = result_size(self.stats, product, tuple(self.open(group)))

@@ -1,5 +1,4 @@
-"""Formats that follow from others: of a result, of a reordered copy, of what a kernel can append
-to."""
+"""Formats that follow from others: of results, of reordered copies, of what is appended to."""
 
 from __future__ import annotations
 
@@ -34,8 +33,10 @@ def compressed_indices(
 def levels_of(
     assignment: Assignment, formats: Mapping[str, Format], every: bool
 ) -> dict[Access, dict[str, Iterator]]:
-    """The iterators of each access; all levels of a sparse operand when `every`, else only its
-    sparse levels."""
+    """The iterators of each access.
+
+    every  all levels of sparse operands count, not only their sparse ones
+    """
     found: dict[Access, dict[str, Iterator]] = {}
     for access in accesses(assignment):
         form = formats[access.tensor]
@@ -63,8 +64,10 @@ def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> For
 
 
 def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[str, ...]:
-    """The result's indices in an order that agrees with all sparse operands, or as written if none
-    does. Indices that no sparse operand stores come last."""
+    """The result's indices in an order that agrees with all sparse operands, else as written.
+
+    Indices that no sparse operand stores come last.
+    """
     before: dict[str, set[str]] = {}
     for access in accesses(assignment):
         form = formats[access.tensor]
@@ -87,8 +90,10 @@ def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tupl
 
 
 def appendable(form: Format) -> Format:
-    """`form` with every level that stores coordinates compressed and free of duplicates, so that a
-    kernel can append to it level by level; what is made is then converted."""
+    """`form` with every level that stores coordinates compressed and free of duplicates.
+
+    A kernel can append to it level by level; what is made is then converted.
+    """
     levels = tuple(
         level if level.kind is LevelKind.DENSE else replace(COMPRESSED, ordered=level.ordered)
         for level in form.levels
@@ -104,8 +109,7 @@ def with_chain(form: Format, depth: int) -> Format:
 
 
 def is_tall(form: Format) -> bool:
-    """Whether a compressed root is all that keeps the format from being dense: whole blocks are
-    absent or present."""
+    """Whether only the root is sparse, so that whole blocks are absent or present."""
     root, *below = form.levels
     return root.kind is LevelKind.COMPRESSED and bool(below) and all(b.full for b in below)
 

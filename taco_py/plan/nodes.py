@@ -1,5 +1,4 @@
-"""The steps of a computation. Each makes one tensor, named `target`, from tensors that exist by
-then."""
+"""The steps of a computation: each makes the tensor `target` from tensors that exist by then."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from taco_py.problem import Problem, TensorType
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What is known of a tensor before it is computed with: its type, its shape, how much it
-    stores."""
+    """What planning knows of a tensor: its type, its shape, how many entries it stores."""
 
     type: TensorType
     shape: tuple[int, ...]

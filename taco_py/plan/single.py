@@ -1,5 +1,4 @@
-"""One assignment as one kernel: its loop orders, the copies of operands they need, the format it
-appends to."""
+"""One assignment as one kernel: its loop orders, the copies they need, what it appends to."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ SMALL = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller wants of the result: its type, and whether its last level may come
-    unordered."""
+    """What the caller wants: the result's type, and sizes to compile in, by index."""
 
     type: TensorType
     static: tuple[tuple[str, int], ...] = ()
@@ -70,8 +68,7 @@ def plan_single(
     names: Names,
     orders: tuple[Order, ...] | None = None,
 ) -> tuple[Step, ...]:
-    """Copies first, then the kernel, then the conversion of its result where it is asked for in a
-    format that cannot be appended to."""
+    """Copies first, then the kernel, then the conversion of what cannot be appended to."""
     stats = statistics(assignment, operands)
     draft = _problem(assignment, operands, request)
     if not copies_pattern(draft):
@@ -114,8 +111,10 @@ def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Proble
 
 
 def _chained(problem: Problem, orders: tuple[Order, ...]) -> Problem:
-    """With a result that several loops can scatter into: a coordinate list for that part of it, or
-    a dense array where only rows of a matrix can be absent."""
+    """With a result that several loops can scatter into.
+
+    That part of it becomes a coordinate list, or a dense array where only rows can be absent.
+    """
     prefix = shared_prefix(problem, split_terms(problem.assignment.value), orders)
     depth = len(prefix)
     rest = len(result_order(problem)) - depth
