@@ -1,0 +1,152 @@
+"""Mistakes that were made once: each expression here has given a wrong result, or crashed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from tests.corpus.formats import to_dense
+
+X = np.arange(1.0, 5.0)
+
+
+def matrix() -> Any:
+    return sp.csr_array(np.array([[1.0, 2, 0, 3], [0, 4, 5, 0], [6, 0, 7, 8], [0, 0, 0, 9]]))
+
+
+DENSE = matrix().toarray()
+
+
+def test_compute_on_the_pattern_of_other_operands_is_refused() -> None:
+    kernel = tp.compile("C[i,j] = A[i,j] + B[i,j]", A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    full = sp.csr_array(np.ones((200, 200)))
+    with pytest.raises(tp.StructureError, match="40000 entries"):
+        kernel.compute(sp.csr_array((200, 200)), A=full, B=full)
+    pattern = kernel.assemble(A=matrix(), B=matrix())
+    found = kernel.compute(pattern, A=matrix(), B=matrix())
+    np.testing.assert_array_equal(to_dense(found), 2 * DENSE)
+
+
+@pytest.mark.parametrize("letters", ["ddd:2,0,1", "ddd:2,1,0", "ddd:0,2,1"])
+def test_a_dense_result_in_another_mode_order(letters: str) -> None:
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    found = tp.evaluate("C[i,j,k] = A[i,j,k] * 2", A=cube, format=letters)
+    np.testing.assert_array_equal(to_dense(found), 2 * cube)
+
+
+def test_a_dense_operand_in_another_mode_order() -> None:
+    copy = tp.evaluate("C[i,j] = A[i,j]", A=matrix(), format="dd:1,0")
+    np.testing.assert_array_equal(to_dense(copy), DENSE)
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A="dd:1,0", x="d")
+    stored = tp.tensor(DENSE.copy(), format="dd:1,0")
+    np.testing.assert_array_equal(kernel(A=stored, x=X), DENSE @ X)
+
+
+def test_rows_of_a_hypersparse_matrix_are_not_all_visited() -> None:
+    size = 10**7
+    tall = {n: sp.coo_array((np.ones(1), ([size - 1], [0])), shape=(size, 2)) for n in "abc"}
+    found = tp.evaluate("T[i,j,k] = sum(l, a[i,l] * b[j,l] * c[k,l])", tall)
+    assert [c.tolist() for c in found.coords] == [[size - 1]] * 3
+
+
+def test_narrow_factors_are_not_multiplied_by_themselves() -> None:
+    random = np.random.default_rng(0)
+    a = random.random((6, 6))
+    b, c = random.integers(1, 100, (6, 6)).astype("i1"), random.integers(1, 100, 6).astype("i1")
+    found = tp.evaluate("y[i] = A[i,j] * B[j,k] * c[k]", A=a, B=b, c=c)
+    np.testing.assert_allclose(found, np.einsum("ij,jk,k->i", a, b.astype("f8"), c.astype("f8")))
+
+
+def test_unsigned_terms_are_subtracted_in_the_results_type() -> None:
+    b = sp.coo_array(np.array([[0, 200], [100, 0]], dtype="u1"))
+    d = np.array([[1, 2], [3, 4]], dtype="i2")
+    found = tp.evaluate("C[i,j] = D[i,j] - B[i,j]", D=d, B=b)
+    np.testing.assert_array_equal(found, d - b.toarray().astype("i2"))
+
+
+def test_a_reordered_sum_of_a_narrower_type_is_refused() -> None:
+    operands = {"b": np.zeros(4, "i8"), "A": np.full((4, 4), 200, "u1"), "x": np.full(4, 3, "u1")}
+    with pytest.raises(tp.ScheduleError, match="narrower"):
+        tp.evaluate("y[i] = b[i] - A[i,j] * x[j]", operands, schedule="reorder(i,j)")
+
+
+def test_a_broadcast_view_of_another_dtype() -> None:
+    view = np.broadcast_to(np.arange(4, dtype="f4"), (3, 4))
+    other = np.random.default_rng(0).random((3, 4))
+    expected = np.einsum("ij,ij->i", view, other)
+    np.testing.assert_allclose(tp.einsum("ij,ij->i", view, other), expected)
+
+
+def coordinates_with_duplicates() -> Any:
+    return sp.coo_array((np.array([1.0, 2, 3]), ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+
+
+def test_a_result_with_duplicates_does_not_claim_to_have_none() -> None:
+    found = tp.evaluate("C[i,j] = 2 * A[i,j]", A=coordinates_with_duplicates(), format=tp.COO(2))
+    assert not found.has_canonical_format
+    np.testing.assert_array_equal(found.toarray(), [[0, 6], [6, 0]])
+
+
+def test_a_divisor_with_duplicates_is_added_up_first() -> None:
+    operands = {"d": np.array([1.0, 2]), "A": coordinates_with_duplicates()}
+    found = tp.evaluate("C[i,j] = d[i] / A[i,j]", operands, format=tp.COO(2))
+    np.testing.assert_array_equal(to_dense(found), [[np.inf, 1 / 3], [2 / 3, np.inf]])
+
+
+def test_size_one_modes_of_sparse_operands_are_repeated() -> None:
+    ones, row = sp.csr_array(np.ones((3, 4))), sp.csr_array(np.ones((1, 4)))
+    np.testing.assert_array_equal(to_dense(tp.einsum("ij,ij->ij", ones, row)), np.ones((3, 4)))
+    found = tp.einsum("ij,jk->ik", np.ones((3, 4)), sp.csr_array(np.ones((1, 5))))
+    np.testing.assert_array_equal(to_dense(found), np.full((3, 5), 4.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        ("y[i] = x[i] * sum(j, A[i,j] * x[j])", "reorder(j,i)"),
+        ("y[i] = A[i,j] * x[j]", "reorder(i,i)"),
+    ],
+)
+def test_impossible_orders_are_refused(text: str, schedule: str) -> None:
+    with pytest.raises(tp.ScheduleError):
+        tp.evaluate(text, A=matrix(), x=X, schedule=schedule)
+
+
+def test_a_parallel_loop_is_one_of_the_last_kernel() -> None:
+    found = tp.evaluate(
+        "y[i] = A[i,j] * B[j,k] * x[k]", A=matrix(), B=matrix(), x=X, schedule="parallelize(i)"
+    )
+    np.testing.assert_array_equal(found, DENSE @ (DENSE @ X))
+
+
+def test_adding_to_out_begins_from_out() -> None:
+    out = np.ones(4)
+    tp.evaluate("y[i] += A[i,j] * x[j]", A=matrix(), x=X, out=out)
+    np.testing.assert_array_equal(out, 1 + DENSE @ X)
+
+
+def test_a_compiled_sum_begins_from_its_operand() -> None:
+    kernel = tp.compile("y[i] += A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
+    np.testing.assert_array_equal(kernel(A=matrix(), x=X, y=np.ones(4)), 1 + DENSE @ X)
+
+
+def test_quotients_are_summed() -> None:
+    a = DENSE + 1
+    found = tp.evaluate("y[i] = b[i] / A[i,j]", b=X, A=a)
+    np.testing.assert_allclose(found, (X[:, None] / a).sum(1))
+    found = tp.evaluate("y[i] = A[i,j] / A[i,k]", A=a)
+    np.testing.assert_allclose(found, (a[:, :, None] / a[:, None, :]).sum((1, 2)))
+
+
+def test_indices_that_were_written_to_since_the_last_call() -> None:
+    a = matrix()
+    b = a.T.tocsr()
+    tp.evaluate("C[i,j] = A[i,j] * B[i,j]", A=a, B=b)
+    assert a.has_canonical_format  # what scipy remembers is no longer true below
+    a.indices[:3], a.data[:3] = a.indices[:3][::-1].copy(), a.data[:3][::-1].copy()
+    found = tp.evaluate("C[i,j] = A[i,j] * B[i,j]", A=a, B=b)
+    np.testing.assert_array_equal(to_dense(found), DENSE * DENSE.T)
