@@ -8,12 +8,13 @@ symbolically.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import expm1, prod
 from typing import assert_never
 
 from taco_py.formats import Format
+from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 
 
@@ -72,3 +73,11 @@ class Statistics:
     def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
         """The expected number of tuples over `bound` that loops around `expr` visit."""
         return self.volume(bound) * self.fraction(expr, bound)
+
+
+def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
+    """The expected number of nonzeros of `value` over `keep`; what meets in one place adds up."""
+    everything = frozenset(i for a in accesses(value) for i in a.indices)
+    volume = stats.volume(frozenset(keep))
+    expected = stats.iterations(value, everything | frozenset(keep)) / max(volume, 1.0)
+    return volume * -expm1(-min(expected, 700.0))

@@ -20,7 +20,7 @@ import numpy as np
 from codegen.names import Names
 from taco_py.autoschedule.orders import CONVERSION, best_order, needs_copy
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
-from taco_py.cost.estimate import Statistics
+from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -28,13 +28,12 @@ from taco_py.notation.operators import ADD, MUL
 from taco_py.notation.tree import exchange
 from taco_py.plan.formats import default_format
 from taco_py.plan.nodes import Operand
+from taco_py.plan.paths import TEMPORARY, cheapest_tree
 from taco_py.plan.single import Request, statistics
 from taco_py.problem import Problem, TensorType
 
 DType = np.dtype[Any]
 GAIN = 1.5  # how many times cheaper a split must be
-TEMPORARY = 4.0  # the cost of an element of a temporary, in innermost operations
-EXACT = 7  # operands up to which all pairwise orders are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +72,17 @@ class Splitter:
             value = Reduce(ADD, index, value)
         target = Access(self.names.fresh("T"), tuple(keep))
         assignment = Assignment(target, value)
-        dtypes = {n: np.dtype(o.type.dtype) for n, o in self.operands.items()}
         formats = {n: o.type.format for n, o in self.operands.items()}
         stats = self.statistics(value)
         form = default_format(assignment, formats)
         shape = tuple(int(stats.sizes[i]) for i in keep)
         nnz = result_size(stats, value, keep)
-        dtype = expression_dtype(value, dtypes).name
+        dtype = expression_dtype(value, self.dtypes).name
         index = self.request.type.index_dtype
         self.operands[target.tensor] = Operand(TensorType(form, dtype, index), shape, nnz)
         self.made.append(assignment)
         self.notes.append(f"{target.tensor}: {why}")
         return target
-
-
-def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
-    """The expected number of nonzeros of `value` over `keep`; what meets in one place adds up."""
-    everything = frozenset(i for a in accesses(value) for i in a.indices)
-    volume = stats.volume(frozenset(keep))
-    expected = stats.iterations(value, everything | frozenset(keep)) / max(volume, 1.0)
-    return volume * float(-np.expm1(-min(expected, 700.0)))
 
 
 def split(
@@ -135,7 +125,7 @@ def _flatten(splitter: Splitter, expr: Expr) -> Expr:
         case Reduce(operator, _, body) if operator == ADD:
             return replace(expr, body=_flatten(splitter, body))
         case Call(operator, (left, right)) if operator == MUL:
-            dtypes = {n: np.dtype(o.type.dtype) for n, o in splitter.operands.items()}
+            dtypes = splitter.dtypes
             whole = expression_dtype(expr, dtypes)
             parts = [_flatten(splitter, left), _flatten(splitter, right)]
             sums: list[Reduce] = []
@@ -162,7 +152,7 @@ def _push_in(splitter: Splitter, expr: Expr) -> Expr:
     factors = list(_factors(term.body))
     if more or term.negative or sum(bool(free_indices(f)) for f in factors) < 2:
         return expr
-    dtypes = {n: np.dtype(o.type.dtype) for n, o in splitter.operands.items()}
+    dtypes = splitter.dtypes
     whole = expression_dtype(term.body, dtypes)
     around = []
     for index in reversed(term.reduced):
@@ -334,134 +324,6 @@ def _follow(
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """Pairwise contractions, numbered as by einsum: a pair goes, its product is appended."""
-
-    cost: float
-    path: tuple[tuple[int, ...], ...]
-
-
-def cheapest_tree(stats: Statistics, factors: Sequence[Expr], kept: tuple[str, ...]) -> Tree:
-    """The pairwise order of least expected work: opt_einsum with costs that know nonzeros."""
-    from opt_einsum.paths import PathOptimizer, ssa_to_linear
-
-    knows = _Nonzeros(stats, tuple(factors), kept)
-
-    class ByNonzeros(PathOptimizer):  # type: ignore[misc]
-        """Exact for few operands, else greedy by the size of the next intermediate."""
-
-        def __call__(self, inputs: object, *_: object, **__: object) -> object:
-            return ssa_to_linear(knows.exact() if len(factors) <= EXACT else knows.greedy())
-
-    from opt_einsum import contract_path
-
-    letters = {i: chr(192 + k) for k, i in enumerate(knows.indices)}
-    text = ",".join("".join(letters[i] for i in free_indices(f)) for f in factors)
-    shapes = [tuple(int(stats.sizes[i]) for i in free_indices(f)) for f in factors]
-    out = "".join(letters[i] for i in kept if i in letters)
-    path, _ = contract_path(f"{text}->{out}", *shapes, shapes=True, optimize=ByNonzeros())
-    return Tree(knows.cost_of(path), tuple(tuple(pair) for pair in path))
-
-
-class _Nonzeros:
-    """Costs of contracting subsets of the factors."""
-
-    def __init__(self, stats: Statistics, factors: tuple[Expr, ...], kept: tuple[str, ...]) -> None:
-        self.stats = stats
-        self.factors = factors
-        self.kept = set(kept)
-        self.indices = tuple(dict.fromkeys(i for f in factors for i in free_indices(f)))
-        self.sizes: dict[frozenset[int], float] = {}
-
-    def open(self, group: frozenset[int]) -> frozenset[str]:
-        """The indices that the product of `group` keeps."""
-        inside = {i for k in group for i in free_indices(self.factors[k])}
-        outside = {i for k, f in enumerate(self.factors) if k not in group for i in free_indices(f)}
-        return frozenset(inside & (outside | self.kept))
-
-    def nnz(self, group: frozenset[int]) -> float:
-        """The expected nonzeros of the product of `group`, summed over what it may sum."""
-        if group not in self.sizes:
-            product = fold(lambda a, b: Call(MUL, (a, b)), (self.factors[k] for k in sorted(group)))
-            self.sizes[group] = result_size(self.stats, product, tuple(self.open(group)))
-        return self.sizes[group]
-
-    def pair_cost(self, left: frozenset[int], right: frozenset[int]) -> float:
-        """Expected multiplications, plus the temporary unless it is the result."""
-        a, b = self.open(left), self.open(right)
-        density = self.nnz(left) / max(1.0, self.stats.volume(a))
-        density *= self.nnz(right) / max(1.0, self.stats.volume(b))
-        work = self.stats.volume(a | b) * density
-        whole = left | right
-        return work + (0.0 if len(whole) == len(self.factors) else TEMPORARY * self.nnz(whole))
-
-    def exact(self) -> list[tuple[int, int]]:
-        """Dynamic programming over all subsets."""
-        best: dict[frozenset[int], tuple[float, frozenset[int] | None]] = {}
-        count = len(self.factors)
-        groups = sorted(
-            (frozenset(k for k in range(count) if mask >> k & 1) for mask in range(1, 1 << count)),
-            key=lambda g: (len(g), sorted(g)),
-        )
-        for group in groups:
-            if len(group) == 1:
-                best[group] = (0.0, None)
-                continue
-            first = min(group)
-            options = [
-                (best[left][0] + best[group - left][0] + self.pair_cost(left, group - left), left)
-                for left in groups
-                if first in left and left < group
-            ]
-            best[group] = min(options, key=lambda o: o[0])
-        return self._ssa(best, frozenset(range(count)))
-
-    def _ssa(
-        self,
-        best: Mapping[frozenset[int], tuple[float, frozenset[int] | None]],
-        all_: frozenset[int],
-    ) -> list[tuple[int, int]]:
-        path: list[tuple[int, int]] = []
-
-        def visit(group: frozenset[int]) -> int:
-            left = best[group][1]
-            if left is None:
-                return min(group)
-            pair = (visit(left), visit(group - left))
-            path.append(pair)
-            return len(self.factors) + len(path) - 1
-
-        visit(all_)
-        return path
-
-    def greedy(self) -> list[tuple[int, int]]:
-        """Repeatedly the pair that costs least."""
-        live = {k: frozenset((k,)) for k in range(len(self.factors))}
-        path: list[tuple[int, int]] = []
-        while len(live) > 1:
-            keys = sorted(live)
-            pairs = [(a, b) for n, a in enumerate(keys) for b in keys[n + 1 :]]
-            a, b = min(pairs, key=lambda p: self.pair_cost(live[p[0]], live[p[1]]))
-            path.append((a, b))
-            live[len(self.factors) + len(path) - 1] = live.pop(a) | live.pop(b)
-        return path
-
-    def cost_of(self, path: Sequence[Sequence[int]]) -> float:
-        """The whole cost of a path in einsum's numbering."""
-        groups = [frozenset((k,)) for k in range(len(self.factors))]
-        total = 0.0
-        for pair in path:
-            chosen = [groups[k] for k in pair]
-            groups = [g for k, g in enumerate(groups) if k not in pair]
-            merged = chosen[0]
-            for other in chosen[1:]:
-                total += self.pair_cost(merged, other)
-                merged |= other
-            groups.append(merged)
-        return total
-
-
 # ---------------------------------------------------------------- types
 
 
@@ -476,7 +338,7 @@ def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> 
 
 def _narrow_sums(splitter: Splitter, assignment: Assignment, value: Expr) -> Expr:
     """Compute first each sum whose own type wraps or saturates where the result's would not."""
-    dtypes = {n: np.dtype(o.type.dtype) for n, o in splitter.operands.items()}
+    dtypes = splitter.dtypes
     whole = expression_dtype(value, dtypes)
 
     def narrow(expr: Expr) -> Expr:

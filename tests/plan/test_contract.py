@@ -9,8 +9,8 @@ from opt_einsum import contract_path
 
 from taco_py.notation.nodes import Access
 from taco_py.notation.printer import to_text
-from taco_py.plan.contract import cheapest_tree
 from taco_py.plan.make import Options
+from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.single import statistics
 from tests.problems import operands, plan, problem
 
