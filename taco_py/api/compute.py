@@ -17,6 +17,7 @@ from taco_py.api.operands import (
     check_names,
     check_orders,
     check_sizes,
+    copies_made,
     facts,
     give,
     informer,
@@ -109,7 +110,8 @@ def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Sett
     """Plan and compile `assignment`, and say what was planned."""
     prepared = prepare(assignment, objects, settings)
     recipes = [Recipe(s.problem, s.orders, parallel=s.parallel) for s in prepared.plan.kernels]
-    return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes])
+    copies = copies_made(objects, prepared.given)
+    return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes], copies)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

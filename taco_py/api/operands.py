@@ -12,6 +12,7 @@ from taco_py.api.signatures import stride_order
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.formats import Format
+from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment
@@ -112,6 +113,22 @@ def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorDa
         return data
 
     return inform
+
+
+def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[str]:
+    """For each operand that is not taken as the user stores it: what it is copied to, and why."""
+    found = []
+    for name, g in given.items():
+        obj = objects[name]
+        if is_scipy_sparse(obj) and obj.format not in ("csr", "csc", "coo"):
+            found.append(f"{name}: converted from scipy's {obj.format} to {g.data.format}")
+        reason = copy_reason(obj) if isinstance(obj, np.ndarray) else None
+        if reason is not None:
+            found.append(f"{name}: copied, for the array is {reason}")
+        dtype = getattr(obj, "dtype", g.data.dtype)
+        if dtype.newbyteorder("=") != g.data.dtype:
+            found.append(f"{name}: values converted from {dtype} to {g.data.dtype}")
+    return found
 
 
 # ---------------------------------------------------------------- checks

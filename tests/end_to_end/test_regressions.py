@@ -150,3 +150,14 @@ def test_indices_that_were_written_to_since_the_last_call() -> None:
     a.indices[:3], a.data[:3] = a.indices[:3][::-1].copy(), a.data[:3][::-1].copy()
     found = tp.evaluate("C[i,j] = A[i,j] * B[i,j]", A=a, B=b)
     np.testing.assert_array_equal(to_dense(found), DENSE * DENSE.T)
+
+
+def test_explain_shows_what_is_copied_before_the_kernel() -> None:
+    text = "y[i] = A[i,j] * x[j]"
+    plain = tp.explain(text, A=matrix(), x=X)
+    assert "copy " not in plain
+    shown = tp.explain(text, A=matrix().tobsr(), x=X.astype(">f8"))
+    assert "A: converted from scipy's bsr to ds" in shown
+    assert "x: copied, for the array is byte-swapped" in shown
+    shown = tp.explain(text, A=matrix(), x=X.astype("f4"), dtype="f8")
+    assert "x: values converted from float32 to float64" in shown
