@@ -59,11 +59,6 @@ class Problem:
                 return operand
         raise InternalError(f"The problem has no tensor {tensor!r}: {self}")
 
-    @property
-    def accumulates(self) -> bool:
-        """Whether the result's old values take part (`+=`)."""
-        return self.assignment.operator is not None
-
     def __str__(self) -> str:
         types = ", ".join(f"{name}: {t}" for name, t in self.operands)
         ordered = "".join("o" if level.ordered else "x" for level in self.result.format.levels)

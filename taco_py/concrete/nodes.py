@@ -79,7 +79,6 @@ class Sequence:
 
 
 Statement = Assign | Forall | Where | Sequence
-EMPTY = Sequence(())
 
 
 def forall(indices: tuple[str, ...], body: Statement) -> Statement:
