@@ -19,6 +19,7 @@ from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.problem import Problem
+from taco_py.schedule.commands import OPEN, Schedule
 
 if TYPE_CHECKING:
     from codegen.runtime.kernels import KernelSource
@@ -28,23 +29,23 @@ PHASES = ("evaluate", "assemble", "compute")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that decides a kernel: a problem, a loop order for each term, which phase, which loop is
-    shared.
+    """All that decides a kernel: a problem, a loop order for each term, which phase, a schedule.
 
-    parallel  the index whose loop threads share, "" for none, None to share the outermost if it
-              may be
+    schedule  the commands that the loop orders do not say already: which loop threads share
     """
 
     problem: Problem
     orders: tuple[tuple[str, ...], ...]
     phase: str = "evaluate"
-    parallel: str | None = None
+    schedule: Schedule = OPEN
 
     @property
     def key(self) -> str:
-        """A text that no other recipe has."""
-        orders = " ".join(",".join(order) for order in self.orders)
-        return f"{self.problem} | {orders} | {self.phase} | {self.parallel}"
+        """A text that no other recipe has: every node with every field, as `repr` writes them.
+
+        What `str` prints is for reading; it leaves out a literal's dtype, for instance.
+        """
+        return repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def _source(recipe: Recipe) -> KernelSource:
             raise
         from taco_py.diagnostics.report import internal_error
 
-        raise internal_error(recipe.key, error) from error
+        raise internal_error(f"{recipe.problem} | {recipe.orders}", error) from error
 
 
 def make_source(recipe: Recipe) -> KernelSource:
@@ -137,8 +138,9 @@ def make_source(recipe: Recipe) -> KernelSource:
     from taco_py.concrete.concretize import concretize
     from taco_py.concrete.nodes import WorkspaceKind
     from taco_py.concrete.printer import to_text
+    from taco_py.concrete.tree import workspaces_of
     from taco_py.concrete.verify import verify
-    from taco_py.iteration.graph import build_graph, workspaces_of
+    from taco_py.iteration.graph import build_graph
     from taco_py.iteration.printer import graph_text
     from taco_py.lower.lower import lower
     from taco_py.schedule.parallel import choose_parallel
@@ -146,7 +148,7 @@ def make_source(recipe: Recipe) -> KernelSource:
     statement = concretize(recipe.problem, recipe.orders)
     verify(recipe.problem, statement)
     graph = build_graph(recipe.problem, statement)
-    parallel = choose_parallel(graph, recipe.parallel)
+    parallel = choose_parallel(graph, recipe.schedule)
     graph = build_graph(recipe.problem, parallel.statement)
     target = native_target()
     lowered = lower(recipe.problem, graph, recipe.phase)

@@ -109,7 +109,7 @@ def short_way(
 def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     prepared = prepare(assignment, objects, settings)
-    recipes = [Recipe(s.problem, s.orders, parallel=s.parallel) for s in prepared.plan.kernels]
+    recipes = [Recipe(s.problem, s.orders, schedule=s.schedule) for s in prepared.plan.kernels]
     copies = copies_made(objects, prepared.given)
     return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes], copies)
 

@@ -19,6 +19,7 @@ from taco_py.concrete.nodes import (
     Workspace,
     WorkspaceKind,
 )
+from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Iterator, Nothing, Region, Regions
@@ -75,7 +76,7 @@ class IterationGraph:
 
     @property
     def covers_result(self) -> bool:
-        """Whether every element of a dense result is assigned, so that it needs no zeros first."""
+        """Whether every element of a dense result is assigned or zeroed by the kernel itself."""
         target = self.problem.assignment.target
         writing = [loop for loop in self.loops if loop.writes_result]
         regions = Regions(all_iterators(self.problem, self.statement), frozenset())
@@ -83,7 +84,30 @@ class IterationGraph:
             loop.plain and loop.overwrites for loop in writing if loop.index in target.indices
         )
         nothing = isinstance(regions.statement(self.statement, ""), Nothing)
-        return plain and not nothing and not _adds_to(self.statement, target)
+        if nothing:
+            return False
+        return self.zeroing is not None or (plain and not _adds_to(self.statement, target))
+
+    @property
+    def zeroing(self) -> Forall | None:
+        """The loop at whose body's beginning a part of a dense result is zeroed, then added to.
+
+        It is the innermost of the outermost loops over the result's outermost levels, as far as
+        each of them comes to every coordinate once: all that is added to such a part is added in
+        that body. None where there is no such loop, or where nothing is added.
+        """
+        target = self.problem.assignment.target
+        form = self.problem.result.format
+        if not form.is_dense or not _adds_to(self.statement, target):
+            return None
+        found: Forall | None = None
+        part = self.statement
+        for loop, mode in zip(self.loops, form.mode_order, strict=False):
+            shared = isinstance(part, Forall) and loop.plain and loop.index == target.indices[mode]
+            if not isinstance(part, Forall) or not shared:
+                break
+            found, part = part, part.body
+        return found
 
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
@@ -161,41 +185,6 @@ def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
     if workspace.kind is WorkspaceKind.SCALAR:
         return {}
     return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
-
-
-def assignments(statement: Statement) -> Iterable[Assign]:
-    """Every assignment, in order of execution."""
-    match statement:
-        case Assign():
-            yield statement
-        case Forall(_, body):
-            yield from assignments(body)
-        case Where(_, consumer, producer):
-            yield from assignments(producer)
-            yield from assignments(consumer)
-        case Sequence(statements):
-            for part in statements:
-                yield from assignments(part)
-        case _:
-            assert_never(statement)
-
-
-def workspaces_of(statement: Statement) -> Iterable[Workspace]:
-    """Every workspace, outermost first."""
-    match statement:
-        case Assign():
-            pass
-        case Forall(_, body):
-            yield from workspaces_of(body)
-        case Where(workspace, consumer, producer):
-            yield workspace
-            yield from workspaces_of(consumer)
-            yield from workspaces_of(producer)
-        case Sequence(statements):
-            for part in statements:
-                yield from workspaces_of(part)
-        case _:
-            assert_never(statement)
 
 
 def build_graph(problem: Problem, statement: Statement) -> IterationGraph:

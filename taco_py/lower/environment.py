@@ -13,9 +13,10 @@ from codegen.ir import Array, Expr, Storage, Table, Var
 from codegen.names import Names
 from codegen.types import BOOL, ScalarType, scalar
 from taco_py.concrete.nodes import Statement, Workspace, WorkspaceKind
+from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import LevelKind
-from taco_py.iteration.graph import IterationGraph, all_iterators, workspaces_of
+from taco_py.iteration.graph import IterationGraph, all_iterators
 from taco_py.iteration.region import Iterator, Regions
 from taco_py.levels import Compressed, Iterated, LevelStorage, Singleton
 from taco_py.levels.workspace import RowList, TableMode

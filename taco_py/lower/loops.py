@@ -17,9 +17,9 @@ from codegen import build
 from codegen.ir import Declare, Expr, For, LoopKind, Stmt, Var, While
 from codegen.types import BOOL, INT64
 from taco_py.concrete.nodes import Forall
+from taco_py.concrete.tree import assignments
 from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration import region
-from taco_py.iteration.graph import assignments
 from taco_py.iteration.lattice import Lattice, Point, build_lattice
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from codegen import build
 from codegen.ir import Array, Function, Stmt, Var
 from taco_py.concrete.nodes import Forall, Statement
-from taco_py.iteration.graph import IterationGraph, workspaces_of
+from taco_py.concrete.tree import workspaces_of
+from taco_py.iteration.graph import IterationGraph
 from taco_py.lower import workspaces
 from taco_py.lower.bindings import Bindings
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment

@@ -8,13 +8,14 @@ from typing import assert_never
 
 from codegen.ir import Block, Declare, Expr, Role, Stmt, Store
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
-from taco_py.iteration.graph import assignments
+from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loops import appending_level, lower_loop
 from taco_py.lower.result import Result
+from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 
@@ -79,6 +80,8 @@ class Lowerer:
             below = tuple(self.statement(forall.body, inner))
             if below:
                 yield from located
+                if forall is self.env.graph.zeroing:
+                    yield zero_below(self.env, inner)
                 yield from self._with_result(forall, inner, below)
 
         code = tuple(lower_loop(self.env, self.result, forall, scope, body))

@@ -75,11 +75,11 @@ def make_plan(
 
 def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Step, ...]:
     """The steps as the schedule wants loops shared: none, or one of the last kernel's."""
-    if schedule is None or not (schedule.serial or schedule.parallel):
+    if schedule is None:
         return tuple(steps)
     last = next(s for s in reversed(steps) if isinstance(s, Compute))
     return tuple(
-        replace(s, parallel="" if schedule.serial else schedule.parallel)
+        replace(s, schedule=schedule.sharing)
         if isinstance(s, Compute) and (schedule.serial or s is last)
         else s
         for s in steps
@@ -92,15 +92,15 @@ def _temporary(
     wanted = replace(request, type=known[part.target.tensor].type)
     steps = plan_single(part, known, wanted, names)
     named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
-    return _landing_at(named, part.target.tensor)
+    return _landing_at(named, part.target.tensor, names)
 
 
-def _landing_at(steps: tuple[Step, ...], name: str) -> tuple[Step, ...]:
+def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
     """The steps with the last one's target called `name`, as later assignments expect."""
     last = steps[-1]
     if last.target == name or not isinstance(last, Reformat):
         return steps
-    raw = f"{name}_raw"
+    raw = names.fresh(f"{name}_raw")
     renamed = tuple(
         replace(s, target=raw) if isinstance(s, Compute) and s.target == name else s
         for s in steps[:-1]

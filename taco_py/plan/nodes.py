@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from taco_py.formats import Format
 from taco_py.problem import Problem, TensorType
+from taco_py.schedule.commands import OPEN, Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Compute:
 
     sizes    for each index, an operand and a mode of it that has the index's size
     sources  the tensor that each of the kernel's operands is, where it goes by another name
-    parallel the index whose loop threads share, "" for none, None for the outermost if it may be
+    schedule which loop threads share, as far as the user has said
     """
 
     target: str
@@ -59,7 +60,7 @@ class Compute:
     orders: tuple[tuple[str, ...], ...]
     sizes: tuple[tuple[str, str, int], ...]
     sources: tuple[tuple[str, str], ...] = ()
-    parallel: str | None = None
+    schedule: Schedule = OPEN
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

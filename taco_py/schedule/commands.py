@@ -74,6 +74,11 @@ class Schedule:
     def serial(self) -> bool:
         return any(isinstance(c, Serial) for c in self.commands)
 
+    @property
+    def sharing(self) -> Schedule:
+        """The commands that say which loop threads share, without those that order loops."""
+        return Schedule(tuple(c for c in self.commands if not isinstance(c, Reorder)))
+
     @classmethod
     def parse(cls, text: str) -> Schedule:
         """`"reorder(i,k,j), parallelize(i)"`. Raises ScheduleError with the place of a mistake."""
@@ -95,6 +100,9 @@ class Schedule:
     def __str__(self) -> str:
         return ", ".join(map(str, self.commands))
 
+
+OPEN = Schedule()
+"""The schedule that leaves everything to be chosen."""
 
 _COMMAND = re.compile(r"\s*(?P<name>\w+)\s*\((?P<arguments>[^()]*)\)\s*(?:,|$)")
 _ARGUMENTS = {

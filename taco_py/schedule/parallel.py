@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from taco_py.concrete.nodes import Forall, Statement, Where, WorkspaceKind
+from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration.graph import IterationGraph, assignments, workspaces_of
+from taco_py.iteration.graph import IterationGraph
+from taco_py.schedule.commands import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +20,15 @@ class Parallelism:
     reason: str
 
 
-def choose_parallel(graph: IterationGraph, wanted: str | None) -> Parallelism:
+def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     """Mark the outermost loop parallel if no two of its iterations write the same element.
 
-    wanted  None to do it wherever it is legal, "" never, an index to insist on that loop.
-
-    Raises ScheduleError when the loop insisted on cannot be parallel.
+    `serial()` never shares it, `parallelize(i)` insists that it is i; without either it is shared
+    wherever that is legal. Raises ScheduleError when the loop insisted on cannot be parallel.
     """
     statement = graph.statement
-    if wanted == "":
+    wanted = schedule.parallel
+    if schedule.serial:
         return Parallelism(statement, None, "one thread was asked for")
     refusal = refusal_reason(graph)
     if wanted is not None:

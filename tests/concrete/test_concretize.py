@@ -11,7 +11,7 @@ from taco_py.concrete.concretize import concretize, copies_pattern, shared_prefi
 from taco_py.concrete.nodes import Assign, Statement, WorkspaceKind
 from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import split_terms
-from taco_py.iteration.graph import assignments, workspaces_of
+from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.problem import Problem
 from tests.problems import problem
 

@@ -41,7 +41,7 @@ def test_what_is_lowered_is_legal(case: Case) -> None:
     for kernel in kernels(case, rows=3):
         statement = concretize(kernel.problem, kernel.orders)
         verify(kernel.problem, statement)
-        marked = choose_parallel(build_graph(kernel.problem, statement), None).statement
+        marked = choose_parallel(build_graph(kernel.problem, statement), kernel.schedule).statement
         verify(kernel.problem, marked)
         graph = build_graph(kernel.problem, marked)
         function = lower(kernel.problem, graph, "evaluate").function

@@ -109,3 +109,13 @@ def test_a_plan_is_a_value() -> None:
     whole = problem(PRODUCT, CSRS)
     assert plan(whole) == plan(whole)
     assert hash(plan(whole)) == hash(plan(whole))
+
+
+def test_names_of_temporaries_are_no_operands_names() -> None:
+    """T is computed as a coordinate list first, whose name an operand may have already."""
+    text = "s = F[i,j,k] * T_raw[i] * y[j] * z[k]"
+    formats = {"F": "sss", "T_raw": "COO", "z": "s"}
+    made = plan(problem(text, formats))
+    targets = [step.target for step in made.steps]
+    assert len({*targets, *formats, "y"}) == len(targets) + len(formats) + 1
+    assert "T_raw_1" in targets and "T" in targets

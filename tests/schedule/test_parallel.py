@@ -8,6 +8,7 @@ from taco_py.concrete.concretize import concretize
 from taco_py.concrete.nodes import Forall
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, build_graph
+from taco_py.schedule.commands import OPEN, Schedule
 from taco_py.schedule.parallel import choose_parallel
 from tests.problems import problem
 
@@ -35,7 +36,7 @@ SHARED = (
 
 @pytest.mark.parametrize(("text", "formats", "orders", "result", "index"), SHARED)
 def test_shared(text: str, formats: dict[str, str], orders: str, result: str, index: str) -> None:
-    found = choose_parallel(graph(text, formats, orders, result), None)
+    found = choose_parallel(graph(text, formats, orders, result), OPEN)
     assert found.index == index
     assert isinstance(found.statement, Forall)
     assert found.statement.parallel
@@ -69,31 +70,36 @@ REFUSED = (
 def test_refused(
     text: str, formats: dict[str, str], orders: str, result: str | None, reason: str
 ) -> None:
-    found = choose_parallel(graph(text, formats, orders, result), None)
+    found = choose_parallel(graph(text, formats, orders, result), OPEN)
     assert found.index is None
     assert reason in found.reason
 
 
 def test_without_loops_there_is_nothing_to_share() -> None:
     whole = problem("s = a * b")
-    found = choose_parallel(build_graph(whole, concretize(whole, ((),))), None)
+    found = choose_parallel(build_graph(whole, concretize(whole, ((),))), OPEN)
     assert found.reason == "no loop, for there is no loop to share among threads"
 
 
 def test_one_thread_is_a_choice() -> None:
     serial = graph(SPMV, {"A": "CSR"}, "ij", "d")
-    found = choose_parallel(serial, "")
+    found = choose_parallel(serial, Schedule.parse("serial()"))
     assert (found.statement, found.index) == (serial.statement, None)
     assert found.reason == "one thread was asked for"
 
 
 def test_what_cannot_be_had_is_refused_in_words() -> None:
     with pytest.raises(ScheduleError) as caught:
-        choose_parallel(graph(SPMV, {"A": "CSR"}, "ij", "d"), "j")
+        choose_parallel(graph(SPMV, {"A": "CSR"}, "ij", "d"), Schedule.parse("parallelize(j)"))
     assert (
         caught.value.message == "The loop j cannot be parallel: j is not the outermost loop, i is"
     )
     assert caught.value.hint is not None
     with pytest.raises(ScheduleError, match="is summed over"):
-        choose_parallel(graph(SPMV, {"A": "CSC"}, "ji", "d"), "j")
-    assert choose_parallel(graph(SPMV, {"A": "CSR"}, "ij", "d"), "i").index == "i"
+        choose_parallel(graph(SPMV, {"A": "CSC"}, "ji", "d"), Schedule.parse("parallelize(j)"))
+    assert (
+        choose_parallel(
+            graph(SPMV, {"A": "CSR"}, "ij", "d"), Schedule.parse("parallelize(i)")
+        ).index
+        == "i"
+    )

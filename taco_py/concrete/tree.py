@@ -1,0 +1,43 @@
+"""What is inside a concrete statement: its assignments and its workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, Workspace
+
+
+def assignments(statement: Statement) -> Iterator[Assign]:
+    """Every assignment, in order of execution."""
+    match statement:
+        case Assign():
+            yield statement
+        case Forall(_, body):
+            yield from assignments(body)
+        case Where(_, consumer, producer):
+            yield from assignments(producer)
+            yield from assignments(consumer)
+        case Sequence(statements):
+            for part in statements:
+                yield from assignments(part)
+        case _:
+            assert_never(statement)
+
+
+def workspaces_of(statement: Statement) -> Iterator[Workspace]:
+    """Every workspace, outermost first."""
+    match statement:
+        case Assign():
+            pass
+        case Forall(_, body):
+            yield from workspaces_of(body)
+        case Where(workspace, consumer, producer):
+            yield workspace
+            yield from workspaces_of(consumer)
+            yield from workspaces_of(producer)
+        case Sequence(statements):
+            for part in statements:
+                yield from workspaces_of(part)
+        case _:
+            assert_never(statement)

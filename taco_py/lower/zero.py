@@ -1,0 +1,42 @@
+"""Zeroing the parts of a dense result that a kernel adds to, each where its part begins.
+
+    for i in 0..n_i:                          C_vals[0 .. n_i * n_j] was zeroed before
+      fill C_vals[i*n_j ..+ n_j] with 0       instead: the row is still in the cache when it is added to
+      for p in A2_pos[i]..A2_pos[i + 1]:
+        for j in 0..n_j:
+          C_vals[i*n_j + j] += …
+"""
+
+from __future__ import annotations
+
+from codegen import build
+from codegen.ir import Expr, Fill, For, Role, Stmt, Store, Var
+from taco_py.diagnostics.errors import InternalError
+from taco_py.levels import locate_strided
+from taco_py.lower.environment import Environment, Scope
+
+
+def zero_below(env: Environment, scope: Scope) -> Stmt:
+    """Zero all of the dense result that lies below the position that `scope` has reached."""
+    order = len(env.target.indices)
+    known = [scope.position(env.target, level) for level in range(order)]
+    level = known.index(None) if None in known else order
+    position = scope.position(env.target, level - 1)
+    if position is None:
+        raise InternalError(f"The result {env.target.tensor} is zeroed before its place is known")
+    return _zero_levels(env, level, position)
+
+
+def _zero_levels(env: Environment, level: int, position: Expr) -> Stmt:
+    arrays = env.tensors[env.target.tensor]
+    nothing = build.zero(arrays.values.element)
+    strides = arrays.strides
+    if level == len(strides):
+        return Store(arrays.values, position, nothing, role=Role.VALUES)
+    index = env.target.indices[arrays.type.format.mode_order[level]]
+    size = env.sizes[index]
+    if level == len(strides) - 1 and strides[level] == build.const(1):
+        return Fill(arrays.values, position, size, nothing, Role.VALUES)
+    var = Var(env.names.fresh(env.indices[index].name))
+    below = _zero_levels(env, level + 1, locate_strided(position, var, strides[level]))
+    return For(var, build.const(0), size, build.block(below))

@@ -1,0 +1,103 @@
+"""The identity of a compilation: every difference counts, and nothing else does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taco_py.driver import Recipe
+from taco_py.formats import LETTERS, Format
+from taco_py.notation.checks import operand_names
+from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
+from taco_py.notation.operators import ADD, MUL, Operator
+from taco_py.problem import Problem, TensorType
+from taco_py.schedule.commands import Parallelize, Reorder, Schedule, Serial
+from tests.notation import strategies
+from tests.problems import problem
+
+
+def _format(letters: str) -> Format:
+    return Format(tuple(LETTERS[letter] for letter in letters), tuple(range(len(letters))))
+
+
+types = st.builds(
+    TensorType,
+    st.text("dsu", max_size=3).map(_format),
+    st.sampled_from(("float64", "int8")),
+    st.sampled_from(("int32", "int64")),
+    st.booleans(),
+)
+sizes = st.lists(st.tuples(strategies.names, st.integers(1, 9)), max_size=2).map(tuple)
+commands = st.one_of(
+    st.just(Serial()),
+    st.builds(Parallelize, strategies.names),
+    st.just(Reorder(("i", "j"))),
+)
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> Recipe:
+    assignment = draw(strategies.assignments)
+    operands = tuple((name, draw(types)) for name in operand_names(assignment))
+    orders = draw(st.lists(st.lists(strategies.names, max_size=2).map(tuple), max_size=2))
+    return Recipe(
+        Problem(assignment, operands, draw(types), draw(sizes)),
+        tuple(orders),
+        draw(st.sampled_from(("evaluate", "compute"))),
+        Schedule(tuple(draw(st.lists(commands, max_size=2)))),
+    )
+
+
+@given(recipes(), recipes())
+def test_keys_are_equal_just_where_recipes_are(one: Recipe, other: Recipe) -> None:
+    assert (one.key == other.key) == (one == other)
+    assert one.key == replace(one).key
+
+
+SCALE = problem("y[i] = 2 * A[i,j]", {"A": "CSR"})
+LIKE_ADD = Operator("saturated", "+", 2, "+", 1, identity=0)
+
+
+def _value(literal: Literal, operator: Operator = MUL) -> Problem:
+    product = Reduce(ADD, "j", Call(operator, (literal, Access("A", ("i", "j")))))
+    return replace(SCALE, assignment=Assignment(Access("y", ("i",)), product))
+
+
+# Each prints as SCALE does, or nearly, and is another problem.
+SIMILAR = (
+    _value(Literal(2, dtype="int8")),
+    _value(Literal(2, dtype="float64")),
+    _value(Literal(2.0)),
+    _value(Literal(2), ADD),
+    _value(Literal(2), LIKE_ADD),
+    _value(Literal(True)),
+    _value(Literal(0.0)),
+    _value(Literal(-0.0)),
+    replace(SCALE, static=(("i", 5),)),
+    replace(SCALE, static=(("j", 5),)),
+    problem("y[i] = 2 * A[j,i]", {"A": "CSR"}),
+    problem("y[i] = 2 * A[i,j]", {"A": "ds:1,0"}),
+    problem("y[i] = 2 * A[i,j]", {"A": "du"}),
+    problem("y[i] = 2 * A[i,j]", {"A": "CSR"}, "s"),
+    problem("y[i] = 2 * A[i,j]", {"A": "CSR"}, None, {"A": "float32"}),
+)
+
+
+def test_what_looks_alike_is_told_apart() -> None:
+    keys = [Recipe(each, (("i", "j"),)).key for each in (SCALE, *SIMILAR)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_equal_problems_have_equal_keys_wherever_their_text_was() -> None:
+    again = problem("  y[i]   = 2*A[i,j]", {"A": "CSR"})
+    assert Recipe(again, (("i", "j"),)).key == Recipe(SCALE, (("i", "j"),)).key
+
+
+def test_a_type_is_asked_for_by_name() -> None:
+    assert SCALE.type_of("A").format == Format.parse("ds")
+    assert SCALE.type_of("y") is SCALE.result
+    with pytest.raises(Exception, match="no tensor 'B'"):
+        SCALE.type_of("B")
