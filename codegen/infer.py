@@ -19,6 +19,7 @@ from codegen.ir import (
     Key,
     Load,
     Ranked,
+    Search,
     Select,
     Unary,
     Var,
@@ -54,7 +55,7 @@ def type_of(expr: Expr) -> ScalarType:
             return array.element
         case Select(then=then, orelse=orelse):
             return wider(type_of(then), type_of(orelse))
-        case Count() | Key() | Ranked():
+        case Search() | Count() | Key() | Ranked():
             return INT64
         case VectorLoad(array=array, lanes=lanes):
             return vector(array.element, lanes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import assert_never
 
+from codegen.build import add
 from codegen.infer import COMPARISONS, LOGICAL, type_of
 from codegen.ir import (
     Array,
@@ -18,6 +19,7 @@ from codegen.ir import (
     Key,
     Load,
     Ranked,
+    Search,
     Select,
     Storage,
     Unary,
@@ -95,11 +97,15 @@ def _render(expr: Expr) -> tuple[str, int]:
 
 
 def _render_postfix(
-    expr: Load | Call | Count | Key | Ranked | Broadcast,
+    expr: Load | Search | Call | Count | Key | Ranked | Broadcast,
 ) -> str:
     match expr:
         case Load(array=array, index=index):
             return f"{array.name}[{widened(index)}]"
+        case Search(array, start, stop, value, after):
+            arguments = (start, stop, add(value, 1) if after else value)
+            search = f"taco_search_{array.element}"
+            return f"{search}({array.name}, {', '.join(map(widened, arguments))})"
         case Call(function=function, args=args):
             return f"{function}({', '.join(map(expression, args))})"
         case Count(table=table):

@@ -91,6 +91,7 @@ from codegen.ir import (
     Module,
     NewTable,
     Ranked,
+    Search,
     Select,
     Stmt,
     Unary,
@@ -104,7 +105,7 @@ from codegen.variables import declared_vars
 N = TypeVar("N")
 
 _EXPRESSIONS = (
-    Var, Const, Unary, Binary, Load, Cast, Call, Select, Count, Key, Ranked, VectorLoad, Broadcast,
+    Var, Const, Unary, Binary, Load, Search, Cast, Call, Select, Count, Key, Ranked, VectorLoad, Broadcast,
 )  # fmt: skip
 
 

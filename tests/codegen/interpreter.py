@@ -34,6 +34,7 @@ from codegen.ir import (
     Prefetch,
     Ranked,
     Reserve,
+    Search,
     Select,
     SetLength,
     Sort,
@@ -150,6 +151,11 @@ def evaluate(expr: Expr, s: State) -> Any:  # noqa: C901 - one case a node
             assert 0 <= at < len(s.arrays[array.name]), f"{array}[{at}] is out of bounds"
             value = s.arrays[array.name][at]
             return int(value) if array.element.is_integer else value
+        case Search(array, start, stop, value, after):
+            low, high = evaluate(start, s), evaluate(stop, s)
+            stored = s.arrays[array.name][low:high]
+            wanted = evaluate(value, s)
+            return low + int(np.searchsorted(stored, wanted, "right" if after else "left"))
         case Cast(type=scalar, operand=operand):
             return _as(scalar.name, evaluate(operand, s))
         case Select(condition=condition, then=then, orelse=orelse):
