@@ -14,6 +14,9 @@ spills an array of them, and the loop then takes twice as long. The widest panel
 registers as leave room for the operands; a narrower one repeats the pass over the sparse operand,
 so there are few widths.
 
+Where the row is filled with a constant just before the sum, the accumulators start from it and the
+fill goes: a row is then written once, and never read.
+
 Legal when the place written in C depends on no variable of the sum, when the sum reads nothing of C
 but the element it adds to, and when its loops contain nothing else than declarations.
 """
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from codegen.build import add, block, div, mul, sub
@@ -35,6 +39,7 @@ from codegen.ir import (
     Comment,
     Declare,
     Expr,
+    Fill,
     For,
     Function,
     Load,
@@ -49,11 +54,12 @@ from codegen.ir import (
     VectorStore,
 )
 from codegen.names import Names
+from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
 from codegen.target import Target
 from codegen.tree import find, map_children, map_fields, walk
 from codegen.types import INT64, vector
-from codegen.variables import free_vars, substitute
+from codegen.variables import arrays_of, free_vars, substitute
 
 PANELS = {16: (8, 4, 2, 1), 32: (16, 4, 2, 1)}
 """Registers a panel takes, widest first, by how many registers the machine has."""
@@ -74,11 +80,41 @@ def _function(function: Function, target: Target) -> Function:
 
 def _tile_below(node: Any, target: Target, names: Names) -> Any:
     """`node` with each outermost matching nest tiled."""
-    if isinstance(node, For):
-        nest = match_nest(node)
-        if nest is not None and target.lanes(nest.store.array.element) > 1:
-            return _tile(nest, target, names)
-    return map_children(node, lambda child: _tile_below(child, target, names))
+    if not isinstance(node, Block):
+        return map_children(node, lambda child: _tile_below(child, target, names))
+    body: list[Stmt] = []
+    for stmt in node.body:
+        nest = match_nest(stmt) if isinstance(stmt, For) else None
+        if nest is None or target.lanes(nest.store.array.element) == 1:
+            body.append(_tile_below(stmt, target, names))
+            continue
+        fill = _fill_before(body, nest)
+        body = [kept for kept in body if kept is not fill]
+        body.append(_tile(nest, fill, target, names))
+    return map_fields(node, lambda _, old: _unless_same(old, tuple(body)))
+
+
+def _unless_same(old: tuple[Stmt, ...], new: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return old if len(old) == len(new) and all(map(is_, old, new)) else new
+
+
+def _fill_before(body: list[Stmt], nest: Nest) -> Fill | None:
+    """The last statement of `body` but for declarations that read nothing of the array, if it fills
+    exactly the row that `nest` adds to.
+    """
+    array, columns = nest.store.array, nest.columns
+    for stmt in reversed(body):
+        match stmt:
+            case Comment():
+                continue
+            case Declare() if array not in arrays_of(stmt):
+                continue
+            case Fill(array=filled, start=start, count=count) if filled == array:
+                first = simplify_tree(substitute(nest.store.index, {columns.var: columns.start}))
+                whole = start == first and count == sub(columns.stop, columns.start)
+                return stmt if whole else None
+        return None
+    return None
 
 
 # ---------------------------------------------------------------- the pattern
@@ -189,34 +225,37 @@ def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
 # ---------------------------------------------------------------- the transformation
 
 
-def _tile(nest: Nest, target: Target, names: Names) -> Block:
+def _tile(nest: Nest, fill: Fill | None, target: Target, names: Names) -> Block:
     lanes = target.lanes(nest.store.array.element)
     columns = nest.columns
     start, statements = columns.start, list[Stmt]()
     for registers in PANELS[32 if target.registers >= 32 else 16]:
         width = registers * lanes
-        statements.append(_panel(nest, start, registers, lanes, names))
+        statements.append(_panel(nest, fill, start, registers, lanes, names))
         rest = Var(names.fresh("rest"), INT64)
         whole = mul(div(sub(columns.stop, start), width), width)
         statements.append(Declare(rest, add(start, whole), constant=True))
         start = rest
-    return block(*statements, _one_by_one(nest, start, names))
+    return block(*statements, _one_by_one(nest, fill, start, names))
 
 
-def _one_by_one(nest: Nest, start: Expr, names: Names) -> For:
+def _one_by_one(nest: Nest, fill: Fill | None, start: Expr, names: Names) -> For:
     """The sum for each of the last few columns by itself, from `start` on."""
     columns, store = nest.columns, nest.store
     total = Var(names.fresh(store.array.name), store.array.element)
     update = Assign(total, store.value, "+", store.role)
+    first = Load(store.array, store.index) if fill is None else fill.value
     body = block(
-        Declare(total, Load(store.array, store.index), role=store.role),
+        Declare(total, first, role=store.role),
         _rebuild(nest, nest.root, Block((update,))),
         Store(store.array, store.index, total, role=store.role),
     )
     return For(columns.var, start, columns.stop, body)
 
 
-def _panel(nest: Nest, start: Expr, registers: int, lanes: int, names: Names) -> For:
+def _panel(
+    nest: Nest, fill: Fill | None, start: Expr, registers: int, lanes: int, names: Names
+) -> For:
     """The sum for `registers * lanes` columns at a time, from `start` while so many are left."""
     var, store = nest.columns.var, nest.store
     width = registers * lanes
@@ -229,8 +268,12 @@ def _panel(nest: Nest, start: Expr, registers: int, lanes: int, names: Names) ->
         Assign(total, _lanes_of(store, var, place, lanes), "+", store.role)
         for total, place in zip(sums, places, strict=True)
     )
+    first = None if fill is None else Broadcast(fill.value, lanes)
     body = block(
-        *(Declare(v, VectorLoad(store.array, at, lanes), role=store.role) for v, at in pairs),
+        *(
+            Declare(v, first or VectorLoad(store.array, at, lanes), role=store.role)
+            for v, at in pairs
+        ),
         _rebuild(nest, nest.root, Block(updates)),
         *(VectorStore(store.array, at, v, store.role) for v, at in pairs),
     )

@@ -1,10 +1,13 @@
 """Zeroing the parts of a dense result that a kernel adds to, each where its part begins.
 
-    for i in 0..n_i:                          C_vals[0 .. n_i * n_j] was zeroed before
-      fill C_vals[i*n_j ..+ n_j] with 0       instead: the row is still in the cache when it is added to
+    for i in 0..n_i:
+      fill C_vals[i*n_j ..+ n_j] with 0
       for p in A2_pos[i]..A2_pos[i + 1]:
         for j in 0..n_j:
           C_vals[i*n_j + j] += …
+
+A row that has just been zeroed is still in the cache when it is added to, which it is not where the
+whole was zeroed before.
 """
 
 from __future__ import annotations

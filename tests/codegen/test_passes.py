@@ -12,6 +12,7 @@ from codegen.ir import (
     Block,
     Const,
     Declare,
+    Fill,
     For,
     Function,
     If,
@@ -33,13 +34,14 @@ from codegen.passes.phases import select_phase
 from codegen.passes.vectorize import vectorize
 from codegen.pretty import pretty
 from codegen.target import Target
-from codegen.tree import find
+from codegen.tree import find, rewrite
 from codegen.types import COMPLEX128, FLOAT32, FLOAT64
 from codegen.variables import free_vars
 from codegen.verify import verify
 from tests.codegen.functions import (
     CRD,
     N_I,
+    N_J,
     N_K,
     POS,
     VALS,
@@ -311,11 +313,43 @@ def test_products_stay_in_order() -> None:
 # ---------------------------------------------------------------- panels
 
 
+def without_fill(function: Function) -> Function:
+    return rewrite(
+        function,
+        lambda node: (
+            Block(tuple(s for s in node.body if not isinstance(s, Fill)))
+            if isinstance(node, Block)
+            else node
+        ),
+    )
+
+
 def test_columns_are_held_in_registers() -> None:
-    text = body_of(tidy(tile_panels(module(spmm()), AVX2)))
+    text = body_of(tidy(tile_panels(module(without_fill(spmm())), AVX2)))
     assert "for k in 0..n_k - 31 step 32:" in text
     assert "C_vals_7: float64x4 = C_vals[i * n_k + k + 28:+4]" in text
     assert "C_vals_7 += {A_vals[p] x 4} * B_vals[j * n_k + k + 28:+4]" in text
+
+
+def test_sums_start_from_what_the_row_was_filled_with() -> None:
+    found = tile_panels(module(spmm()), AVX2)
+    assert not any(find(found, Fill))
+    assert "C_vals_7: float64x4 = {0.0 x 4}" in body_of(found)
+
+
+OTHER_FILLS = {
+    "another place": Fill(result("C_vals"), N_K, N_K, ZERO),
+    "another length": Fill(result("C_vals"), mul(I, N_K), N_J, ZERO),
+    "another array": Fill(result("y"), mul(I, N_K), N_K, ZERO),
+}
+
+
+@pytest.mark.parametrize("fill", OTHER_FILLS.values(), ids=OTHER_FILLS)
+def test_other_fills_stay(fill: Fill) -> None:
+    function = rewrite(spmm(), lambda node: fill if isinstance(node, Fill) else node)
+    found = tile_panels(module(function), AVX2)
+    assert list(find(found, Fill)) == [fill]
+    assert "C_vals_7: float64x4 = C_vals[i * n_k + k + 28:+4]" in body_of(tidy(found))
 
 
 def test_a_static_number_of_columns_leaves_one_panel() -> None:

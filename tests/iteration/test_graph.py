@@ -103,6 +103,13 @@ COVERS = (
     (SPMV, {"A": "DCSR"}, "ij", "d", False),
     (ADD, CSRS, "ij ij", "dd", False),
     ("C[i,j] = A[i,j] + B[i,j]", {}, "ij ij", "dd", True),
+    # added to, each row zeroed where its loop begins
+    (PRODUCT, {"A": "CSR", "B": "dd"}, "ikj", "dd", True),
+    (PRODUCT, {"A": "CSC", "B": "dd"}, "kij", "dd", False),
+    (PRODUCT, {"A": "DCSR", "B": "dd"}, "ikj", "dd", False),
+    (PRODUCT, {"A": "dd", "B": "CSC"}, "jki", "dd", False),
+    (PRODUCT, {"A": "dd", "B": "CSC"}, "jki", "dd:1,0", True),
+    ("C[i,j] = 0 * A[i,j]", {}, "ij", "dd", False),  # nothing is computed
     ("s = a[i]", {"a": "s"}, "i", None, True),
 )
 

@@ -14,16 +14,15 @@ int32_t spmm(
     int64_t n_k)
 {
     for (int64_t i = 0; i < n_i; i++) {
-        taco_clear(&C_vals[i * n_k], n_k, sizeof(double));
         for (int64_t k = 0; k < n_k - 31; k += 32) {
-            taco_float64x4 C_vals_0 = *(taco_float64x4 *)&C_vals[i * n_k + k];
-            taco_float64x4 C_vals_1 = *(taco_float64x4 *)&C_vals[i * n_k + k + 4];
-            taco_float64x4 C_vals_2 = *(taco_float64x4 *)&C_vals[i * n_k + k + 8];
-            taco_float64x4 C_vals_3 = *(taco_float64x4 *)&C_vals[i * n_k + k + 12];
-            taco_float64x4 C_vals_4 = *(taco_float64x4 *)&C_vals[i * n_k + k + 16];
-            taco_float64x4 C_vals_5 = *(taco_float64x4 *)&C_vals[i * n_k + k + 20];
-            taco_float64x4 C_vals_6 = *(taco_float64x4 *)&C_vals[i * n_k + k + 24];
-            taco_float64x4 C_vals_7 = *(taco_float64x4 *)&C_vals[i * n_k + k + 28];
+            taco_float64x4 C_vals_0 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_1 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_2 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_3 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_4 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_5 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_6 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_7 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
             for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
                 const int64_t j = A2_crd[p];
                 C_vals_0 += A_vals[p] * (*(const taco_float64x4 *)&B_vals[j * n_k + k]);
@@ -46,10 +45,10 @@ int32_t spmm(
         }
         const int64_t rest = n_k / 32 * 32;
         for (int64_t k = rest; k < n_k - 15; k += 16) {
-            taco_float64x4 C_vals_0_1 = *(taco_float64x4 *)&C_vals[i * n_k + k];
-            taco_float64x4 C_vals_1_1 = *(taco_float64x4 *)&C_vals[i * n_k + k + 4];
-            taco_float64x4 C_vals_2_1 = *(taco_float64x4 *)&C_vals[i * n_k + k + 8];
-            taco_float64x4 C_vals_3_1 = *(taco_float64x4 *)&C_vals[i * n_k + k + 12];
+            taco_float64x4 C_vals_0_1 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_1_1 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_2_1 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_3_1 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
             for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
                 const int64_t j = A2_crd[p];
                 C_vals_0_1 += A_vals[p] * (*(const taco_float64x4 *)&B_vals[j * n_k + k]);
@@ -64,8 +63,8 @@ int32_t spmm(
         }
         const int64_t rest_1 = rest + (n_k - rest) / 16 * 16;
         for (int64_t k = rest_1; k < n_k - 7; k += 8) {
-            taco_float64x4 C_vals_0_2 = *(taco_float64x4 *)&C_vals[i * n_k + k];
-            taco_float64x4 C_vals_1_2 = *(taco_float64x4 *)&C_vals[i * n_k + k + 4];
+            taco_float64x4 C_vals_0_2 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+            taco_float64x4 C_vals_1_2 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
             for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
                 const int64_t j = A2_crd[p];
                 C_vals_0_2 += A_vals[p] * (*(const taco_float64x4 *)&B_vals[j * n_k + k]);
@@ -76,7 +75,7 @@ int32_t spmm(
         }
         const int64_t rest_2 = rest_1 + (n_k - rest_1) / 8 * 8;
         for (int64_t k = rest_2; k < n_k - 3; k += 4) {
-            taco_float64x4 C_vals_0_3 = *(taco_float64x4 *)&C_vals[i * n_k + k];
+            taco_float64x4 C_vals_0_3 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
             for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
                 const int64_t j = A2_crd[p];
                 C_vals_0_3 += A_vals[p] * (*(const taco_float64x4 *)&B_vals[j * n_k + k]);
@@ -85,7 +84,7 @@ int32_t spmm(
         }
         const int64_t rest_3 = rest_2 + (n_k - rest_2) / 4 * 4;
         for (int64_t k = rest_3; k < n_k; k++) {
-            double C_vals_8 = C_vals[i * n_k + k];
+            double C_vals_8 = 0.0;
             int64_t rest_4 = A2_pos[i];
             const int64_t stop = A2_pos[i + 1];
             if (stop - rest_4 >= 64) {

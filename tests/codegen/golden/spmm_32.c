@@ -13,15 +13,14 @@ int32_t spmm_32(
     int64_t n_i)
 {
     for (int64_t i = 0; i < n_i; i++) {
-        taco_clear(&C_vals[i * 32], 32, sizeof(double));
-        taco_float64x4 C_vals_0 = *(taco_float64x4 *)&C_vals[i * 32];
-        taco_float64x4 C_vals_1 = *(taco_float64x4 *)&C_vals[i * 32 + 4];
-        taco_float64x4 C_vals_2 = *(taco_float64x4 *)&C_vals[i * 32 + 8];
-        taco_float64x4 C_vals_3 = *(taco_float64x4 *)&C_vals[i * 32 + 12];
-        taco_float64x4 C_vals_4 = *(taco_float64x4 *)&C_vals[i * 32 + 16];
-        taco_float64x4 C_vals_5 = *(taco_float64x4 *)&C_vals[i * 32 + 20];
-        taco_float64x4 C_vals_6 = *(taco_float64x4 *)&C_vals[i * 32 + 24];
-        taco_float64x4 C_vals_7 = *(taco_float64x4 *)&C_vals[i * 32 + 28];
+        taco_float64x4 C_vals_0 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+        taco_float64x4 C_vals_1 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+        taco_float64x4 C_vals_2 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+        taco_float64x4 C_vals_3 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+        taco_float64x4 C_vals_4 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+        taco_float64x4 C_vals_5 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+        taco_float64x4 C_vals_6 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
+        taco_float64x4 C_vals_7 = (taco_float64x4){0.0, 0.0, 0.0, 0.0};
         for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
             const int64_t j = A2_crd[p];
             C_vals_0 += A_vals[p] * (*(const taco_float64x4 *)&B_vals[j * 32]);
