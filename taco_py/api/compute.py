@@ -45,9 +45,13 @@ from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import Array, TensorData
 
 
-@lru_cache(maxsize=1024)
 def parsed(text: str) -> Assignment:
     """The assignment of a text, checked, with its sums explicit."""
+    return _parsed(text) if isinstance(text, str) else parse_assignment(text)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Assignment:
     assignment = parse_assignment(text)
     check_assignment(assignment)
     return insert_reductions(assignment)
@@ -139,7 +143,7 @@ def prepare(
     """All checks, then the plan."""
     assignment = accumulated(assignment, objects)
     check_names(assignment, objects)
-    given = converted(give(objects), settings)
+    given = converted(give(objects, settings.dtype, settings.weak), settings)
     shapes = {name: g.data.shape for name, g in given.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
@@ -177,7 +181,7 @@ def _planned(
 ) -> Planned:
     kind = result_kind(assignment, given, settings.format)
     dtypes = {name: g.data.dtype for name, g in given.items()}
-    dtype = np.dtype(settings.dtype) if settings.dtype else result_dtype(assignment, dtypes)
+    dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
     type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule)
     operands = {name: g.operand for name, g in given.items()}
@@ -202,9 +206,9 @@ def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given
 
     Raises OperandTypeError where `casting` forbids it.
     """
-    if settings.dtype is None:
+    wanted = settings.dtype
+    if wanted is None:
         return dict(given)
-    wanted = np.dtype(settings.dtype)
     found = {}
     for name, g in given.items():
         if not np.can_cast(g.data.dtype, wanted, settings.casting):  # type: ignore[arg-type]
@@ -255,9 +259,25 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
             f"{settings.casting!r}, found {out.dtype}",
             hint=f"pass an array of dtype {prepared.dtype}",
         )
+    _check_memory(out)
+    return out if _direct(out, prepared) else None
+
+
+def _check_memory(out: Array) -> None:
+    """Raise OutputError where what is written would be refused, hidden, or written over."""
     if not out.flags.writeable:
         raise OutputError("Expected a writable array for out=, found a read-only one")
-    return out if _direct(out, prepared) else None
+    if isinstance(out, np.ma.MaskedArray):
+        raise OutputError(
+            "Expected an array without a mask for out=, found a numpy.ma.MaskedArray",
+            hint="pass its .data",
+        )
+    if out.size and any(step == 0 < n - 1 for step, n in zip(out.strides, out.shape, strict=True)):
+        raise OutputError(
+            "Expected memory for each element of out=, found elements that share theirs (a stride "
+            "of 0)",
+            hint="pass a copy: out.copy()",
+        )
 
 
 class OutputDtypeError(OutputError, TypeError):
