@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from codegen.names import Names
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, NEG, SUB
+from taco_py.notation.operators import ADD, SUB
 from taco_py.notation.tree import children, map_accesses, map_children
-
-NEGATES = {ADD: (False, False), SUB: (False, True), NEG: (True,)}
-"""The operators between terms: per argument, whether it is subtracted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +35,13 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
     A sum over several added products stays one term: its loop runs over their union.
     """
     match expr:
-        case Call(operator, args) if operator in NEGATES:
+        case Call(operator, args) if operator.additive:
             return tuple(
-                Term(term.negative != negated, term.reduced, term.body)
-                for arg, negated in zip(args, NEGATES[operator], strict=True)
+                Term(term.negative != (sign < 0), term.reduced, term.body)
+                for arg, sign in zip(args, operator.signs, strict=True)
                 for term in split_terms(arg)
             )
-        case Reduce(operator, index, body) if operator == ADD:
+        case Reduce(operator, index, body) if operator.additive:
             inner = split_terms(body)
             if len(inner) == 1:
                 (term,) = inner
@@ -53,12 +50,19 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
     return (Term(False, (), expr),)
 
 
+def summed(expr: Expr, indices: Iterable[str]) -> Expr:
+    """`expr` under a sum over each of the indices, the first outermost."""
+    for index in reversed(tuple(indices)):
+        expr = Reduce(ADD, index, expr)
+    return expr
+
+
 def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
     """`function` applied to each additive term with its sums, in the order of `split_terms`.
 
     map_terms(a - sum(j, b), f) = f(a) - f(sum(j, b))
     """
-    if isinstance(expr, Call) and expr.operator in NEGATES:
+    if isinstance(expr, Call) and expr.operator.additive:
         return map_children(expr, lambda arg: map_terms(arg, function))
     return function(expr)
 

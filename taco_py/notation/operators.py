@@ -1,9 +1,10 @@
 """Operators as data: a name, how they print, how they evaluate, and their algebra.
 
 The compiler never asks "is this a multiplication?". It asks for the annihilator (whose presence
-lets an absent operand make the whole result absent), for the identity (what an absent operand may
-be replaced by) and for linearity (whether duplicates of an operand may be added up afterwards). A
-new operator is an entry in this table.
+lets an absent operand make the whole result absent), for the identity (beside which the other
+operand alone is left), for linearity (whether duplicates of an operand may be added up afterwards,
+and sums moved through it) and for signs (whether the operands are terms of a sum). A new operator
+is an entry in this table.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class Operator:
     identity     e with f(e, x) = f(x, e) = x, or None. `right_identity`: e with f(x, e) = x alone.
     annihilators per argument, the value a with f(.., a, ..) = a whatever the others are, or None.
     linear       per argument, whether f is additive in it: f(x + y, z) = f(x, z) + f(y, z).
-    additive     whether it is in all of them together: f(x + x', y + y') = f(x, y) + f(x', y'),
-                 so that its arguments are terms, each of which may be summed by itself.
+    signs        where f adds up its arguments or their negations, the sign of each: x - y has
+                 (1, -1). Its arguments are then terms.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`).
     """
@@ -37,14 +38,26 @@ class Operator:
     precedence: int
     commutative: bool = False
     associative: bool = False
-    idempotent: bool = False
     identity: Number | None = None
     right_identity: Number | None = None
     annihilators: tuple[Number | None, ...] = (None, None)
     linear: tuple[bool, ...] = (False, False)
-    additive: bool = False
+    signs: tuple[int, ...] = ()
     true_division: bool = False  # integers promote to floating point, as in NumPy
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
+
+    @property
+    def additive(self) -> bool:
+        """Whether f(x + x', y + y') = f(x, y) + f(x', y'): its arguments are terms of a sum."""
+        return bool(self.signs)
+
+    @property
+    def distributes(self) -> bool:
+        """Whether f is a product: factors may be taken in any order, and sums moved through it.
+
+        f(sum(i, x), y) = sum(i, f(x, y)), in either argument
+        """
+        return self.associative and self.commutative and all(self.linear)
 
     def __str__(self) -> str:
         return self.name
@@ -52,9 +65,9 @@ class Operator:
 
 ADD = Operator(
     "add", "+", 2, "+", 1, commutative=True, associative=True, identity=0, right_identity=0,
-    additive=True, evaluate=np.add,
+    signs=(1, 1), evaluate=np.add,
 )  # fmt: skip
-SUB = Operator("sub", "-", 2, "-", 1, right_identity=0, additive=True, evaluate=np.subtract)
+SUB = Operator("sub", "-", 2, "-", 1, right_identity=0, signs=(1, -1), evaluate=np.subtract)
 MUL = Operator(
     "mul", "*", 2, "*", 2, commutative=True, associative=True, identity=1, right_identity=1,
     annihilators=(0, 0), linear=(True, True), evaluate=np.multiply,
@@ -64,7 +77,7 @@ DIV = Operator(
     true_division=True, evaluate=np.true_divide,
 )  # fmt: skip
 NEG = Operator(
-    "neg", "-", 1, "-", 3, annihilators=(0,), linear=(True,), additive=True, evaluate=np.negative,
+    "neg", "-", 1, "-", 3, annihilators=(0,), linear=(True,), signs=(-1,), evaluate=np.negative,
 )  # fmt: skip
 
 OPERATORS: dict[str, Operator] = {op.name: op for op in (ADD, SUB, MUL, DIV, NEG)}

@@ -14,10 +14,11 @@ from taco_py.notation.checks import rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.canonical import canonical
-from taco_py.plan.contract import has_narrow_sums, split
 from taco_py.plan.formats import without_modes
+from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.single import Request, plan_single
+from taco_py.plan.split import split
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Schedule, orders_of
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce as fold
 
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import free_indices
-from taco_py.notation.nodes import Call, Expr
-from taco_py.notation.operators import MUL
+from taco_py.plan.products import Product
 
 TEMPORARY = 4.0  # the cost of an element of a temporary, in innermost operations
 EXACT = 7  # operands up to which all pairwise orders are compared
@@ -28,12 +26,13 @@ class Tree:
     path: tuple[tuple[int, ...], ...]
 
 
-def cheapest_tree(stats: Statistics, factors: Sequence[Expr], kept: tuple[str, ...]) -> Tree:
+def cheapest_tree(stats: Statistics, product: Product, kept: tuple[str, ...]) -> Tree:
     """The pairwise order of least expected work: opt_einsum with costs that know nonzeros."""
     from opt_einsum import contract_path
     from opt_einsum.paths import PathOptimizer, ssa_to_linear
 
-    knows = _Nonzeros(stats, tuple(factors), kept)
+    factors = product.factors
+    knows = _Nonzeros(stats, product, kept)
 
     class ByNonzeros(PathOptimizer):  # type: ignore[misc]
         """Exact for few operands, else greedy by the size of the next intermediate."""
@@ -52,9 +51,10 @@ def cheapest_tree(stats: Statistics, factors: Sequence[Expr], kept: tuple[str, .
 class _Nonzeros:
     """Costs of contracting subsets of the factors."""
 
-    def __init__(self, stats: Statistics, factors: tuple[Expr, ...], kept: tuple[str, ...]) -> None:
+    def __init__(self, stats: Statistics, product: Product, kept: tuple[str, ...]) -> None:
         self.stats = stats
-        self.factors = factors
+        self.product = product
+        self.factors = factors = product.factors
         self.kept = set(kept)
         self.indices = tuple(dict.fromkeys(i for f in factors for i in free_indices(f)))
         self.sizes: dict[frozenset[int], float] = {}
@@ -68,8 +68,8 @@ class _Nonzeros:
     def nnz(self, group: frozenset[int]) -> float:
         """The expected nonzeros of the product of `group`, summed over what it may sum."""
         if group not in self.sizes:
-            product = fold(lambda a, b: Call(MUL, (a, b)), (self.factors[k] for k in sorted(group)))
-            self.sizes[group] = result_size(self.stats, product, tuple(self.open(group)))
+            part = self.product.of(self.factors[k] for k in sorted(group))
+            self.sizes[group] = result_size(self.stats, part, tuple(self.open(group)))
         return self.sizes[group]
 
     def pair_cost(self, left: frozenset[int], right: frozenset[int]) -> float:

@@ -8,9 +8,11 @@ import pytest
 from opt_einsum import contract_path
 
 from taco_py.notation.nodes import Access
+from taco_py.notation.operators import MUL
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options
 from taco_py.plan.paths import cheapest_tree
+from taco_py.plan.products import Product
 from taco_py.plan.single import statistics
 from tests.problems import operands, plan, problem
 
@@ -74,10 +76,10 @@ def test_the_order_of_a_chain_knows_the_nonzeros() -> None:
     nnz = {"A": 10.0, "B": 1000.0, "C": 200_000.0}
     whole = problem(CHAIN, CSRS)
     known = statistics(whole.assignment, operands(whole, sizes, nnz))
-    factors = [
+    factors = tuple(
         Access(name, tuple(indices)) for name, indices in (("A", "ij"), ("B", "jk"), ("C", "kl"))
-    ]
-    tree = cheapest_tree(known, factors, ("i", "l"))
+    )
+    tree = cheapest_tree(known, Product(MUL, factors), ("i", "l"))
     shapes = [(1000, 1000), (1000, 1000), (1000, 500)]
     by_size, _ = contract_path("ij,jk,kl->il", *shapes, shapes=True)
     assert tree.path[0] == (0, 1)
@@ -88,12 +90,13 @@ def test_the_order_of_a_dense_chain_is_that_of_its_sizes() -> None:
     sizes = {"i": 10, "j": 1000, "k": 5, "l": 1000}
     whole = problem(CHAIN)
     known = statistics(whole.assignment, operands(whole, sizes))
-    factors = [
+    factors = tuple(
         Access(name, tuple(indices)) for name, indices in (("A", "ij"), ("B", "jk"), ("C", "kl"))
-    ]
+    )
     shapes = [(10, 1000), (1000, 5), (5, 1000)]
     by_size, _ = contract_path("ij,jk,kl->il", *shapes, shapes=True)
-    assert cheapest_tree(known, factors, ("i", "l")).path == tuple(map(tuple, by_size))
+    tree = cheapest_tree(known, Product(MUL, factors), ("i", "l"))
+    assert tree.path == tuple(map(tuple, by_size))
 
 
 def test_many_factors_are_paired_greedily() -> None:

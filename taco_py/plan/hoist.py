@@ -1,0 +1,59 @@
+"""Sums inside products, computed first where the loops around them would repeat them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.autoschedule.orders import best_order
+from taco_py.concrete.terms import reductions, split_terms
+from taco_py.cost.estimate import Statistics, result_size
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.tree import exchange
+from taco_py.plan.paths import TEMPORARY
+from taco_py.plan.splitter import GAIN, Splitter, copy_cost
+
+
+def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
+    """Compute first each inner sum that loops around it would repeat.
+
+    y[i] = sum(j, A[i,j] * sum(k, B[j,k]))
+    → T[j] = sum(k, B[j,k]);  y[i] = sum(j, A[i,j] * T[j])
+    """
+    (term, *more) = split_terms(expr)
+    inner = tuple(reductions(term.body))
+    if more or not inner:
+        return expr
+    stats = splitter.statistics(expr)
+    problem = splitter.draft(assignment, expr)
+    order = best_order(problem, term, stats).order
+    for sum_ in inner:
+        own = frozenset(i for a in accesses(sum_) for i in a.indices)
+        needs = free_indices(sum_)
+        depth = max((order.index(i) + 1 for i in needs), default=0)
+        inside = stats.iterations(term.body, frozenset(order[:depth]) | own)
+        alone = stats.iterations(sum_.body, own) + TEMPORARY * result_size(stats, sum_, needs)
+        copied = copy_cost(stats, problem, term, accesses(sum_))
+        if copied:
+            inside += copied
+            alone += _own_copies(splitter, stats, sum_)
+        if alone * GAIN < inside:
+            why = _reason(tuple(i for i in order[:depth] if i not in needs))
+            expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
+    return expr
+
+
+def _reason(others: tuple[str, ...]) -> str:
+    if others:
+        return f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
+    return "by itself, this sum needs fewer operands in another order"
+
+
+def _own_copies(splitter: Splitter, stats: Statistics, sum_: Reduce) -> float:
+    """What the copies cost that `sum_` needs when it is computed by itself."""
+    (term, *more) = split_terms(sum_)
+    if more:
+        return 0.0
+    part = Assignment(Access("", free_indices(sum_)), sum_)
+    result = replace(splitter.request.type, format=splitter.default_format(part))
+    return copy_cost(stats, replace(splitter.draft(part, sum_), result=result), term)

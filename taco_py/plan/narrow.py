@@ -1,0 +1,44 @@
+"""Sums of an integer or bool type that adding up in the result's type would not respect.
+
+y[i] = b[i] + sum(j, A[i,j] * x[j]) with A and x of int8 and b of float64: the sum wraps by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.notation.checks import free_indices
+from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.nodes import Assignment, Expr, Reduce
+from taco_py.plan.nodes import Operand
+from taco_py.plan.splitter import Splitter
+
+
+def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
+    """Whether a sum's own type wraps or saturates where adding up in the result's would not."""
+    dtypes = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
+    whole = expression_dtype(assignment.value, dtypes)
+    sums = [t for t in split_terms(assignment.value) if t.reduced]
+    return any(_is_narrow(expression_dtype(t.body, dtypes), whole) for t in sums)
+
+
+def narrow_sums(splitter: Splitter, value: Expr) -> Expr:
+    """Compute first each sum whose own type wraps or saturates where the result's would not."""
+    dtypes = splitter.dtypes
+    whole = expression_dtype(value, dtypes)
+
+    def narrow(expr: Expr) -> Expr:
+        own = expression_dtype(expr, dtypes) if isinstance(expr, Reduce) else whole
+        if not _is_narrow(own, whole):
+            return expr
+        why = f"its sum is of type {own}, the result's of type {whole}"
+        return splitter.temporary(expr, free_indices(expr), why)
+
+    return map_terms(value, narrow)
+
+
+def _is_narrow(own: DType, whole: DType) -> bool:
+    return own != whole and own.kind in "bui"

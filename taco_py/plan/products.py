@@ -1,0 +1,111 @@
+"""Products of many factors, and the sums in and around them.
+
+What makes a product is its operator's algebra: it is associative, commutative and linear in each
+argument (`Operator.distributes`), so that its factors may be taken in any order and a sum of one of
+them moved around all, or back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce as fold
+
+from taco_py.concrete.terms import split_terms, summed
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.nodes import Call, Expr, Reduce
+from taco_py.notation.operators import Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`factors` under one operator, of which there are two or more."""
+
+    operator: Operator
+    factors: tuple[Expr, ...]
+
+    def of(self, factors: Iterable[Expr]) -> Expr:
+        """The product of other factors: `a * b * c`, to the left."""
+        first, *others = factors
+        return fold(lambda left, right: Call(self.operator, (left, right)), others, first)
+
+
+def as_product(expr: Expr) -> Product | None:
+    """The factors of `expr` in the order in which they are written, None where it is no product.
+
+    as_product(a * (b * c)) = Product(MUL, (a, b, c))
+    """
+    if isinstance(expr, Call) and expr.operator.distributes:
+        return Product(expr.operator, tuple(_factors(expr, expr.operator)))
+    return None
+
+
+def _factors(expr: Expr, operator: Operator) -> Iterator[Expr]:
+    if isinstance(expr, Call) and expr.operator == operator:
+        for arg in expr.args:
+            yield from _factors(arg, operator)
+    else:
+        yield expr
+
+
+def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+    """`sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its sums.
+
+    The order of the sums is then free to choose. Integer sums of another type than the product's
+    wrap by themselves and stay.
+    """
+    match expr:
+        case Reduce(operator, _, body) if operator.additive:
+            return replace(expr, body=flatten(body, dtypes))
+        case Call(operator, (left, right)) if operator.distributes:
+            whole = expression_dtype(expr, dtypes)
+            parts = [flatten(left, dtypes), flatten(right, dtypes)]
+            sums: list[Reduce] = []
+            for place, other in ((0, 1), (1, 0)):
+                while sum_ := _leaving(parts[place], parts[other], sums, whole, dtypes):
+                    sums.append(sum_)
+                    parts[place] = sum_.body
+            product: Expr = replace(expr, args=tuple(parts))
+            for sum_ in reversed(sums):
+                product = replace(sum_, body=product)
+            return product
+    return expr
+
+
+def _leaving(
+    expr: Expr, other: Expr, sums: Sequence[Reduce], whole: DType, dtypes: Mapping[str, DType]
+) -> Reduce | None:
+    """`expr`, if it is a sum that may be moved around its product with `other`."""
+    if not isinstance(expr, Reduce) or not expr.operator.additive:
+        return None
+    own = expression_dtype(expr, dtypes)
+    clash = any(expr.index in access.indices for access in accesses(other))
+    taken = any(sum_.index == expr.index for sum_ in sums)
+    return expr if not clash and not taken and (own == whole or own.kind in "fc") else None
+
+
+def push_in(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+    """`sum(j, sum(k, A[i,j] * B[i,k]))` → `sum(j, A[i,j]) * sum(k, B[i,k])`.
+
+    An index that one factor alone has is summed there, so that its loop is beside those of the
+    other factors and not around or inside them. Integer products of another type keep their sums.
+    """
+    (term, *more) = split_terms(expr)
+    product = as_product(term.body)
+    if more or term.negative or product is None:
+        return expr
+    factors = list(product.factors)
+    if sum(bool(free_indices(f)) for f in factors) < 2:
+        return expr
+    whole = expression_dtype(term.body, dtypes)
+    around = []
+    for index in reversed(term.reduced):
+        users = [k for k, f in enumerate(factors) if index in free_indices(f)]
+        if len(users) == 1 and expression_dtype(factors[users[0]], dtypes) == whole:
+            factors[users[0]] = summed(factors[users[0]], (index,))
+        else:
+            around.append(index)
+    if len(around) == len(term.reduced):
+        return expr
+    return summed(product.of(factors), reversed(around))

@@ -1,0 +1,64 @@
+"""Splitting: what is better computed first, into a temporary tensor, than inside all loops.
+
+Three reasons to split a term off, each in a file of its own:
+
+* a sum inside a product would be computed again in every round of a loop it does not depend on
+  (`hoist`);
+* a product of three or more operands has a cheaper order of pairwise contractions, as A·(B·x) is
+  for A·B·x (`contract`);
+* a sum has an integer or bool type that its accumulation in the result's type would not respect
+  (`narrow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from codegen.names import Names
+from taco_py.concrete.terms import map_terms
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.contract import Path, contract
+from taco_py.plan.hoist import hoist
+from taco_py.plan.narrow import narrow_sums
+from taco_py.plan.nodes import Operand
+from taco_py.plan.products import flatten, push_in
+from taco_py.plan.single import Request, statistics
+from taco_py.plan.splitter import Splitter
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Assignments to compute in turn, the original target's last, and all their operands."""
+
+    assignments: tuple[Assignment, ...]
+    operands: Mapping[str, Operand]
+    notes: tuple[str, ...]
+
+
+def split(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    names: Names,
+    path: Path | None = None,
+    pairs: bool = True,
+) -> Split:
+    """The assignment as a sequence of cheaper ones, or alone when it is best as a whole.
+
+    path   the pairwise contractions of a single product, in einsum's numbering; chosen by cost
+           where None
+    pairs  False keeps products of any number of operands whole
+    """
+    sizes = statistics(assignment, operands).sizes
+    splitter = Splitter(dict(operands), request, names, sizes, [], [])
+    dtypes = splitter.dtypes
+    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    if path is None:
+        value = map_terms(value, lambda term: push_in(term, dtypes))
+    value = map_terms(value, lambda term: hoist(splitter, assignment, term))
+    if path is not None or pairs:
+        value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
+    value = narrow_sums(splitter, value)
+    last = replace(assignment, value=value)
+    return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))

@@ -1,0 +1,91 @@
+"""What is known while an assignment is taken apart, and the temporaries made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.autoschedule.orders import CONVERSION, best_order, needs_copy
+from taco_py.concrete.terms import Term, summed
+from taco_py.cost.estimate import Statistics, result_size
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.plan.formats import default_format
+from taco_py.plan.nodes import Operand
+from taco_py.plan.single import Request, statistics
+from taco_py.problem import Problem, TensorType
+
+GAIN = 1.5
+"""How many times cheaper a split must be."""
+
+
+@dataclass(slots=True)
+class Splitter:
+    """Collects temporaries while an assignment is taken apart.
+
+    operands  what exists so far: the given operands and the temporaries
+    sizes     the size of each index of the whole assignment
+    made      the temporaries' assignments, in order
+    notes     for each of them why it is there
+    """
+
+    operands: dict[str, Operand]
+    request: Request
+    names: Names
+    sizes: Mapping[str, float]
+    made: list[Assignment]
+    notes: list[str]
+
+    @property
+    def dtypes(self) -> dict[str, DType]:
+        """The dtype of every tensor that exists so far."""
+        return {name: np.dtype(o.type.dtype) for name, o in self.operands.items()}
+
+    def statistics(self, value: Expr) -> Statistics:
+        """The patterns of `value`'s operands, and the whole assignment's sizes."""
+        known = statistics(Assignment(Access("", ()), value), self.operands)
+        return replace(known, sizes={**self.sizes, **known.sizes})
+
+    def draft(self, assignment: Assignment, value: Expr) -> Problem:
+        """`value` assigned to the target of `assignment`, on operands as they are stored."""
+        names = dict.fromkeys(a.tensor for a in accesses(value))
+        types = tuple((name, self.operands[name].type) for name in names)
+        whole = replace(assignment, value=value)
+        return Problem(whole, types, self.request.type, self.request.static)
+
+    def default_format(self, assignment: Assignment) -> Format:
+        """The format that the result has when nobody asks for one."""
+        return default_format(assignment, {n: o.type.format for n, o in self.operands.items()})
+
+    def temporary(self, value: Expr, keep: Sequence[str], why: str) -> Access:
+        """Assign `value`, summed over all but `keep`, to a new tensor and return its access."""
+        value = summed(value, (i for i in free_indices(value) if i not in keep))
+        target = Access(self.names.fresh("T"), tuple(keep))
+        assignment = Assignment(target, value)
+        stats = self.statistics(value)
+        shape = tuple(int(stats.sizes[i]) for i in keep)
+        nnz = result_size(stats, value, keep)
+        dtype = expression_dtype(value, self.dtypes).name
+        form = self.default_format(assignment)
+        type = TensorType(form, dtype, self.request.type.index_dtype)
+        self.operands[target.tensor] = Operand(type, shape, nnz)
+        self.made.append(assignment)
+        self.notes.append(f"{target.tensor}: {why}")
+        return target
+
+
+def copy_cost(
+    stats: Statistics, problem: Problem, term: Term, among: Sequence[Access] | None = None
+) -> float:
+    """What the copies cost that the term's best order needs, of all operands or those `among`."""
+    order = best_order(problem, term, stats).order
+    return sum(
+        CONVERSION * stats.patterns[a.tensor].nnz
+        for a in dict.fromkeys(accesses(term.body) if among is None else among)
+        if needs_copy(problem, term, a, order)
+    )
