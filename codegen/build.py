@@ -11,7 +11,6 @@ True
 from __future__ import annotations
 
 from codegen.algebra import simplify_step
-from codegen.infer import type_of
 from codegen.ir import (
     FALSE,
     TRUE,
@@ -31,7 +30,7 @@ from codegen.ir import (
     Unary,
     Var,
 )
-from codegen.types import BOOL, INT64, ScalarType
+from codegen.types import INT64, ScalarType
 
 ExprLike = Expr | int | bool
 
@@ -138,10 +137,6 @@ def le(left: ExprLike, right: ExprLike) -> Expr:
     return binary("<=", left, right)
 
 
-def gt(left: ExprLike, right: ExprLike) -> Expr:
-    return binary(">", left, right)
-
-
 def ge(left: ExprLike, right: ExprLike) -> Expr:
     return binary(">=", left, right)
 
@@ -152,10 +147,6 @@ def eq(left: ExprLike, right: ExprLike) -> Expr:
 
 def ne(left: ExprLike, right: ExprLike) -> Expr:
     return binary("!=", left, right)
-
-
-def neg(operand: ExprLike) -> Expr:
-    return simplify_step(Unary("-", expr(operand)))
 
 
 def not_(operand: ExprLike) -> Expr:
@@ -218,8 +209,3 @@ def increment(var: Var, by: ExprLike = 1, role: Role = Role.CONTROL) -> Assign:
     """`var += by`, where `by` is an integer by default of the type of `var`."""
     amount = Const(by, var.type) if isinstance(by, int) else by
     return Assign(var, amount, "+", role)
-
-
-def is_bool(value: Expr) -> bool:
-    """Whether `value` can be a condition."""
-    return type_of(value) == BOOL

@@ -251,11 +251,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for (var = start; var < stop; var += step)`.
-
-    `work` is an estimate of the loop's whole cost in scalar operations, an expression evaluated
-    before the loop; a parallel loop wakes threads only when it is large enough.
-    """
+    """`for (var = start; var < stop; var += step)`."""
 
     var: Var
     start: Expr
@@ -264,7 +260,6 @@ class For:
     step: int = 1
     kind: LoopKind = LoopKind.SERIAL
     reductions: tuple[Reduction, ...] = ()
-    work: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

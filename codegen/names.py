@@ -60,10 +60,6 @@ class Names:
         self._taken = set(taken)
         self._last: dict[str, int] = {}
 
-    def reserve(self, name: str) -> None:
-        """Keep `name` from being handed out."""
-        self._taken.add(name)
-
     def is_free(self, name: str) -> bool:
         """Whether `name` can still be had as it is."""
         return name not in self._taken and not is_reserved(name)

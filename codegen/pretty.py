@@ -174,8 +174,7 @@ def _loop_head(loop: For) -> str:
     extent = f"{_expression(loop.start, 5)}..{_expression(loop.stop, 5)}"
     step = f" step {loop.step}" if loop.step != 1 else ""
     reductions = "".join(f" reducing {r.op} {r.var.name}" for r in loop.reductions)
-    work = f" work {_expression(loop.work)}" if loop.work is not None else ""
-    return f"{kind}for {loop.var.name} in {extent}{step}{reductions}{work}:"
+    return f"{kind}for {loop.var.name} in {extent}{step}{reductions}:"
 
 
 def _role(role: Role) -> str:

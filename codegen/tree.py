@@ -36,12 +36,6 @@ def _is_atomic(annotation: str) -> bool:
     return _ATOMS.issuperset(re.findall(r"\w+", annotation))
 
 
-def is_node(value: object) -> bool:
-    """Whether `value` is a node."""
-    cls: Any = value.__class__
-    return is_node_class(cls)
-
-
 def children(node: Any) -> Iterator[Any]:
     """The nodes directly below `node`, in the order of the fields."""
     for name in node_fields(node.__class__):

@@ -239,7 +239,7 @@ class _Verifier:
                 assert_never(stmt)
 
     def loop(self, loop: For) -> None:
-        for bound in (loop.start, loop.stop, *(() if loop.work is None else (loop.work,))):
+        for bound in (loop.start, loop.stop):
             self.index(bound)
         self.require(loop.step > 0, f"a loop of step {loop.step}")
         self.require(loop.var.type == INT64, f"a loop counter of type {loop.var.type}")

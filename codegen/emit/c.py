@@ -54,8 +54,6 @@ from codegen.tree import find, walk
 from codegen.types import ScalarType, VectorType, vector
 
 WIDTH = 100
-PARALLEL_WORK = 10_000
-"""Scalar operations below which waking threads costs more than it saves: about 10 µs."""
 SHARES = 16
 """Shares of a parallel loop for each thread: so small that one heavy share delays nobody much."""
 
@@ -267,12 +265,9 @@ def _parallel_for(loop: For, scope: Scope) -> Lines:
 def _parallel_pragma(loop: For) -> Lines:
     extent = widened(loop.stop, PRECEDENCE["/"])
     chunk = f"1 + {extent} / ({SHARES} * {THREADS.name})"
-    condition = f"{THREADS.name} > 1"
-    if loop.work is not None:
-        condition += f" && {expression(loop.work, PRECEDENCE['+'])} > {PARALLEL_WORK}"
     return [
         f"#pragma omp parallel for schedule(dynamic, {chunk}) \\",
-        f"{INDENT}num_threads({THREADS.name}) if ({condition}){_reductions(loop)}",
+        f"{INDENT}num_threads({THREADS.name}) if ({THREADS.name} > 1){_reductions(loop)}",
     ]
 
 

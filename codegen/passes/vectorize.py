@@ -64,7 +64,7 @@ def _mark(node: Any) -> Any:
     found = lanes_of(node)
     if found is None:
         return node
-    return For(node.var, node.start, node.stop, node.body, 1, LoopKind.VECTOR, found, node.work)
+    return For(node.var, node.start, node.stop, node.body, 1, LoopKind.VECTOR, found)
 
 
 def lanes_of(loop: For) -> tuple[Reduction, ...] | None:

@@ -81,7 +81,7 @@ def compute(
         if data.values is not out:
             np.copyto(out, data.values, casting="unsafe")
         return out
-    return hand_out(data, prepared.kind, whole=True)
+    return hand_out(data, prepared.kind)
 
 
 def remember(

@@ -83,7 +83,7 @@ def make_call(
         return None
 
     def finish(shape: tuple[int, ...], grown: tuple[Array, ...]) -> Any:
-        return hand_out(assembled(kernel, step, shape, grown), kind, whole=True)
+        return hand_out(assembled(kernel, step, shape, grown), kind)
 
     more: dict[str, Any] = {
         "finish": finish,

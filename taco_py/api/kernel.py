@@ -111,13 +111,13 @@ class Kernel:
             if data.values is not out:
                 np.copyto(out, data.values, casting="unsafe")
             return out
-        return hand_out(data, self.kind, whole=True)
+        return hand_out(data, self.kind)
 
     def assemble(self, *operands: Any, **named: Any) -> Any:
         """The result's structure with values of zero, for `compute`."""
         given, _ = self._given(self._named(operands, named))
         data = run_phase(self.plan, self._execution(given, None, None), "assemble", None)
-        return hand_out(data, self.kind, whole=True)
+        return hand_out(data, self.kind)
 
     def compute(self, pattern: Any, *operands: Any, **named: Any) -> Any:
         """The values for a structure that `assemble` or a call made from operands of the same
@@ -128,7 +128,7 @@ class Kernel:
         given, _ = self._given(self._named(operands, named))
         execution = self._execution(given, None, None)
         data = run_phase(self.plan, execution, "compute", as_data(pattern))
-        return hand_out(data, self.kind, whole=True)
+        return hand_out(data, self.kind)
 
     def _execution(
         self, given: Mapping[str, Given], threads: int | None, out: Array | None

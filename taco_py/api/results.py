@@ -103,13 +103,11 @@ def index_dtype(given: Mapping[str, Given], sizes: Mapping[str, int]) -> str:
     return "int64" if large or "int64" in types else "int32"
 
 
-def hand_out(data: TensorData, kind: ResultKind, whole: bool) -> Any:
-    """The result as the object the user expects; a 0-d array as a NumPy scalar when `whole`."""
+def hand_out(data: TensorData, kind: ResultKind) -> Any:
+    """The result as the object the user expects; a 0-d array as a NumPy scalar."""
     if kind.kind == "ndarray":
         values = data.values
-        return (
-            values[()] if whole and isinstance(values, np.ndarray) and not values.ndim else values
-        )
+        return values[()] if isinstance(values, np.ndarray) and not values.ndim else values
     if kind.kind == "tensor":
         return Tensor(data)
     from taco_py.interop.scipy_arrays import to_scipy

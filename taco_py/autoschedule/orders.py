@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from taco_py.concrete.concretize import Order, copies_pattern, result_order
-from taco_py.concrete.terms import Term, split_terms
+from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
@@ -39,14 +39,6 @@ class Ranked:
 
     order: Order
     cost: float
-
-
-def choose_orders(problem: Problem, statistics: Statistics) -> tuple[Order, ...]:
-    """The cheapest order of each term of the problem."""
-    return tuple(
-        best_order(problem, term, statistics).order
-        for term in split_terms(problem.assignment.value)
-    )
 
 
 def best_order(problem: Problem, term: Term, statistics: Statistics) -> Ranked:

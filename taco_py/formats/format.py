@@ -27,20 +27,18 @@ class KindProperties:
 
     full        every coordinate of the mode is present
     branchless  exactly one coordinate per parent position
-    compact     no position is left unused
     arrays      the index arrays it owns
     """
 
     full: bool
     branchless: bool
-    compact: bool
     arrays: tuple[str, ...]
 
 
 KINDS: dict[LevelKind, KindProperties] = {
-    LevelKind.DENSE: KindProperties(full=True, branchless=False, compact=True, arrays=()),
-    LevelKind.COMPRESSED: KindProperties(False, False, True, ("pos", "crd")),
-    LevelKind.SINGLETON: KindProperties(False, True, True, ("crd",)),
+    LevelKind.DENSE: KindProperties(full=True, branchless=False, arrays=()),
+    LevelKind.COMPRESSED: KindProperties(False, False, ("pos", "crd")),
+    LevelKind.SINGLETON: KindProperties(False, True, ("crd",)),
 }
 
 
@@ -60,10 +58,6 @@ class Level:
     @property
     def branchless(self) -> bool:
         return KINDS[self.kind].branchless
-
-    @property
-    def compact(self) -> bool:
-        return KINDS[self.kind].compact
 
     @property
     def arrays(self) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def spmv() -> Function:
         ),
         Store(Y, I, total),
     )
-    rows = For(I, const(0), N_I, row, kind=LoopKind.PARALLEL, work=mul(N_I, 8))
+    rows = For(I, const(0), N_I, row, kind=LoopKind.PARALLEL)
     return Function("spmv", (POS, CRD, VALS, X, Y), (N_I,), Block((rows,)), threaded=True)
 
 

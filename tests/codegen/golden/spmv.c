@@ -12,7 +12,7 @@ int32_t spmv(
     int32_t threads)
 {
     #pragma omp parallel for schedule(dynamic, 1 + n_i / (16 * threads)) \
-        num_threads(threads) if (threads > 1 && n_i * 8 > 10000)
+        num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < n_i; i++) {
         double total = 0.0;
         int64_t rest = A2_pos[i];

@@ -1,0 +1,218 @@
+"""The asymptotic autoscheduler: all schedules of an assignment that no other one is better than.
+
+    rewrites and groupings → loop nests → those of the least depth → protocols: the universe
+    → costs, equal ones compared once → those that no other is strictly below: the frontier
+
+(Ahrens, Kjolstad and Amarasinghe 2022, section 7.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+from typing import overload
+
+from taco_py.autoschedule.groupings import Group, groupings
+from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
+from taco_py.concrete.nodes import Statement
+from taco_py.concrete.printer import to_text
+from taco_py.cost.domination import Costs, assumptions, minimal
+from taco_py.cost.protocols import Directed
+from taco_py.cost.queries import Query
+from taco_py.cost.tasks import Recorder, Scope
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.printer import to_text as expression_text
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The largest sets of tasks of a schedule, besides those that no schedule avoids."""
+
+    queries: tuple[Query, ...]
+
+    def __str__(self) -> str:
+        if not self.queries:
+            return "reading the operands"
+        return "Σ over " + " ∪ ".join(map(str, self.queries))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schedule of the universe: loops and temporaries, and how operands are met in the loops."""
+
+    directed: Directed
+    cost: Cost
+
+    @property
+    def statement(self) -> Statement:
+        return self.directed.statement
+
+    @property
+    def protocols(self) -> str:
+        return str(self.directed)
+
+    def __str__(self) -> str:
+        return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A set of equal costs that is not minimal: how many schedules have it, and what is below."""
+
+    cost: Cost
+    count: int
+    by: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier(Sequence[Candidate]):
+    """The schedules that no other is asymptotically better than, and how they were found.
+
+    programs  groupings with loop orders of any depth
+    depth     the least depth of their loop nests; `kept` programs have it
+    universe  those with every choice of protocols
+    dropped   the universe's costs that are not minimal, by how many schedules have them
+    """
+
+    assignment: Assignment
+    groupings: int
+    programs: int
+    depth: int
+    kept: int
+    universe: int
+    dropped: tuple[Dropped, ...]
+    candidates: tuple[Candidate, ...]
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Candidate, ...]: ...
+    def __getitem__(self, place: int | slice) -> Candidate | tuple[Candidate, ...]:
+        return self.candidates[place]
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """The different costs on the frontier."""
+        return tuple(dict.fromkeys(candidate.cost for candidate in self.candidates))
+
+    def explain(self) -> str:
+        """Candidates → after the depth filter → after domination, and what was pruned by what."""
+        return "\n".join(_explained(self))
+
+
+def frontier(
+    assignment: Assignment,
+    formats: Mapping[str, Format],
+    scope: Scope = Scope.ALL,
+    dtype: str = "float64",
+) -> Frontier:
+    """The frontier of an assignment whose sums are explicit.
+
+    formats  of the operands; those that are not all dense have a pattern, and every mode of theirs
+             may be stepped through or located
+    scope    how much is known of workspaces (see there)
+    """
+    found = search(assignment)
+    read = tuple(dict.fromkeys(accesses(assignment)))
+    sparse = tuple(a for a in read if not formats[a.tensor].is_dense)
+    costs = Costs(assumptions(sparse, (assignment.target, *read)))
+    recorder = Recorder(scope)
+    every = [
+        directed
+        for skeleton in found.kept
+        for nest in nests(skeleton, dtype)
+        for directed in directions(nest, sparse)
+    ]
+    unions = [costs.numbered(recorder.queries(directed)) for directed in every]
+    sizes = {union: costs.cost(union) for union in dict.fromkeys(unions)}
+    best = minimal(sizes.values())
+    known = {cost: Cost(costs.readable(cost)) for cost in best}
+    candidates = tuple(
+        Candidate(directed, known[sizes[union]])
+        for directed, union in zip(every, unions, strict=True)
+        if sizes[union] in known
+    )
+    kept = sum(skeleton.count for skeleton in found.kept)
+    dropped = tuple(_dropped([sizes[union] for union in unions], known, costs))
+    return Frontier(
+        assignment, found.groupings, found.programs, found.depth, kept, len(every), dropped,
+        candidates,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The loop nests of least depth, without their orders, and how many there were of any depth."""
+
+    groupings: int
+    programs: int
+    depth: int
+    kept: tuple[Skeleton, ...]
+
+
+def search(assignment: Assignment) -> Programs:
+    """Every grouping of the assignment with every way to share loops, filtered by depth."""
+    groups: list[Group] = list(groupings(assignment, _names(assignment)))
+    every = [skeleton for group in groups for skeleton in skeletons(group)]
+    depth = min(skeleton.depth for skeleton in every)
+    kept = tuple(skeleton for skeleton in every if skeleton.depth == depth)
+    return Programs(len(groups), sum(skeleton.count for skeleton in every), depth, kept)
+
+
+def _names(assignment: Assignment) -> tuple[str, ...]:
+    """Names for temporaries: w, w1, w2, …"""
+    taken = {assignment.target.tensor, *(access.tensor for access in accesses(assignment))}
+    names = ("w", *(f"w{number}" for number in range(1, 64)))
+    return tuple(name for name in names if name not in taken)
+
+
+def directions(nest: Nest, sparse: Iterable[Access]) -> Iterator[Directed]:
+    """The nest with every mode of each sparse operand and temporary stepped through or located."""
+    accesses = (*sparse, *nest.temporaries)
+    for choice in product(*(_subsets(access.indices) for access in accesses)):
+        yield Directed(nest.statement, dict(zip(accesses, choice, strict=True)))
+
+
+def _subsets(indices: tuple[str, ...]) -> tuple[frozenset[str], ...]:
+    sizes = range(len(indices), -1, -1)
+    chosen = chain.from_iterable(combinations(indices, size) for size in sizes)
+    return tuple(dict.fromkeys(map(frozenset, chosen)))
+
+
+# ---------------------------------------------------------------- explanation
+
+
+def _dropped(every: Sequence[int], known: Mapping[int, Cost], costs: Costs) -> Iterator[Dropped]:
+    """Each cost that is not minimal with the first one below it."""
+    counts: dict[int, int] = {}
+    for cost in every:
+        if cost not in known:
+            counts[cost] = counts.get(cost, 0) + 1
+    for cost, count in sorted(counts.items(), key=lambda item: -item[1])[:SHOWN]:
+        by = next(low for low in known if low & ~cost == 0)
+        yield Dropped(Cost(costs.readable(cost)), count, known[by])
+
+
+SHOWN = 8
+"""Costs that were dropped which are kept for explain()."""
+
+
+def _explained(whole: Frontier) -> Iterator[str]:
+    yield f"schedules of {expression_text(whole.assignment)}"
+    yield f"  candidates        {whole.programs} loop nests of {whole.groupings} groupings"
+    yield f"  least depth       {whole.kept} loop nests of depth {whole.depth}"
+    yield f"  with protocols    {whole.universe}"
+    yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
+    for cost in whole.costs:
+        members = [c for c in whole.candidates if c.cost == cost]
+        yield f"{len(members)} schedules: {cost}"
+        yield from ("    " + line for line in to_text(members[0].statement).splitlines())
+    for gone in whole.dropped:
+        yield f"{gone.count} schedules pruned: {gone.cost}"
+        yield f"    by {gone.by}"

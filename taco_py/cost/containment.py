@@ -1,0 +1,133 @@
+"""Containment of conjunctive queries by homomorphism, and their smallest forms.
+
+    {i | ∃j B[i,j]}  ⪯  {(i,j) | B[i,j]}      a projection is never larger
+    {(i,j) | B[i,j] ∧ C[i,j]}  ⪯  {(i,j) | B[i,j]}
+
+`a ⪯ b` if a map from the variables of b to those of a takes every atom of b to one of a, and if
+each head of a is the image of a head of b of its dimension (Chandra and Merlin 1977; Ahrens et al.
+2022, section 6). Finding one is NP-hard in general and immediate for queries of a few atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import permutations, product
+from math import factorial, prod
+
+from taco_py.cost.queries import MARK, Atom, Query, dimension, rename, variables
+
+NAMINGS = 5040
+"""Namings of quantified variables up to which all are compared."""
+
+
+def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
+    """Whether a ⪯ b: there are never more tasks in `a` than in `b`.
+
+    dimensions  for each index the name of its dimension, where that is not the index itself
+    """
+    if len(a.heads) > len(b.heads):
+        return False
+    if not {atom.relation for atom in b.atoms} <= {atom.relation for atom in a.atoms}:
+        return False
+    return any(_maps(b.atoms, a.atoms, start) for start in _heads(a, b, dimensions))
+
+
+def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Every way to take heads of `b` to all heads of `a`, dimensions kept."""
+
+    def extend(rest: tuple[str, ...], found: dict[str, str]) -> Iterator[dict[str, str]]:
+        if not rest:
+            yield found
+            return
+        head, *others = rest
+        wanted = dimensions.get(head, head)
+        for candidate in b.heads:
+            if candidate not in found and dimensions.get(candidate, candidate) == wanted:
+                yield from extend(tuple(others), {**found, candidate: head})
+
+    return extend(a.heads, {})
+
+
+def _maps(source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, str]) -> bool:
+    """Whether a homomorphism that extends `start` takes all atoms of `source` into `target`."""
+    images: dict[str, list[tuple[str, ...]]] = {}
+    for atom in target:
+        images.setdefault(atom.relation, []).append(atom.variables)
+    pending = sorted(source, key=lambda atom: len(images.get(atom.relation, ())))
+
+    def search(place: int, found: Mapping[str, str]) -> bool:
+        if place == len(pending):
+            return True
+        atom = pending[place]
+        for image in images.get(atom.relation, ()):
+            more = _unified(atom.variables, image, found)
+            if more is not None and search(place + 1, more):
+                return True
+        return False
+
+    return search(0, start)
+
+
+def _unified(
+    names: tuple[str, ...], image: tuple[str, ...], found: Mapping[str, str]
+) -> Mapping[str, str] | None:
+    """`found` extended so that `names` map to `image`, None where they cannot."""
+    more = dict(found)
+    for name, wanted in zip(names, image, strict=True):
+        if more.setdefault(name, wanted) != wanted:
+            return None
+    return more
+
+
+# ---------------------------------------------------------------- the smallest form
+
+
+def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
+    """The query without the atoms that the others imply (its core), variables named in order.
+
+    nonempty  tensors that are assumed to store something: `∃i,j B[i,j]` says nothing about them
+
+    Two queries that are contained in one another with equal heads have the same smallest form.
+    """
+    atoms = whole.atoms
+    fixed = {head: head for head in whole.heads}
+    for atom in sorted(atoms):
+        less = atoms - {atom}
+        if any(other.relation == atom.relation for other in less) and _maps(atoms, less, fixed):
+            atoms = less
+    atoms = frozenset(a for a in atoms if not _says_nothing(a, atoms, whole.heads, nonempty))
+    return Query(whole.heads, _named(atoms, frozenset(whole.heads)))
+
+
+def _says_nothing(
+    atom: Atom, atoms: frozenset[Atom], heads: tuple[str, ...], nonempty: frozenset[str]
+) -> bool:
+    """Whether `atom` says only that its tensor is not empty, which is assumed."""
+    mine = set(atom.variables)
+    alone = not mine & variables(atoms - {atom}) and not mine & set(heads)
+    return alone and len(mine) == len(atom.variables) and atom.relation in nonempty
+
+
+def _named(atoms: frozenset[Atom], heads: frozenset[str]) -> frozenset[Atom]:
+    """`atoms` with quantified variables numbered so that equal queries get equal names."""
+    groups: dict[str, list[str]] = {}
+    for variable in sorted(variables(atoms) - heads):
+        groups.setdefault(dimension(variable), []).append(variable)
+    best: list[Atom] | None = None
+    for names in _namings(groups):
+        named = sorted(rename(atoms, names))
+        if best is None or named < best:
+            best = named
+    return frozenset(best or ())
+
+
+def _namings(groups: Mapping[str, list[str]]) -> Iterator[dict[str, str]]:
+    """All ways to number the variables of each dimension; one where there are too many."""
+    few = prod(factorial(len(group)) for group in groups.values()) <= NAMINGS
+    orders = [permutations(group) if few else iter((tuple(group),)) for group in groups.values()]
+    for choice in product(*orders):
+        yield {
+            old: f"{dimension(old)}{MARK}{number}"
+            for group in choice
+            for number, old in enumerate(group, start=1)
+        }

@@ -1,0 +1,110 @@
+"""Conjunctive queries over sparsity patterns: the sets of tasks that a loop executes.
+
+    {(i,k,j) | B[i,k] ∧ C[k,j]}          each multiplication of a sparse matrix product
+    {(i,k) | B[i,k] ∧ ∃j' C[k,j']}       each row of C that it looks up, where it has entries
+
+An atom says that a tensor stores something at a coordinate tuple. The variables of a query are its
+heads, which it ranges over, and others, which are quantified existentially. (Ahrens, Kjolstad and
+Amarasinghe 2022, section 5.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+MARK = "'"
+
+
+class Atom(NamedTuple):
+    """`relation` stores an entry at `variables`, one a mode."""
+
+    relation: str
+    variables: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.relation}[{','.join(map(_primed, self.variables))}]"
+
+
+class Query(NamedTuple):
+    """The tuples over `heads` for which values of the other variables satisfy all `atoms`.
+
+    Heads are index variables, ascending; a variable that is no head is an index with a mark and a
+    number: k'1, k'2, … range over the same dimension as k.
+    """
+
+    heads: tuple[str, ...]
+    atoms: frozenset[Atom]
+
+    def __str__(self) -> str:
+        parts = _parts(self)
+        used = [v for _, group in parts for atom in group for v in atom.variables]
+        order = sorted(self.heads, key=lambda h: used.index(h) if h in used else len(used))
+        heads = ",".join(order)
+        if len(order) != 1:
+            heads = f"({heads})"
+        condition = " ∧ ".join(text for text, _ in parts)
+        return f"{{{heads} | {condition}}}" if parts else f"{{{heads}}}"
+
+
+def query(heads: Iterable[str], atoms: Iterable[Atom]) -> Query:
+    """The query with its heads in order."""
+    return Query(tuple(sorted(heads)), frozenset(atoms))
+
+
+def dimension(variable: str) -> str:
+    """The index whose dimension a variable ranges over: k for k and for k'2."""
+    return variable.partition(MARK)[0]
+
+
+def fresh(index: str, taken: Iterable[str]) -> str:
+    """The first variable of `index`'s dimension that is no head and not `taken`."""
+    used = set(taken)
+    number = 1
+    while f"{index}{MARK}{number}" in used:
+        number += 1
+    return f"{index}{MARK}{number}"
+
+
+def variables(atoms: Iterable[Atom]) -> set[str]:
+    """Every variable of `atoms`."""
+    return {variable for atom in atoms for variable in atom.variables}
+
+
+def rename(atoms: Iterable[Atom], names: Mapping[str, str]) -> frozenset[Atom]:
+    """`atoms` with variables exchanged all at once."""
+    return frozenset(
+        Atom(atom.relation, tuple(names.get(v, v) for v in atom.variables)) for atom in atoms
+    )
+
+
+def _parts(whole: Query) -> list[tuple[str, list[Atom]]]:
+    """The condition's atoms, each group that shares quantified variables behind its quantifier."""
+    heads = set(whole.heads)
+    groups = groups_of(whole)
+    texts = []
+    for group in sorted(groups, key=lambda g: (bool(variables(g) - heads), g)):
+        bound = sorted(variables(group) - heads)
+        text = " ∧ ".join(map(str, group))
+        if bound:
+            text = f"∃{','.join(map(_primed, bound))} {text}"
+            text = f"({text})" if len(group) > 1 else text
+        texts.append((text, group))
+    return texts
+
+
+def groups_of(whole: Query) -> list[list[Atom]]:
+    """The atoms, those that share quantified variables together."""
+    heads = set(whole.heads)
+    groups: list[list[Atom]] = []
+    for atom in sorted(whole.atoms):
+        own = set(atom.variables) - heads
+        joined = [group for group in groups if own & (variables(group) - heads)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(a for group in joined for a in group), atom])
+    return groups
+
+
+def _primed(variable: str) -> str:
+    index, mark, number = variable.partition(MARK)
+    return index + "′" * int(number) if mark else index
