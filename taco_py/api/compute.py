@@ -11,7 +11,8 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.api.arguments import Settings, check_static_size
-from taco_py.api.fast import Prelude, by_place, keep_call, make_call
+from taco_py.api.call_text import Task, by_place
+from taco_py.api.fast import compiled_kernels, keep_call, make_call
 from taco_py.api.operands import (
     Given,
     check_names,
@@ -23,8 +24,9 @@ from taco_py.api.operands import (
     informer,
     type_of,
 )
+from taco_py.api.readings import arrays_of
 from taco_py.api.results import ResultKind, hand_out, index_dtype, result_kind
-from taco_py.api.short import ShortCall, no_short_way
+from taco_py.api.short import no_short_way
 from taco_py.diagnostics.errors import (
     OperandTypeError,
     OutputError,
@@ -38,11 +40,11 @@ from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
 from taco_py.plan.explain import explain as explain_plan
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute, Plan
+from taco_py.plan.nodes import Plan
 from taco_py.plan.run import Execution, run
 from taco_py.plan.single import Request
 from taco_py.problem import TensorType
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array
 
 
 def parsed(text: str) -> Assignment:
@@ -69,14 +71,16 @@ def compute(
 
     key  under which to remember the short way for calls like this one
     """
-    if assignment.operator is not None and out is not None:
-        objects = {assignment.target.tensor: out, **objects}  # y += value, written where y is
+    begin, target = "", assignment.target.tensor
+    if assignment.operator is not None and out is not None and target not in objects:
+        begin, objects = target, {target: out, **objects}  # y += value, written where y is
     prepared = prepare(assignment, objects, settings, squeezed)
-    target = writable(out, prepared, settings)
-    execution = start(prepared, settings, target)
+    execution = start(prepared, settings, writable(out, prepared, settings))
     data = run(prepared.plan, execution)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
-        remember(key, prepared, objects, settings, execution.threads)
+        task = task_of(prepared, objects, out, begin)
+        if task is not None:
+            remember(key, task, settings, execution.threads)
     if out is not None:
         if data.values is not out:
             np.copyto(out, data.values, casting="unsafe")
@@ -84,30 +88,27 @@ def compute(
     return hand_out(data, prepared.kind)
 
 
-def remember(
-    key: tuple[object, ...],
-    prepared: Prepared,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    threads: int,
-) -> None:
-    """The short way, where there is one, for later calls with this key and later processes."""
-    call = short_way(prepared, objects, threads, by_place)
-    if call is not None:
-        KERNELS.memo.put(key, call)
-        (kernel,) = prepared.kernels.values()
-        keep_call(key, call, objects, kernel, settings.threads)
+def task_of(
+    prepared: Prepared, objects: Mapping[str, Any], out: Array | None, begin: str = ""
+) -> Task | None:
+    """What calls like the one that was prepared do; None where it was not done with one kernel a
+    step.
+
+    begin  the operand that is `out` itself, or ""
+    """
+    plan = prepared.plan
+    kernels = compiled_kernels(prepared.kernels, [step.target for step in plan.kernels])
+    if kernels is None:
+        return None
+    kind, dtype = prepared.kind, None if out is None else out.dtype
+    return Task(prepared.assignment, objects, prepared.given, plan, kernels, kind, dtype, begin)
 
 
-def short_way(
-    prepared: Prepared, objects: Mapping[str, Any], threads: int, prelude: Prelude
-) -> ShortCall | None:
-    """The short way for calls like the one that was prepared, where its plan has one."""
-    match prepared.plan.steps:
-        case (Compute() as step,):
-            kernel = prepared.kernels[step.target, "evaluate"]
-            return make_call(objects, prepared.given, step, kernel, prepared.kind, threads, prelude)
-    return None
+def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: int) -> None:
+    """The short way for later calls with this key and, where it can be, for later processes."""
+    call, parts = make_call(task, by_place, threads)
+    KERNELS.memo.put(key, call)
+    keep_call(key, parts, settings.threads)
 
 
 def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
@@ -290,11 +291,3 @@ def _direct(out: Array, prepared: Prepared) -> bool:
         return False
     arrays = [a for g in prepared.given.values() for a in arrays_of(g.data)]
     return not any(np.may_share_memory(out, a) for a in arrays)
-
-
-def arrays_of(data: TensorData) -> list[Array]:
-    """All arrays of a stored tensor."""
-    found = [data.values]
-    for level in data.levels:
-        found += [a for a in (level.pos, level.crd) if a is not None]
-    return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.short import COUNTS, find
-from taco_py.api.signatures import call_key
+from taco_py.api.signatures import call_key, interleaved, options_key
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -39,15 +39,21 @@ def einsum(
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
     key = None
-    if out is None and dtype is None and optimize is None and type(threads) in COUNTS:
-        first, *rest = operands or (None,)
-        if type(first) is str and static is None:
-            key = call_key((first, format, casting, schedule, threads), rest)
-            call = find(key)
-            if call is not None:
-                result = call(*rest)
-                if result is not None:
-                    return result
+    if operands and type(threads) in COUNTS:
+        first, *rest = operands
+        if type(first) is not str:
+            first, rest = interleaved(operands)
+        if out is None and dtype is None and optimize is None and static is None:
+            identity: tuple[object, ...] = (first, format, casting, schedule, threads)
+        else:
+            more = options_key(out, dtype, static, optimize)
+            identity = (first, format, casting, schedule, threads, more)
+        key = call_key(identity, rest)
+        call = find(key)
+        if call is not None:
+            result = call(*rest) if out is None else call(*rest, out)
+            if result is not None:
+                return result
     from taco_py.api.arguments import settings_of
     from taco_py.api.subscripts import contract
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.short import COUNTS, find
-from taco_py.api.signatures import call_key
+from taco_py.api.signatures import call_key, options_key
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -50,14 +50,22 @@ def evaluate(
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError when there is no compiler.
     """
-    given = named if operands is None else {**operands, **named}
+    given = named
+    if type(operands) is dict and operands.keys().isdisjoint(named):
+        given = {**operands, **named}
+    elif operands is not None:
+        from taco_py.api.arguments import merged
+
+        given = merged(operands, named)
     key = None
-    if out is None and dtype is None and static is None and type(threads) in COUNTS:
-        identity = (text, format, casting, schedule, threads, *given)
+    if type(threads) in COUNTS:
+        usual = out is None and dtype is None and static is None
+        more = () if usual else (options_key(out, dtype, static),)
+        identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())
         call = find(key)
         if call is not None:
-            result = call(*given.values())
+            result = call(*given.values()) if out is None else call(*given.values(), out)
             if result is not None:
                 return result
     from taco_py.api.arguments import settings_of
@@ -87,9 +95,9 @@ def explain(
     what is parallel and if not why, compile time and cache hit, for each kernel. Raises as
     `evaluate`.
     """
-    from taco_py.api.arguments import settings_of
+    from taco_py.api.arguments import merged, settings_of
     from taco_py.api.compute import explained, parsed
 
-    given = {**(operands or {}), **named}
+    given = merged(operands, named)
     settings = settings_of(format, schedule, threads, dtype, casting, static)
     return explained(parsed(text), given, settings)

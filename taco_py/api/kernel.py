@@ -12,18 +12,32 @@ from numpy.typing import DTypeLike
 from taco_py.api.arguments import (
     Settings,
     as_schedule,
+    check_apart,
     check_static,
+    check_static_index,
+    check_static_size,
     check_threads,
+    merged,
 )
+from taco_py.api.call_text import by_name
 from taco_py.api.compute import (
     Prepared,
     accumulated,
     parsed,
-    short_way,
+    task_of,
     writable,
 )
-from taco_py.api.fast import Ways, by_name
-from taco_py.api.operands import Given, check_names, check_orders, check_sizes, give, informer
+from taco_py.api.fast import Ways, make_call, reads_in_place
+from taco_py.api.operands import (
+    Given,
+    as_number,
+    check_names,
+    check_orders,
+    check_sizes,
+    give,
+    informer,
+    is_number,
+)
 from taco_py.api.results import ResultKind, hand_out
 from taco_py.api.tensor import as_data, as_format
 from taco_py.diagnostics.errors import (
@@ -35,9 +49,10 @@ from taco_py.diagnostics.errors import (
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import Format, dense
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
 from taco_py.plan.explain import explain
 from taco_py.plan.formats import default_format
 from taco_py.plan.make import Options, make_plan
@@ -46,7 +61,7 @@ from taco_py.plan.run import Execution, run, run_phase
 from taco_py.plan.single import Request
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Schedule
-from taco_py.storage.borrow import require_dtype
+from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import Array, TensorData
 
 NOMINAL_SIZE = 1000
@@ -54,7 +69,7 @@ NOMINAL_DENSITY = 0.01
 """What the loop order is chosen for when no data is at hand."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Kernel:
     """A compiled assignment. Call it with operands by name, or in the order of their first use.
 
@@ -72,11 +87,22 @@ class Kernel:
     compiled: tuple[CompiledKernel, ...]
     kernels: dict[tuple[str, str], CompiledKernel]
     ways: Ways = field(default_factory=Ways)
+    writing: Ways = field(default_factory=Ways)
 
     @property
     def source(self) -> str:
         """The generated C, of all kernels if there are several."""
         return "\n".join(kernel.source for kernel in self.compiled)
+
+    def __repr__(self) -> str:
+        """The assignment, and each operand's format and dtype, in one line."""
+        operands = (
+            f"{name}: {str(form) or 'scalar'}/{self.types[name].dtype}"
+            for name, form in self.formats.items()
+        )
+        target = self.assignment.target.tensor
+        result = f"{target}: {str(self.kind.format) or 'scalar'}/{self.dtype}"
+        return f"<Kernel {to_text(self.assignment)} with {', '.join((*operands, result))}>"
 
     def explain(self) -> str:
         """Notation, iteration graph, loops, formats, workspaces, what is parallel, compile time."""
@@ -90,10 +116,15 @@ class Kernel:
         Raises as `evaluate` does, and FormatError for another format.
         """
         objects = self._named(operands, named) if operands else named
-        usual = out is None and threads is None
-        if usual:
+        if out is None and threads is None:
             for call in self.ways.calls:
                 result = call(objects)
+                if result is not None:
+                    return result
+        else:
+            limit = check_threads(threads) or self.settings.threads or KERNELS.cores
+            for call in self.ways.calls if out is None else self.writing.calls:
+                result = call(objects, limit) if out is None else call(objects, out, limit)
                 if result is not None:
                     return result
         given, sizes = self._given(objects)
@@ -102,16 +133,25 @@ class Kernel:
             self.assignment, given, self.plan, self.kind, shape, self.dtype, self.kernels
         )
         target = writable(out, prepared, self.settings)
-        execution = self._execution(given, threads, target)
+        execution = self._execution(given, check_threads(threads), target)
         data = run(self.plan, execution)
-        if usual and not any(isinstance(o, int | float | complex) for o in objects.values()):
-            limit = execution.threads
-            self.ways.add(objects, lambda: short_way(prepared, objects, limit, by_name))
+        self._remember(prepared, objects, out)
         if out is not None:
             if data.values is not out:
                 np.copyto(out, data.values, casting="unsafe")
             return out
         return hand_out(data, self.kind)
+
+    def _remember(self, prepared: Prepared, objects: Mapping[str, Any], out: Array | None) -> None:
+        """The short way for such operands, where they are read in place."""
+        given = prepared.given
+        if not all(reads_in_place(obj, given[name]) for name, obj in objects.items()):
+            return
+        task = task_of(prepared, objects, out)
+        if task is not None:
+            limit = self.settings.threads or KERNELS.cores
+            ways = self.ways if out is None else self.writing
+            ways.add(objects, task.out, lambda: make_call(task, by_name, limit)[0])
 
     def assemble(self, *operands: Any, **named: Any) -> Any:
         """The result's structure with values of zero, for `compute`."""
@@ -140,23 +180,40 @@ class Kernel:
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         names = operand_names(self.assignment)
         if len(operands) > len(names):
-            raise OperandError(f"Expected {len(names)} operands, found {len(operands)}")
+            raise OperandError(
+                f"Expected {len(names)} operands, found {len(operands)}",
+                hint=f"in the order of their first use they are {', '.join(names)}",
+            )
+        check_apart(names[: len(operands)], named, "by position")
         return {**dict(zip(names, operands, strict=False)), **named}
 
     def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:
         check_names(self.assignment, objects)
-        given = {name: self._conforming(name, g) for name, g in give(objects).items()}
+        found = give({name: self._typed(name, obj) for name, obj in objects.items()})
+        given = {name: self._conforming(name, g) for name, g in found.items()}
         shapes = {name: g.data.shape for name, g in given.items()}
         check_orders(self.assignment, shapes)
         sizes = check_sizes(self.assignment, shapes)
         for index, size in self.settings.static:
-            if sizes.get(index, size) != size:
-                raise OperandError(
-                    f"Expected size {size} of index {index}, which the kernel was compiled for, "
-                    f"found {sizes[index]}",
-                    hint="compile without static= for sizes that vary",
-                )
+            check_static_size(index, size, sizes)
         return given, sizes
+
+    def _typed(self, name: str, obj: Any) -> Any:
+        """A Python number in the dtype that the kernel was compiled for.
+
+        Raises OperandTypeError where that cannot hold such a number.
+        """
+        if not is_number(obj):
+            return obj
+        wanted = np.dtype(self.types[name].dtype)
+        common = np.result_type(wanted, obj)
+        if common != wanted:
+            raise OperandTypeError(
+                f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
+                f"number {obj!r}",
+                hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
+            )
+        return as_number(obj, wanted, name)
 
     def _conforming(self, name: str, given: Given) -> Given:
         """The operand as the kernel takes it.
@@ -173,14 +230,12 @@ class Kernel:
             )
         data = given.data
         if found.dtype != wanted.dtype:
-            if not isinstance(given.object, int | float | complex):
-                raise OperandTypeError(
-                    f"Expected {name} of dtype {wanted.dtype} that the kernel was compiled for, "
-                    f"found {found.dtype}",
-                    hint=f"{name}.astype({wanted.dtype!r}), or compile with "
-                    f"dtypes={{{name!r}: {found.dtype!r}}}",
-                )
-            data = replace(data, values=data.values.astype(wanted.dtype))
+            raise OperandTypeError(
+                f"Expected {name} of dtype {wanted.dtype} that the kernel was compiled for, "
+                f"found {found.dtype}",
+                hint=f"{name}.astype({wanted.dtype!r}), or compile with "
+                f"dtypes={{{name!r}: {found.dtype!r}}}",
+            )
         if form.is_dense:
             data = laid_out(data, wanted)
         elif found.index_dtype != wanted.index_dtype:
@@ -246,7 +301,7 @@ def compile(
     written = parsed(text)
     target = written.target.tensor
     assignment = accumulated(written, {target: None})  # y += value has y among its operands
-    given = {**(formats or {}), **named}
+    given = merged(formats, named, "formats")
     names = operand_names(assignment)
     if written.operator is not None:
         given.setdefault(target, dense(len(written.target.indices)))
@@ -258,6 +313,8 @@ def compile(
     settings = Settings(
         schedule=as_schedule(schedule), threads=check_threads(threads), static=check_static(static)
     )
+    for name, _ in settings.static:
+        check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
     index = check_index_dtype(index_dtype)
     operands = _nominal(assignment, chosen, names_to_dtypes(names, dtypes), index, settings.static)
     order = len(assignment.target.indices)
@@ -299,15 +356,14 @@ def names_to_dtypes(
     found: dict[str, str] = {}
     for name in names:
         wanted: Any = given.get(name)
-        dtype = np.dtype(np.float64 if wanted is None else wanted)
-        require_dtype(dtype, f"dtypes[{name!r}]")
-        found[name] = dtype.name
+        dtype = np.float64 if wanted is None else wanted
+        found[name] = as_dtype(dtype, f"dtypes[{name!r}]").name
     return found
 
 
 def check_index_dtype(index_dtype: Any) -> str:
     """ "int32" or "int64". Raises OperandTypeError for anything else."""
-    name: str = np.dtype(index_dtype).name
+    name: str = as_dtype(index_dtype, "index_dtype").name
     if name not in ("int32", "int64"):
         raise OperandTypeError(
             f"Expected index_dtype to be int32 or int64, found {name}",

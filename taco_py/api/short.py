@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,35 +34,57 @@ def no_short_way(*_: Any) -> None:
     """What is remembered of keys that have none (yet)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a short way is made of, besides the user's machine: plain data.
+
+    recipes  the keys of its kernels
+    results  for each kernel its number in the text, whether it writes every element of a dense
+             result, and the dtype of that
+    dtypes   other dtypes, by the names they have in the text
+    """
+
+    text: str
+    recipes: tuple[str, ...]
+    results: tuple[tuple[int, bool, str], ...]
+    dtypes: Mapping[str, str]
+
+
 def define(
-    text: str,
-    kernel: Callable[..., Any],
-    covers: bool,
-    dtypes: Sequence[str],
+    parts: Parts,
+    kernels: Sequence[Callable[..., Any]],
     limit: int,
     more: Mapping[str, Any],
 ) -> ShortCall:
-    """The function of this text.
+    """The function that the text defines.
 
-    covers  whether the kernel writes every element of a dense result
-    dtypes  of the result, then of the operands
+    limit  threads to use at most
+    more   what the text calls besides what is here
     """
-    result, *operands = map(np.dtype, dtypes)
     namespace: dict[str, Any] = {
-        "kernel": kernel,
         "threads": limit,
-        "make": np.empty if covers else np.zeros,
-        "dtype": result,
+        "apart": apart,
         "array": np.array,
         "asarray": np.asarray,
+        "copyto": np.copyto,
+        "ndarray": np.ndarray,
         "strided": strided,
-        **{f"a{place}_dtype": dtype for place, dtype in enumerate(operands)},
+        **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},
         **more,
     }
-    exec(text, namespace)
+    for kernel, (number, covers, dtype) in zip(kernels, parts.results, strict=True):
+        namespace[f"kernel{number}"] = kernel
+        namespace[f"make{number}"] = np.empty if covers else np.zeros
+        namespace[f"dtype{number}"] = np.dtype(dtype)
+    exec(parts.text, namespace)
     call: ShortCall = namespace["call"]
-    call.__doc__ = text
+    call.__doc__ = parts.text
     return call
+
+
+def apart(out: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> bool:
+    """Whether `out` surely shares no memory with the arrays."""
+    return not any(np.may_share_memory(out, array) for array in arrays)
 
 
 def strided(array: np.ndarray[Any, Any], last: int, unit: bool) -> bool:
@@ -76,20 +99,13 @@ def strided(array: np.ndarray[Any, Any], last: int, unit: bool) -> bool:
 # ---------------------------------------------------------------- on disk
 
 
-def keep(
-    key: tuple[object, ...],
-    text: str,
-    recipe: str,
-    covers: bool,
-    dtypes: Sequence[str],
-    limit: int | None,
-) -> None:
-    """Store a short way that needs no more than these, for later processes.
+def keep(key: tuple[object, ...], parts: Parts, limit: int | None) -> None:
+    """Store a short way for later processes.
 
-    recipe  the key of its kernel
     limit   the threads that the call allows, None for as many as there are
     """
-    KERNELS.write_note(repr(key), json.dumps([text, recipe, covers, list(dtypes), limit]))
+    rows = [parts.text, list(parts.recipes), list(parts.results), dict(parts.dtypes), limit]
+    KERNELS.write_note(repr(key), json.dumps(rows))
 
 
 def recall(key: tuple[object, ...]) -> ShortCall | None:
@@ -105,10 +121,12 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
 
 
 def _restored(note: str) -> ShortCall | None:
-    text, recipe, covers, dtypes, limit = json.loads(note)
-    kernel = KERNELS.find(recipe)
-    if kernel is None:
-        return None
-    (signature,) = kernel.signatures
-    function = kernel.functions[signature.name]
-    return define(text, function, covers, dtypes, limit or KERNELS.cores, {})
+    text, recipes, results, dtypes, limit = json.loads(note)
+    kernels = []
+    for recipe in recipes:
+        kernel = KERNELS.find(recipe)
+        if kernel is None:
+            return None
+        (signature,) = kernel.signatures
+        kernels.append(kernel.functions[signature.name])
+    return define(Parts(text, recipes, results, dtypes), kernels, limit or KERNELS.cores, {})

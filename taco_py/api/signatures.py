@@ -10,15 +10,22 @@ agree, and so on is looked at in each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from taco_py.storage.borrow import DTYPES
+
 Array = np.ndarray[Any, Any]
 Signature = tuple[object, ...]
 
+OTHERS = tuple(
+    getattr(sp, f"{form}_{family}")
+    for form in ("bsr", "dia", "lil", "dok")
+    for family in ("array", "matrix")
+)
 CONTIGUOUS = 0x0001  # in the flags of a NumPy array, as one number
 
 
@@ -31,6 +38,27 @@ def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
         return (identity, *[READERS.get(type(each), of_tensor)(each) for each in operands])
     except (AttributeError, TypeError, ValueError):
         return None
+
+
+def options_key(
+    out: Any, dtype: Any, static: Mapping[str, int] | None, optimize: Any = None
+) -> Signature:
+    """What options that are seldom given say; values that are equal and of other types differ."""
+    return (
+        None if out is None else (type(out), getattr(out, "dtype", None)),
+        dtype,
+        None if static is None else repr(static),
+        None if optimize is None else repr(optimize),
+    )
+
+
+def interleaved(operands: Sequence[Any]) -> tuple[object, list[Any]]:
+    """What tells einsum's integer forms apart, and the tensors in between."""
+    pairs = len(operands) // 2 * 2
+    subscripts = (*operands[1:pairs:2], *operands[pairs:])
+    if all(type(each) in (list, tuple) for each in subscripts):
+        return ("interleaved", repr(subscripts)), list(operands[:pairs:2])
+    return ("interleaved", None), [None]  # of no signature
 
 
 def of_tensor(T: Any) -> Signature:  # noqa: N803
@@ -77,6 +105,16 @@ def of_coo(A: Any) -> Signature:  # noqa: N803
     return (type(A), values.dtype, kind, len(values).bit_length(), *bits)
 
 
+def of_other(A: Any) -> Signature:  # noqa: N803
+    """Of a scipy.sparse array that is converted before use."""
+    return (type(A), A.dtype, A.nnz.bit_length(), *map(int.bit_length, A.shape))
+
+
+def of_scalar(number: Any) -> Signature:
+    """Of one of NumPy's scalars."""
+    return (type(number),)
+
+
 def of_number(number: complex) -> Signature:
     """Of a Python number; ValueError for integers of more than 64 bits, whose dtype is another."""
     if type(number) is int and not -(2**63) <= number < 2**63:
@@ -92,6 +130,8 @@ READERS: Mapping[type, Callable[[Any], Signature]] = {
     sp.csc_matrix: of_compressed,
     sp.coo_array: of_coo,
     sp.coo_matrix: of_coo,
+    **dict.fromkeys((dtype.type for dtype in DTYPES), of_scalar),
+    **dict.fromkeys(OTHERS, of_other),
     float: of_number,
     int: of_number,
     complex: of_number,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from taco_py.convert import convert
 from taco_py.convert.diagonal import diagonal
 from taco_py.diagnostics.errors import IndexOverflowError, InternalError, StructureError
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
-from taco_py.formats import COO, Format, dense
+from taco_py.formats import COO, CSC, CSR, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.interop.scipy_arrays import coordinate_order
 from taco_py.lower.bindings import Source
 from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.room import first_room
@@ -23,6 +24,9 @@ from taco_py.plan.work import useful_threads
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.storage.tensor_data import ordered as ordered_format
+
+BARE = LevelArrays()
 
 
 def _as_it_is(_: str, data: TensorData) -> TensorData:
@@ -88,16 +92,22 @@ def _taken(whole: TensorData, phase: str, pattern: TensorData | None) -> TensorD
 
 
 def _step(step: Step, execution: Execution, last: bool) -> TensorData:
+    if isinstance(step, Compute):
+        return compute(step, execution, execution.out if last else None)
+    return transformed(step, execution.tensors[step.source])
+
+
+def transformed(step: Reformat | TakeDiagonal | Squeeze, data: TensorData) -> TensorData:
+    """What a step makes of its source without a kernel."""
     match step:
-        case Reformat(_, source, format):
-            return convert(execution.tensors[source], format)
-        case TakeDiagonal(_, source, labels):
-            return diagonal(execution.tensors[source], labels)
-        case Squeeze(_, source, axes):
-            return squeeze(execution.tensors[source], axes)
-        case Compute():
-            out = execution.out if last else None
-            return compute(step, execution, out)
+        case Reformat(_, _, format):
+            return convert(data, format)
+        case TakeDiagonal(_, _, labels):
+            return diagonal(data, labels)
+        case Squeeze(_, _, axes):
+            return squeeze(data, axes)
+        case _:
+            assert_never(step)
 
 
 def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
@@ -248,6 +258,20 @@ def _prepared(
     return operands
 
 
+def in_order(data: TensorData, ordered: bool, unique: bool) -> TensorData:
+    """`data`, or a sorted copy without duplicates where that is asked for and does not hold.
+
+    What is found out about the coordinates is known of the tensor that is returned.
+    """
+    unknown = data.sorted is None or (data.sorted and data.unique is None)
+    if unknown and ordered_format(data.format) in (CSR, CSC):
+        level = data.levels[-1]
+        assert level.pos is not None and level.crd is not None
+        is_ordered, is_distinct = coordinate_order(level.pos, level.crd)
+        data = replace(data, sorted=is_ordered, unique=is_distinct)
+    return data if satisfies(data, ordered, unique) else canonical(data)
+
+
 def satisfies(data: TensorData, ordered: bool, unique: bool) -> bool:
     """Whether the coordinates are as asked, looking at them where nobody has."""
     is_ordered = data.sorted if data.sorted is not None else not ordered or is_sorted(data)
@@ -305,26 +329,57 @@ def assembled(
     kernel: CompiledKernel, step: Compute, shape: tuple[int, ...], grown: tuple[Array, ...]
 ) -> TensorData:
     """The arrays a kernel has grown, as a tensor."""
+    return assembly(kernel, step)(shape, grown)
+
+
+Assemble = Callable[[tuple[int, ...], tuple[Array, ...]], TensorData]
+
+
+def assembly(kernel: CompiledKernel, step: Compute) -> Assemble:
+    """From a result's shape and the arrays that `kernel` has grown for it, the tensor."""
     type = step.problem.result
-    levels = [LevelArrays()] * type.format.order
-    values = None
     growing = [s for p, s in kernel.parameters if p.kind is Kind.GROWING]
-    for source, array in zip(growing, grown, strict=True):
+    places: dict[tuple[str, int], int] = {}
+    for place, source in enumerate(growing):
         if source is None:
             raise InternalError("The kernel grows an array that nobody asked for")
-        if source.what == "values":
-            values = array
-        else:
-            levels[source.level] = replace(levels[source.level], **{source.what: array})
-    if values is None:
-        values = np.zeros(_positions(type.format, levels, shape), type.dtype)
-    ordered = all(level.ordered for level in type.format.levels) or None
-    # A coordinate list has duplicates where it repeats an operand's pattern, not out of a table.
-    unique = all(level.unique for level in type.format.levels) or bool(kernel.keys) or None
-    return TensorData(plain(type.format), shape, tuple(levels), values, ordered, unique)
+        places[source.what, source.level] = place
+    values = next((place for (what, _), place in places.items() if what == "values"), None)
+    owned = [
+        (places.get(("pos", level)), places.get(("crd", level)))
+        for level in range(type.format.order)
+    ]
+    form = plain(type.format)
+    ordered, unique = known_order(kernel, step)
+
+    def assemble(shape: tuple[int, ...], grown: tuple[Array, ...]) -> TensorData:
+        levels = tuple(
+            BARE
+            if pos is None and crd is None
+            else LevelArrays(
+                None if pos is None else grown[pos], None if crd is None else grown[crd]
+            )
+            for pos, crd in owned
+        )
+        if values is not None:
+            return TensorData(form, shape, levels, grown[values], ordered, unique)
+        zeros = np.zeros(_positions(form, levels, shape), type.dtype)
+        return TensorData(form, shape, levels, zeros, ordered, unique)
+
+    return assemble
 
 
-def _positions(form: Format, levels: list[LevelArrays], shape: tuple[int, ...]) -> int:
+def known_order(kernel: CompiledKernel, step: Compute) -> tuple[bool | None, bool | None]:
+    """(sorted, unique) of the coordinates that `kernel` makes; None where they must be looked at.
+
+    A coordinate list has duplicates where it repeats an operand's pattern, not out of a table.
+    """
+    levels = step.problem.result.format.levels
+    ordered = all(level.ordered for level in levels) or None
+    return ordered, all(level.unique for level in levels) or bool(kernel.keys) or None
+
+
+def _positions(form: Format, levels: tuple[LevelArrays, ...], shape: tuple[int, ...]) -> int:
     """The number of positions of the last level."""
     count = 1
     for level, mode, arrays in zip(form.levels, form.mode_order, levels, strict=True):
