@@ -65,9 +65,8 @@ def test_names_are_new_and_repeatable() -> None:
     assert hand_out() == hand_out()
 
 
-def test_reserved_names_are_not_handed_out() -> None:
-    names = Names()
-    names.reserve("p")
+def test_taken_names_are_not_handed_out() -> None:
+    names = Names(("p",))
     assert names.fresh("p") == "p_1"
     assert not names.is_free("p")
 
