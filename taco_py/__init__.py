@@ -41,6 +41,7 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     InternalError,
     MissingExtraError,
     NotationError,
+    NumberOverflowError,
     OperandError,
     OperandTypeError,
     OutputError,
@@ -70,8 +71,8 @@ __all__ = [
     "COO", "CSC", "CSF", "CSR", "DCSR",
     "CompilerError", "DimensionError", "FileFormatError", "Format", "FormatError",
     "IndexOverflowError", "InternalError", "Kernel", "MissingExtraError", "NotationError",
-    "OperandError", "OperandTypeError", "OutputError", "Schedule", "ScheduleError",
-    "StructureError", "TacoError", "Tensor",
+    "NumberOverflowError", "OperandError", "OperandTypeError", "OutputError", "Schedule",
+    "ScheduleError", "StructureError", "TacoError", "Tensor",
     "check", "compile", "dense", "einsum", "evaluate", "evaluate_dense", "explain", "read",
     "tensor", "write",
 ]  # fmt: skip

@@ -10,7 +10,12 @@ import numpy as np
 
 from taco_py.api.signatures import stride_order
 from taco_py.api.tensor import Tensor, as_data
-from taco_py.diagnostics.errors import DimensionError, OperandError
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    NumberOverflowError,
+    OperandError,
+    TacoError,
+)
 from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
@@ -32,24 +37,68 @@ class Given:
     operand: Operand
 
 
-def give(objects: Mapping[str, Any]) -> dict[str, Given]:
-    """Each operand by name. Raises OperandTypeError for what is no tensor of a supported dtype."""
-    numbers = {n for n, o in objects.items() if isinstance(o, int | float | complex)}
-    weak = {n for n in numbers if not isinstance(objects[n], np.generic)}
-    found = {n: describe(o) for n, o in objects.items() if n not in weak}
-    strong = [g.data.dtype for g in found.values()]
-    for name in weak:
-        # A Python number takes the dtype of the arrays it meets, as in NumPy.
+def give(
+    objects: Mapping[str, Any], dtype: np.dtype[Any] | None = None, weak: bool = True
+) -> dict[str, Given]:
+    """Each operand by name.
+
+    dtype  what is computed in, where the user says so
+    weak   a Python number takes that dtype, or the one of the arrays it meets, as in NumPy's
+           arithmetic; otherwise it has one of its own, as in NumPy's einsum
+
+    Raises OperandTypeError for what is no tensor of a supported dtype, NumberOverflowError for a
+    number that the dtype cannot hold.
+    """
+    numbers = {name for name, obj in objects.items() if weak and is_number(obj)}
+    found = {name: describe(obj, name) for name, obj in objects.items() if name not in numbers}
+    strong = [g.data.dtype for g in found.values()] if dtype is None else [dtype]
+    for name in numbers:
         value = objects[name]
-        dtype = np.result_type(*strong, value) if strong else np.asarray(value).dtype
-        found[name] = describe(np.asarray(value, dtype))
+        taken = np.result_type(*strong, value) if strong else None
+        found[name] = describe(as_number(value, taken, name), name)
     return {name: found[name] for name in objects}
 
 
-def describe(obj: Any) -> Given:
+def describe(obj: Any, name: str) -> Given:
     """One operand."""
-    data = as_data(obj)
+    data = taken(obj, f"operand {name}")
     return Given(obj, data, Operand(type_of(data), data.shape, float(data.values.size)))
+
+
+def taken(obj: Any, what: str) -> TensorData:
+    """The arrays of an operand; errors begin with `what`."""
+    try:
+        return as_data(obj)
+    except TacoError as error:
+        raise type(error)(f"{what}: {error.message}", error.span, error.hint) from None
+
+
+def is_number(obj: object) -> bool:
+    """Whether it is a Python number; NumPy's have dtypes of their own."""
+    return isinstance(obj, int | float | complex) and not isinstance(obj, np.generic)
+
+
+def as_number(value: complex, dtype: np.dtype[Any] | None, name: str) -> Any:
+    """A Python number as a 0-d array of this dtype, itself where the dtype is its own.
+
+    Raises NumberOverflowError.
+    """
+    if dtype is None or dtype.kind == "O":
+        return value
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        raise NumberOverflowError(
+            f"operand {name}: Expected a number that {dtype} can hold, found {shown(value)}",
+            hint=f"pass it as a NumPy number of a wider dtype, such as np.int64({name}), or "
+            "convert the arrays that it meets",
+        ) from None
+
+
+def shown(value: complex) -> str:
+    """A number in a message: itself unless it has very many digits."""
+    long = isinstance(value, int) and value.bit_length() > 128
+    return f"an integer of {int(value.real).bit_length()} bits" if long else repr(value)
 
 
 def type_of(data: TensorData) -> TensorType:
@@ -137,7 +186,7 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
 def check_names(assignment: Assignment, names: Iterable[str]) -> None:
     """Raise OperandError for a tensor that was not passed, or an operand the text does not use."""
     wanted = operand_names(assignment)
-    given = tuple(names)
+    given = tuple(map(str, names))
     for access in accesses(assignment):
         if access.tensor not in given:
             raise OperandError(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from taco_py.api.arguments import Settings
+from taco_py.api.arguments import Settings, integer
 from taco_py.api.compute import compute
-from taco_py.api.tensor import as_data
+from taco_py.api.operands import taken
 from taco_py.diagnostics.errors import NotationError
 from taco_py.notation.einsum import drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
@@ -34,7 +35,7 @@ def contract(
     key  under which to remember the short way for calls like this one
     """
     subscripts, tensors = split_operands(operands)
-    datas = [as_data(t) for t in tensors]
+    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     orders = tuple(len(d.shape) for d in datas)
     if isinstance(subscripts, str):
         assignment = _parsed(subscripts, orders)
@@ -43,28 +44,69 @@ def contract(
     named = {f"op{k}": t for k, t in enumerate(tensors)}
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)
-    path, whole = _optimize(optimize)
+    path, whole = _optimize(optimize, len(tensors))
     dtype = settings.dtype
     if dtype is None and len({d.dtype for d in datas}) > 1:
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
-    settings = replace(settings, dtype=dtype, path=path, contract=whole)
+    settings = replace(settings, dtype=dtype, path=path, contract=whole, weak=False)
     return compute(broadcast.assignment, named, settings, out, broadcast.squeezed, key)
 
 
-def _optimize(optimize: Any) -> tuple[tuple[tuple[int, ...], ...] | None, bool]:
-    """The pairs of an explicit path, or None, and whether products may be taken apart."""
-    if optimize is None or optimize is True or optimize in ("greedy", "optimal", "auto"):
+def _optimize(optimize: Any, count: int) -> tuple[tuple[tuple[int, ...], ...] | None, bool]:
+    """The contractions of an explicit path, or None, and whether products may be taken apart.
+
+    count  of operands
+
+    Raises NotationError.
+    """
+    if optimize is None or optimize is True or _is_strategy(optimize):
         return None, True
     if optimize is False:
         return None, False
     if isinstance(optimize, list | tuple):
-        pairs = [p for p in optimize if not isinstance(p, str)]
-        if all(isinstance(p, list | tuple) and all(isinstance(k, int) for k in p) for p in pairs):
-            return tuple(tuple(p) for p in pairs), True
-        if len(optimize) == 2 and optimize[0] in ("greedy", "optimal"):
+        if len(optimize) == 2 and _is_strategy(optimize[0]) and _is_limit(optimize[1]):
             return None, True
+        steps = optimize[1:] if list(optimize[:1]) == ["einsum_path"] else optimize
+        if all(isinstance(step, list | tuple) for step in steps):
+            return checked_path(steps, count), True
     raise NotationError(
         f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found "
         f"{optimize!r}",
         hint='as numpy.einsum_path returns it: ["einsum_path", (0, 1), (0, 1)]',
     )
+
+
+def _is_strategy(optimize: Any) -> bool:
+    return isinstance(optimize, str) and optimize in ("greedy", "optimal", "auto")
+
+
+def _is_limit(limit: Any) -> bool:
+    """Whether it is an upper bound for intermediates as NumPy has it, which costs stand in for."""
+    return isinstance(limit, int | float | np.number)
+
+
+def checked_path(steps: Sequence[Sequence[Any]], count: int) -> tuple[tuple[int, ...], ...]:
+    """Contractions of `count` operands: each takes some out and appends one, until one is left.
+
+    Raises NotationError naming the one that is wrong.
+    """
+    path: list[tuple[int, ...]] = []
+    left = count
+    for step in steps:
+        places = [integer(place) for place in step]
+        chosen = tuple(place for place in places if place is not None and 0 <= place < left)
+        if not chosen or len(set(chosen)) != len(places):
+            raise NotationError(
+                f"Expected different operand numbers from 0 to {left - 1} in contraction "
+                f"{len(path)} of optimize, where {left} operands are left, found {step!r}",
+                hint="each contraction takes its operands out and appends the product at the end",
+            )
+        left -= len(chosen) - 1
+        path.append(chosen)
+    if left != 1:
+        raise NotationError(
+            f"Expected contractions in optimize that leave one of {count} operands, found {left} "
+            "left",
+            hint="numpy.einsum_path makes complete paths",
+        )
+    return tuple(path)

@@ -13,12 +13,17 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from taco_py.api.signatures import of_array
 from taco_py.convert import convert
-from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
+from taco_py.diagnostics.errors import (
+    FormatError,
+    NumberOverflowError,
+    OperandError,
+    OperandTypeError,
+)
 from taco_py.formats import COO, CSC, CSF, CSR, Format
-from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.interop.numpy_arrays import as_plain_array, from_numpy
 from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
-from taco_py.storage.borrow import require_dtype
+from taco_py.storage.borrow import as_dtype, require_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
@@ -36,6 +41,11 @@ class Tensor:
     __array_ufunc__ = None  # NumPy arrays leave operators with a Tensor to the Tensor
 
     def __init__(self, data: TensorData) -> None:
+        if not isinstance(data, TensorData):
+            raise OperandTypeError(
+                f"Expected the arrays of a stored tensor, found {type(data).__name__}",
+                hint="tp.tensor(…) makes a Tensor from anything",
+            )
         self._data = data
         self._signature: tuple[object, ...] | None = None
 
@@ -72,7 +82,8 @@ class Tensor:
     @classmethod
     def from_numpy(cls, array: ArrayLike, format: Format | str | None = None) -> Tensor:
         """A tensor around a dense array's memory, or of its nonzeros in a sparse `format`."""
-        return cls(stored_as(from_numpy(np.asarray(array)), format))
+        given = array if isinstance(array, np.ndarray) else numbers(array, None)
+        return cls(stored_as(from_numpy(given), format))
 
     @classmethod
     def from_scipy(cls, A: Any, format: Format | str | None = None) -> Tensor:  # noqa: N803
@@ -147,6 +158,11 @@ class Tensor:
         kind  "csr_array", "csc_matrix" …: converted to that one. Arrays are shared where the format
               is that kind's own.
         """
+        if kind is not None and not isinstance(kind, str):
+            raise FormatError(
+                f"Expected the name of a scipy.sparse class, found {kind!r}",
+                hint='as in .to_scipy("csr_array")',
+            )
         if kind is None:
             kind = {CSR: "csr_array", CSC: "csc_array"}.get(ordered(self.format), "coo_array")
         if self.order == 0:
@@ -176,8 +192,7 @@ class Tensor:
 
     def astype(self, dtype: DTypeLike) -> Tensor:
         """The same pattern with values converted as NumPy does."""
-        wanted = np.dtype(dtype)
-        require_dtype(wanted, "values")
+        wanted = as_dtype(dtype, "dtype")
         return Tensor(replace(self._data, values=self._data.values.astype(wanted)))
 
     def copy(self) -> Tensor:
@@ -267,9 +282,17 @@ def as_format(format: Format | str | None, order: int) -> Format | None:
 
 
 def numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
-    """The values as an array of a supported dtype."""
+    """The values as an array of a supported dtype. Raises OperandTypeError."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = as_plain_array(values)
+    wanted = None if dtype is None else as_dtype(dtype, "dtype")
     try:
-        array = np.asarray(values, dtype=dtype)
+        array = np.asarray(values, dtype=wanted)
+    except OverflowError as error:
+        raise NumberOverflowError(
+            f"Expected numbers that {wanted} can hold, found a larger one: {error}",
+            hint="choose a wider dtype",
+        ) from error
     except (ValueError, TypeError) as error:
         raise OperandTypeError(
             f"Expected numbers, found something NumPy cannot convert: {error}",
@@ -282,9 +305,16 @@ def numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
 def coordinate_columns(coords: Any, order: int) -> tuple[Array, ...]:
     """One array a mode, from an (nnz, order) array or one array a mode."""
     listed = isinstance(coords, list) and any(isinstance(each, np.ndarray) for each in coords)
-    if listed or isinstance(coords, tuple):
-        return tuple(np.atleast_1d(np.asarray(each)) for each in coords)
-    table = np.asarray(coords)
+    try:
+        if listed or isinstance(coords, tuple):
+            return tuple(np.atleast_1d(np.asarray(each)) for each in coords)
+        table = np.asarray(coords)
+    except (ValueError, TypeError) as error:
+        raise OperandTypeError(
+            f"Expected coordinates as an (nnz, {order}) array or one array a mode, found something "
+            f"NumPy cannot convert: {error}",
+            hint="nested lists need rows of equal length",
+        ) from error
     if table.size == 0 and (table.ndim < 2 or order == 0):
         rows = table.shape[0] if table.ndim == 2 else 0
         return tuple(np.zeros(rows, dtype=np.int64) for _ in range(order))

@@ -40,6 +40,10 @@ class OperandTypeError(TacoError, TypeError):
     """An operand's type or dtype is not supported."""
 
 
+class NumberOverflowError(OperandTypeError, OverflowError):
+    """A number is outside the dtype that it takes, as where NumPy raises OverflowError."""
+
+
 class FormatError(TacoError, ValueError):
     """A format is malformed, or a tensor is not stored in the one that was promised."""
 

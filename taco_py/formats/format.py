@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from operator import index as as_integer
 
 from taco_py.diagnostics.errors import FormatError
 
@@ -79,6 +80,11 @@ LETTERS: dict[str, Level] = {
 LETTER_OF = {level: letter for letter, level in LETTERS.items()}
 
 
+def _all_are(items: object, kind: type) -> bool:
+    """Whether it is a tuple of instances of `kind`."""
+    return isinstance(items, tuple) and all(isinstance(item, kind) for item in items)
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """Levels from the root down, and the mode each one stores.
@@ -91,6 +97,12 @@ class Format:
     mode_order: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        if not _all_are(self.levels, Level) or not _all_are(self.mode_order, int):
+            raise FormatError(
+                "Expected a tuple of levels and one of mode numbers, found "
+                f"{self.levels!r} and {self.mode_order!r}",
+                hint='Format.parse reads letters, as in Format.parse("ds:1,0")',
+            )
         if sorted(self.mode_order) != list(range(len(self.levels))):
             raise FormatError(
                 f"Expected a mode order that is a permutation of 0…{len(self.levels) - 1}, "
@@ -128,6 +140,10 @@ class Format:
     def parse(cls, text: str) -> Format:
         """`"ds"`, `"ds:1,0"`: one letter a level (see LETTERS), then the mode order if not 0, 1, 2
         …"""
+        if not isinstance(text, str):
+            raise FormatError(
+                f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
+            )
         letters, _, order = text.partition(":")
         for place, letter in enumerate(letters):
             if letter not in LETTERS:
@@ -141,13 +157,15 @@ class Format:
             modes = tuple(int(m) for m in order.split(",")) if order else tuple(range(len(letters)))
         except ValueError:
             raise FormatError(
-                f"Expected mode numbers with commas between them after the colon of {text!r}",
+                f"Expected mode numbers with commas between them, found {order!r} after the colon "
+                f"of {text!r}",
                 hint='as in "ds:1,0"',
             ) from None
         if len(modes) != len(letters):
             raise FormatError(
                 f"Expected as many modes as levels in {text!r}, found {len(modes)} and "
-                f"{len(letters)}"
+                f"{len(letters)}",
+                hint='as in "ds:1,0"',
             )
         return cls(tuple(LETTERS[letter] for letter in letters), modes)
 
@@ -158,20 +176,40 @@ class Format:
         return f"{letters}:{','.join(map(str, self.mode_order))}"
 
 
+MOST_LEVELS = 64
+"""As many as NumPy's arrays have modes."""
+
+
 def dense(order: int) -> Format:
-    """All levels dense, row-major: a NumPy array."""
+    """All levels dense, row-major: a NumPy array. Raises FormatError for what is no order."""
+    order = _checked_order(order, 0)
     return Format((LETTERS["d"],) * order, tuple(range(order)))
 
 
 def COO(order: int) -> Format:  # noqa: N802 - the field's name
-    """Coordinate lists in any order, duplicates allowed (they add up)."""
+    """Coordinate lists in any order, duplicates allowed (they add up). Raises FormatError."""
+    order = _checked_order(order, 1)
     letters = "u" + "q" * (order - 1)
     return Format.parse(letters)
 
 
 def CSF(order: int) -> Format:  # noqa: N802
-    """Compressed sparse fibre: every level compressed."""
-    return Format.parse("s" * order)
+    """Compressed sparse fibre: every level compressed. Raises FormatError for what is no order."""
+    return Format.parse("s" * _checked_order(order, 0))
+
+
+def _checked_order(order: int, least: int) -> int:
+    """The number of levels as an int. Raises FormatError."""
+    try:
+        count = -1 if isinstance(order, bool) else as_integer(order)
+    except TypeError:
+        count = -1
+    if not least <= count <= MOST_LEVELS:
+        raise FormatError(
+            f"Expected a number of modes from {least} to {MOST_LEVELS}, found {order!r}",
+            hint="as in CSF(3)",
+        )
+    return count
 
 
 CSR = Format.parse("ds")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import NumberOverflowError, OperandTypeError
 from taco_py.formats import dense
 from taco_py.storage.borrow import DTYPES, require_dtype
 from taco_py.storage.pack import dense_data
@@ -59,7 +59,13 @@ def as_plain_array(a: Any) -> Array:
     if isinstance(a, np.ndarray):
         return a.view(np.ndarray)
     if isinstance(a, np.generic | bool | int | float | complex):
-        return np.asarray(a)
+        array = np.asarray(a)
+        if isinstance(a, int) and array.dtype.kind == "O":
+            raise NumberOverflowError(
+                f"Expected an integer that fits 64 bits, found one of {a.bit_length()} bits",
+                hint="pass it as a float",
+            )
+        return array
     raise OperandTypeError(
         f"Expected a NumPy array or a number, found {type(a).__name__}",
         hint="convert it with np.asarray",

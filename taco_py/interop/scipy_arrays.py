@@ -115,7 +115,9 @@ def to_coo(data: TensorData, kind: str) -> Any:
 def require_kind(data: TensorData, kind: str) -> None:
     """FormatError unless `data` is stored as scipy's `kind` stores a tensor of its order."""
     if kind not in KINDS:
-        raise FormatError(f"Expected one of {', '.join(KINDS)}, found {kind!r}")
+        raise FormatError(
+            f"Expected one of {', '.join(KINDS)}, found {kind!r}", hint='as in "csr_array"'
+        )
     order = data.format.order
     if order != 2 and kind not in ("coo_array", "csr_array"):
         raise FormatError(

@@ -16,7 +16,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from taco_py.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Operator
@@ -194,7 +194,7 @@ def _check_fits(arg: _Typed, dtype: DType, span: Span | None) -> None:
         return
     limits = np.iinfo(dtype)
     if not limits.min <= int(arg.value) <= limits.max:
-        raise OperandTypeError(
+        raise NumberOverflowError(
             f"Expected a literal from {limits.min} to {limits.max} beside an operand of dtype "
             f"{dtype}, found {int(arg.value)}",
             span,

@@ -60,6 +60,14 @@ class Schedule:
 
     commands: tuple[Command, ...] = ()
 
+    def __post_init__(self) -> None:
+        commands = self.commands
+        if not isinstance(commands, tuple) or not all(isinstance(c, Command) for c in commands):
+            raise ScheduleError(
+                f"Expected a tuple of scheduling commands, found {commands!r}",
+                hint='Schedule.parse reads text, as in Schedule.parse("reorder(i,k,j)")',
+            )
+
     @property
     def reorders(self) -> tuple[Reorder, ...]:
         return tuple(c for c in self.commands if isinstance(c, Reorder))
@@ -82,6 +90,10 @@ class Schedule:
     @classmethod
     def parse(cls, text: str) -> Schedule:
         """`"reorder(i,k,j), parallelize(i)"`. Raises ScheduleError with the place of a mistake."""
+        if not isinstance(text, str):
+            raise ScheduleError(
+                f"Expected a schedule's text, found {text!r}", hint='as in "reorder(i,k,j)"'
+            )
         source = Source(text, "schedule")
         commands: list[Command] = []
         place = 0

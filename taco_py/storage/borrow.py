@@ -37,6 +37,23 @@ def require_dtype(dtype: np.dtype[Any], what: str) -> None:
     )
 
 
+def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
+    """The dtype, in the machine's byte order, that the user's argument `what` names.
+
+    Raises OperandTypeError unless it is one that kernels compute on.
+    """
+    try:
+        dtype = np.dtype(wanted)
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise OperandTypeError(
+            f"Expected {what} to be a dtype, found {wanted!r}",
+            hint='as in dtype="float32" or dtype=np.int64',
+        ) from error
+    require_dtype(dtype, what)
+    native: np.dtype[Any] = dtype.newbyteorder("=")
+    return native
+
+
 def dtype_remedy(dtype: np.dtype[Any]) -> str:
     """What to do about an unsupported dtype."""
     match dtype.kind:
@@ -52,9 +69,17 @@ def dtype_remedy(dtype: np.dtype[Any]) -> str:
 
 
 def value_vector(values: Array) -> Array:
-    """The values, native, aligned and contiguous; a copy only where they are not."""
+    """The values, native, aligned and contiguous; a copy only where they are not.
+
+    Raises StructureError where they are no vector.
+    """
     if values.dtype not in DTYPES:
         require_dtype(values.dtype, "values")
+    if values.ndim != 1:
+        raise StructureError(
+            f"Expected a vector of values, found {values.ndim} axes",
+            hint="values holds one number an entry",
+        )
     if plain(values) and values.dtype.isnative:
         return values
     return np.require(values, dtype=values.dtype.newbyteorder("="), requirements=["C", "A"])

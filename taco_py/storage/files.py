@@ -13,9 +13,14 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from taco_py.diagnostics.errors import FileFormatError, FormatError, TacoError
+from taco_py.diagnostics.errors import (
+    FileFormatError,
+    FormatError,
+    OperandTypeError,
+    TacoError,
+)
 from taco_py.formats import CSC, CSF, CSR, Format
-from taco_py.storage.borrow import from_compressed, from_coordinates
+from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
 from taco_py.storage.check import check, check_shape
 from taco_py.storage.mtx import mtx_text, read_mtx
 from taco_py.storage.pack import dense_data, pack_coo, unpack
@@ -42,7 +47,8 @@ def read(
     Duplicates are summed. Raises FileNotFoundError, FileFormatError naming the file and the line,
     or StructureError for an .npz whose arrays contradict each other.
     """
-    path = Path(path)
+    path = as_path(path)
+    wanted_dtype = None if dtype is None else as_dtype(dtype, "dtype")
     sizes = None if shape is None else check_shape(shape)
     content = contents(path)
     match suffix(path):
@@ -59,7 +65,20 @@ def read(
                 f"{str(path)!r}",
                 hint="rename the file if it has one of these formats",
             )
-    return data if dtype is None else replace(data, values=data.values.astype(dtype, copy=False))
+    if wanted_dtype is None:
+        return data
+    return replace(data, values=data.values.astype(wanted_dtype, copy=False))
+
+
+def as_path(path: Any) -> Path:
+    """The user's path. Raises OperandTypeError for what is none."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise OperandTypeError(
+            f"Expected a path as a string or pathlib.Path, found {type(path).__name__}",
+            hint='as in "matrix.mtx"',
+        ) from None
 
 
 def write(data: TensorData, path: str | Path) -> None:
@@ -68,7 +87,7 @@ def write(data: TensorData, path: str | Path) -> None:
     Values are written with as many digits as it takes to read the same numbers back. Raises
     FormatError where the file format cannot hold the tensor, FileFormatError for another file name.
     """
-    path = Path(path)
+    path = as_path(path)
     match suffix(path):
         case ".tns" | ".ttx":
             text = tns_text(data)
@@ -120,7 +139,7 @@ def chosen(format: Format | str | None, default: Format, path: Path) -> Format:
     """The format asked for, or the file's own."""
     if format is None:
         return default
-    wanted = Format.parse(format) if isinstance(format, str) else format
+    wanted = format if isinstance(format, Format) else Format.parse(format)
     if wanted.order != default.order:
         raise FormatError(
             f"Expected a format of {default.order} levels for {path}, found {str(wanted)!r} of "

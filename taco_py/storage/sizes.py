@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from taco_py.diagnostics.errors import IndexOverflowError, OperandTypeError
 from taco_py.formats import Format, LevelKind
+from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
 INT32_MAX = 2**31 - 1
@@ -62,9 +63,8 @@ def position_count(sizes: Sequence[int]) -> int:
 def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.dtype[Any]:
     """The dtype of pos and crd: as asked, else int32 where every size and `nnz` fit, else int64."""
     largest = max((nnz, *shape))
-    if asked is None:
-        return np.dtype(np.int32 if largest <= INT32_MAX else np.int64)
-    dtype = np.dtype(asked)
+    wanted: DTypeLike = np.int32 if largest <= INT32_MAX else np.int64
+    dtype = as_dtype(wanted if asked is None else asked, "index_dtype")
     if dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         raise OperandTypeError(
             f"Expected an index dtype of int32 or int64, found {dtype}",
@@ -73,7 +73,7 @@ def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.
     if largest > np.iinfo(dtype).max:
         raise IndexOverflowError(
             f"Expected sizes and a number of entries that {dtype} holds, found {largest}",
-            hint="pass index_dtype=np.int64",
+            hint="pass index_dtype=np.int64" if dtype.itemsize < 8 else "no index can be larger",
         )
     return dtype
 
