@@ -43,6 +43,7 @@ from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import exchange
 from taco_py.problem import Problem
+from taco_py.provenance.provenance import UNDERIVED, Provenance
 
 Order = tuple[str, ...]
 
@@ -54,6 +55,7 @@ class Concretizer:
     problem: Problem
     names: Names
     dtypes: dict[str, np.dtype[np.generic]]
+    provenance: Provenance
 
     def workspace(self, reduce: Expr) -> Workspace:
         """A scalar workspace of the dtype of `reduce`."""
@@ -67,22 +69,28 @@ def result_order(problem: Problem) -> Order:
     return tuple(indices[mode] for mode in problem.result.format.mode_order)
 
 
-def concretize(problem: Problem, orders: tuple[Order, ...]) -> Statement:
+def concretize(
+    problem: Problem, orders: tuple[Order, ...], provenance: Provenance = UNDERIVED
+) -> Statement:
     """The statement that computes `problem` with the loop order `orders[t]` for its t-th term.
 
-    Each order holds every index of its term and of the result, once.
+    Each order holds every index of its term and of the result once, or where `provenance` replaces
+    an index, the variables that it is replaced by.
     """
     terms = split_terms(problem.assignment.value)
+    orders = tuple(provenance.loops(order) for order in orders)
     operands = dict(problem.operands)
     maker = Concretizer(
         problem,
         Names((*operands, problem.assignment.target.tensor)),
         {name: np.dtype(t.dtype) for name, t in problem.operands},
+        provenance,
     )
-    prefix = shared_prefix(problem, terms, orders)
-    if len(prefix) == problem.result.format.order:
+    prefix = shared_prefix(problem, terms, orders, provenance)
+    depth = len(result_indices(problem, prefix))
+    if depth == problem.result.format.order:
         return forall(prefix, _gather(maker, orders))
-    if can_scatter(problem, len(prefix)):
+    if can_scatter(problem, depth):
         target, consume = problem.assignment.target, None
     else:
         workspace = _scatter_workspace(maker, prefix)
@@ -99,23 +107,50 @@ def concretize(problem: Problem, orders: tuple[Order, ...]) -> Statement:
     return forall(prefix, body)
 
 
-def shared_prefix(problem: Problem, terms: tuple[Term, ...], orders: tuple[Order, ...]) -> Order:
-    """The result indices with which all orders begin, as far as their loops may be shared.
+def shared_prefix(
+    problem: Problem,
+    terms: tuple[Term, ...],
+    orders: tuple[Order, ...],
+    provenance: Provenance = UNDERIVED,
+) -> Order:
+    """The loops over result indices with which all orders begin, as far as they may be shared.
 
     A loop that meets a coordinate more than once (COO) can only add up: it is never shared.
     """
-    result = result_order(problem)
-    must_append = not problem.result.format.is_dense
     prefix: list[str] = []
     for column in zip(*orders, strict=False):
-        index = column[0]
-        same = all(other == index for other in column)
-        expected = result[len(prefix)] if len(prefix) < len(result) else None
-        in_place = index == expected if must_append else index in result
-        if not same or not in_place or not _may_share(problem, terms, index):
+        variable = column[0]
+        same = all(other == variable for other in column)
+        if not same or not _in_place(problem, provenance, tuple(prefix), variable):
             break
-        prefix.append(index)
+        if not _may_share(problem, terms, variable):
+            break
+        prefix.append(variable)
     return tuple(prefix)
+
+
+def result_indices(problem: Problem, loops: Order) -> Order:
+    """Those of `loops` that are over an index of the result itself, not over its tiles."""
+    return tuple(v for v in loops if v in problem.assignment.target.indices)
+
+
+def _in_place(problem: Problem, provenance: Provenance, prefix: Order, variable: str) -> bool:
+    """Whether a loop after `prefix` goes on through the result, appending where that is needed.
+
+    Tiles of an index that is appended to come before it and in order; those of several indices
+    meet a coordinate of the outer ones again, which only a level without coordinates allows.
+    """
+    result = result_order(problem)
+    roots = provenance.roots(variable)
+    if problem.result.format.is_dense:
+        return set(roots) <= set(result)
+    done = len(result_indices(problem, prefix))
+    levels = problem.result.format.levels[done : done + len(roots) - 1]
+    return (
+        result[done : done + len(roots)] == roots
+        and all(level.full for level in levels)
+        and provenance.goes_on(prefix, variable)
+    )
 
 
 def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
@@ -175,7 +210,8 @@ def can_scatter(problem: Problem, depth: int) -> bool:
 def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
     rest = _without(result_order(maker.problem), prefix)
     kind = WorkspaceKind.ROW if len(rest) == 1 else WorkspaceKind.HASH
-    ordered = all(level.ordered for level in maker.problem.result.format.levels[len(prefix) :])
+    levels = maker.problem.result.format.levels
+    ordered = all(level.ordered for level in levels[len(levels) - len(rest) :])
     return Workspace(
         maker.names.fresh("w"), rest, kind, maker.problem.result.dtype, ordered or len(rest) > 1
     )
@@ -210,7 +246,8 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
 
     Each inner sum stands at the loop that completes its indices.
     """
-    loops = [i for i in order if i in term.reduced or i in target.indices]
+    own = {*term.reduced, *target.indices}
+    loops = [v for v in order if own.intersection(maker.provenance.roots(v))]
     hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
     for reduce in tuple(reductions(value)):
         workspace = maker.workspace(reduce)

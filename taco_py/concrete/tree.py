@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, Workspace
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access
 
 
 def assignments(statement: Statement) -> Iterator[Assign]:
@@ -41,3 +43,9 @@ def workspaces_of(statement: Statement) -> Iterator[Workspace]:
                 yield from workspaces_of(part)
         case _:
             assert_never(statement)
+
+
+def read_in(statement: Statement) -> tuple[Access, ...]:
+    """The accesses that `statement` reads, each once."""
+    found = (access for assign in assignments(statement) for access in accesses(assign.value))
+    return tuple(dict.fromkeys(found))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator as Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import assert_never
 
 from taco_py.concrete.nodes import (
@@ -22,16 +23,35 @@ from taco_py.concrete.nodes import (
 from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
-from taco_py.iteration.region import Iterator, Nothing, Region, Regions
+from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regions
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.problem import Problem
+from taco_py.provenance.provenance import UNDERIVED, Provenance
+
+
+class Range(Enum):
+    """Which part of an index one loop runs over.
+
+    WHOLE      all of it
+    TILES      none: it counts tiles, which loops below run over
+    TILE       neighbouring coordinates, chosen by loops over tiles around it
+    STRIDED    coordinates at equal distances
+    POSITIONS  the coordinates of a range of an operand's entries
+    """
+
+    WHOLE = "whole"
+    TILES = "tiles"
+    TILE = "tile"
+    STRIDED = "strided"
+    POSITIONS = "positions"
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
     """One `forall`: its index, the loops around it, and the lattice it runs over.
 
+    range          the part of the index, or of what the loop's variable derives from
     writes_result  its body assigns to the result itself (not only to workspaces)
     overwrites     that assignment is `=`, so that no coordinate may come twice
     """
@@ -43,11 +63,16 @@ class Loop:
     body: Statement
     writes_result: bool
     overwrites: bool
+    range: Range = Range.WHOLE
 
     @property
     def plain(self) -> bool:
-        """Whether it counts through the whole dimension and looks out for nothing."""
-        return self.lattice.full and not self.lattice.iterators
+        """Whether it counts through coordinates and looks out for nothing.
+
+        Together with the loops over tiles around it, it then meets the whole dimension.
+        """
+        counts = self.lattice.full and not self.lattice.iterators
+        return counts and self.range is not Range.POSITIONS
 
     @property
     def merges(self) -> bool:
@@ -73,6 +98,7 @@ class IterationGraph:
     problem: Problem
     statement: Statement
     loops: tuple[Loop, ...]
+    provenance: Provenance = UNDERIVED
 
     @property
     def covers_result(self) -> bool:
@@ -102,11 +128,16 @@ class IterationGraph:
             return None
         found: Forall | None = None
         part = self.statement
-        for loop, mode in zip(self.loops, form.mode_order, strict=False):
-            shared = isinstance(part, Forall) and loop.plain and loop.index == target.indices[mode]
-            if not isinstance(part, Forall) or not shared:
+        modes = iter(form.mode_order)
+        mode = next(modes, None)
+        for loop in self.loops:
+            if mode is None or not isinstance(part, Forall) or not loop.plain:
                 break
-            found, part = part, part.body
+            if self.provenance.roots(loop.index) != (target.indices[mode],):
+                break
+            if loop.range is not Range.TILES:
+                found, mode = part, next(modes, None)
+            part = part.body
         return found
 
     def skips(self, index: str) -> bool:
@@ -147,6 +178,11 @@ class IterationGraph:
         """(ordered, unique) as the loop needs it of one iterator's level."""
         if loop.merges:
             return True, True
+        ordered, unique = self._result_demand(loop)
+        return ordered or loop.range not in (Range.WHOLE, Range.POSITIONS), unique
+
+    def _result_demand(self, loop: Loop) -> tuple[bool, bool]:
+        """The same, as far as the result asks for it."""
         target = self.problem.assignment.target
         if not loop.writes_result or loop.index not in target.indices:
             return False, False
@@ -187,7 +223,9 @@ def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
     return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
 
 
-def build_graph(problem: Problem, statement: Statement) -> IterationGraph:
+def build_graph(
+    problem: Problem, statement: Statement, provenance: Provenance = UNDERIVED
+) -> IterationGraph:
     """The loops of `statement` with their lattices."""
     regions = Regions(all_iterators(problem, statement), frozenset())
     target = problem.assignment.target.tensor
@@ -197,11 +235,14 @@ def build_graph(problem: Problem, statement: Statement) -> IterationGraph:
             case Assign():
                 pass
             case Forall(index, body):
-                region = regions.statement(part, index)
+                region: Region = Everything()
+                if not provenance.is_derived(index):
+                    region = regions.statement(part, index)
                 writes = [a for a in assignments(body) if a.target.tensor == target]
                 overwrites = any(a.operator is None for a in writes)
                 lattice = build_lattice(region)
-                yield Loop(index, outer, region, lattice, body, bool(writes), overwrites)
+                range = range_of(provenance, index, outer)
+                yield Loop(index, outer, region, lattice, body, bool(writes), overwrites, range)
                 yield from visit(body, (*outer, index))
             case Where(_, consumer, producer):
                 yield from visit(producer, outer)
@@ -212,7 +253,20 @@ def build_graph(problem: Problem, statement: Statement) -> IterationGraph:
             case _:
                 assert_never(part)
 
-    return IterationGraph(problem, statement, tuple(visit(statement, ())))
+    return IterationGraph(problem, statement, tuple(visit(statement, ())), provenance)
+
+
+def range_of(provenance: Provenance, variable: str, outer: tuple[str, ...]) -> Range:
+    """What a loop over `variable` runs over inside loops over `outer`."""
+    if provenance.is_derived(variable):
+        return Range.TILES
+    if provenance.position_of(variable) is not None:
+        return Range.POSITIONS
+    leaves = provenance.leaves(variable)
+    chosen = tuple(leaf for leaf in leaves if leaf in outer)
+    if not chosen or variable in leaves:
+        return Range.WHOLE
+    return Range.TILE if chosen == leaves[: len(chosen)] else Range.STRIDED
 
 
 def _adds_to(statement: Statement, target: Access) -> bool:

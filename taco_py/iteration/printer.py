@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taco_py.iteration.graph import IterationGraph, Loop
+from taco_py.iteration.graph import IterationGraph, Loop, Range
 
 
 def graph_text(graph: IterationGraph) -> str:
@@ -12,7 +12,20 @@ def graph_text(graph: IterationGraph) -> str:
 
 def _line(loop: Loop) -> str:
     indent = "  " * len(loop.outer)
+    part = PARTS[loop.range]
+    if loop.range is Range.TILES:
+        return f"{indent}{loop.index}: tiles"
     if loop.plain:
-        return f"{indent}{loop.index}: the whole dimension"
+        return f"{indent}{loop.index}: {part or 'the whole dimension'}"
     merge = f", merge lattice {loop.lattice}" if loop.merges else ""
-    return f"{indent}{loop.index}: {loop.region}{merge}"
+    return f"{indent}{loop.index}: {loop.region}{', ' if part else ''}{part}{merge}"
+
+
+PARTS = {
+    Range.WHOLE: "",
+    Range.TILES: "tiles",
+    Range.TILE: "one tile",
+    Range.STRIDED: "one coordinate of each tile",
+    Range.POSITIONS: "a range of positions",
+}
+"""How each part of an index reads."""

@@ -24,6 +24,8 @@ from taco_py.lower.bindings import Source
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem, TensorType
+from taco_py.provenance.provenance import UNDERIVED, Provenance
+from taco_py.provenance.relations import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class Environment:
     iterators: Mapping[Access, Mapping[str, Iterator]]
     dtypes: Mapping[str, np.dtype[np.generic]]
     bindings: Mapping[str, Source]
+    provenance: Provenance = UNDERIVED
     position_names: dict[tuple[Access, int], Var] = field(default_factory=dict)
 
     @property
@@ -85,6 +88,10 @@ class Environment:
             name = self.names.fresh(f"p{access.tensor}{level + 1}")
             self.position_names[key] = Var(name)
         return self.position_names[key]
+
+    def level(self, access: Access, level: int) -> Compressed | Singleton:
+        """The level functions of a level of an operand that stores coordinates."""
+        return level_functions(self.tensors[access.tensor], level)
 
     def iterated(self, iterator: Iterator) -> Iterated:
         """The level functions of a sparse level, or of a workspace's mode."""
@@ -123,11 +130,15 @@ class Scope:
     positions    the position of each level that is already resolved
     coordinates  the indices that are bound
     absent       accesses known to be zero here
+    intervals    the whole range of each variable over positions
+    left         for each level walked through such a range: the positions that tiles leave of it
     """
 
     positions: Mapping[tuple[Access, int], Expr]
     bound: frozenset[str]
     absent: frozenset[Access]
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    left: Mapping[tuple[Access, int], Interval] = field(default_factory=dict)
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 above the root, None while it is unknown."""
@@ -138,6 +149,14 @@ class Scope:
     def at(self, access: Access, level: int, position: Expr) -> Scope:
         """With one more position resolved."""
         return replace(self, positions={**self.positions, (access, level): position})
+
+    def ranging(self, variable: str, interval: Interval) -> Scope:
+        """With the whole range of one more variable."""
+        return replace(self, intervals={**self.intervals, variable: interval})
+
+    def leaving(self, access: Access, level: int, interval: Interval) -> Scope:
+        """With one more level of which only the positions in `interval` are left."""
+        return replace(self, left={**self.left, (access, level): interval})
 
     def within(self, index: str, missing: frozenset[Access]) -> Scope:
         """Inside a loop over `index`, in a case where `missing` are absent."""
@@ -159,6 +178,8 @@ def make_environment(problem: Problem, graph: IterationGraph, statement: Stateme
     sizes: dict[str, Expr] = {
         i: build.const(static[i]) if i in static else Var(names.fresh(f"n_{i}")) for i in indices
     }
+    derived = dict.fromkeys(v for r in graph.provenance.relations for v in r.children)
+    indices |= {v: Var(names.fresh(v)) for v in derived}
     tensors = {name: _operand(names, name, kind, Storage.INPUT) for name, kind in problem.operands}
     target = problem.assignment.target.tensor
     tensors[target] = _operand(
@@ -184,6 +205,7 @@ def make_environment(problem: Problem, graph: IterationGraph, statement: Stateme
         all_iterators(problem, statement),
         dtypes,
         dict(_bindings(sizes, tensors)),
+        graph.provenance,
     )
 
 
@@ -215,7 +237,7 @@ def _operand(names: Names, name: str, kind: TensorType, storage: Storage) -> Ten
             for array in level.arrays
         }
         levels.append(LevelStorage(made.get("pos"), made.get("crd")))
-    values = Array(names.fresh(f"{name}_vals"), scalar(kind.dtype), storage)
+    values = Array(names.fresh(f"{name}_vals"), scalar(kind.element), storage)
     strides: tuple[Expr, ...] = ()
     if kind.format.is_dense:
         last = len(levels) - 1

@@ -57,10 +57,11 @@ def _number(value: complex, type: ScalarType) -> bool | int | float | complex:
 
 
 def load_access(env: Environment, scope: Scope, access: nodes.Access) -> Expr:
-    """The stored element of `access` at the current coordinates."""
+    """The element of `access` at the current coordinates, in the type that is computed in."""
     if access.tensor in env.workspaces:
         return _load_workspace(env.workspaces[access.tensor], scope, access)
-    return Load(env.tensors[access.tensor].values, value_position(scope, access))
+    arrays = env.tensors[access.tensor]
+    return build.cast(scalar(arrays.type.dtype), Load(arrays.values, value_position(scope, access)))
 
 
 def value_position(scope: Scope, access: nodes.Access) -> Expr:

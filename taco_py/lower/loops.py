@@ -11,36 +11,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen import build
 from codegen.ir import Declare, Expr, For, LoopKind, Stmt, Var, While
 from codegen.types import BOOL, INT64
 from taco_py.concrete.nodes import Forall
-from taco_py.concrete.tree import assignments
+from taco_py.concrete.tree import assignments, read_in
 from taco_py.diagnostics.errors import InternalError
-from taco_py.iteration import region
 from taco_py.iteration.lattice import Lattice, Point, build_lattice
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.ranges import Opening, Ranges, chain, open_chain, open_positions
 from taco_py.lower.result import Result
+from taco_py.lower.walks import Walk, Walker
 
 Body = Callable[[Scope], Iterator[Stmt]]
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """One iterator at work: its position variable, the end, and the coordinate it stands at."""
-
-    iterator: region.Iterator
-    position: Var
-    start: Expr
-    stop: Expr
-    coordinate: Var
-
-    @property
-    def remains(self) -> Expr:
-        return build.lt(self.position, self.stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +39,7 @@ class LoopLowering:
     scope: Scope
     lattice: Lattice
     body: Body
+    walker: Walker
 
     @property
     def index(self) -> Var:
@@ -64,19 +51,17 @@ class LoopLowering:
 
     @property
     def kind(self) -> LoopKind:
-        return LoopKind.PARALLEL if self.forall.parallel else LoopKind.SERIAL
+        return _kind(self.forall)
 
-    def walk(self, iterator: region.Iterator) -> Walk:
-        """The iterator's bounds below the position its parent level has reached."""
-        parent = self.scope.position(iterator.access, iterator.level - 1)
-        if parent is None:
-            raise InternalError(
-                f"Level {iterator.level} of {iterator.access.tensor} is walked before its parent"
-            )
-        position = self.env.position_var(iterator.access, iterator.level)
-        start, stop = self.env.iterated(iterator).bounds(parent)
-        at = Var(f"{self.index.name}_{position.name}")
-        return Walk(iterator, position, start, stop, at)
+    @property
+    def strided(self) -> str | None:
+        """The variable over coordinates or entries at equal distances, None if they are close."""
+        ranges = Ranges(self.env, self.scope)
+        pos = self.env.provenance.position_of(self.forall.index)
+        variable = self.forall.index if pos is None else pos.child
+        if pos is not None and variable not in self.scope.intervals:
+            return None
+        return variable if ranges.remaining(variable) is None else None
 
     def coordinate(self, walk: Walk, position: Expr) -> Expr:
         return self.env.iterated(walk.iterator).coordinate(position)
@@ -95,18 +80,76 @@ def lower_loop(
     env: Environment, result: Result, forall: Forall, scope: Scope, body: Body
 ) -> Iterator[Stmt]:
     """The loops of `forall`, calling `body` for the code inside each case."""
+    if env.provenance.is_derived(forall.index):
+        yield from _over_tiles(env, forall, scope, body)
+        return
     lattice = build_lattice(scope.regions(env).statement(forall.body, forall.index))
     if not lattice.points:
         return
-    it = LoopLowering(env, result, forall, scope, lattice, body)
-    walks = tuple(it.walk(iterator) for iterator in lattice.iterators)
-    yield from _reserve(it, walks)
-    if lattice.full:
+    opening = _open(env, forall, scope)
+    prelude: list[Stmt] = []
+    walker = Walker(env, opening.scope, forall.index, prelude)
+    it = LoopLowering(env, result, forall, opening.scope, lattice, body, walker)
+    walks = tuple(walker.walk(iterator) for iterator in lattice.iterators)
+    code = (*_reserve(it, walks), *_loops(it, walks))
+    if code:
+        yield from opening.before
+        yield build.if_(opening.some, build.block(*opening.inside, *prelude, *code))
+
+
+def _open(env: Environment, forall: Forall, scope: Scope) -> Opening:
+    """What a loop needs before it whose index is walked through an operand's positions."""
+    pos = env.provenance.position_of(forall.index)
+    if pos is None or not any(chain(env, pos)[0] == access for access in read_in(forall.body)):
+        return Opening(scope)
+    scope, code = open_positions(env, scope, forall.index)
+    opening = open_chain(env, scope, pos)
+    return replace(opening, before=(*code, *opening.before))
+
+
+def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    if it.strided is not None:
+        yield from _strided(it, it.strided, walks)
+    elif it.lattice.full:
         yield from _over_dimension(it, walks)
     elif len(walks) == 1:
         yield from _over_positions(it, walks[0], walks[0].start)
     else:
         yield from _merge(it, walks)
+
+
+# ---------------------------------------------------------------- tiles
+
+
+def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> Iterator[Stmt]:
+    """Count the tiles; loops below run over what is in each."""
+    scope, code = open_positions(env, scope, forall.index)
+    extent = Ranges(env, scope).whole(forall.index)
+    inside = tuple(body(scope.within(forall.index, frozenset())))
+    if inside:
+        yield from code
+        var = env.indices[forall.index]
+        yield For(var, extent.lo, extent.hi, build.block(*inside), kind=_kind(forall))
+
+
+def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    """One coordinate, or one entry, of each tile: the loop counts the tiles and computes it."""
+    leaf = Ranges(it.env, it.scope).open_leaf(variable)
+    extent = Ranges(it.env, it.scope).whole(leaf)
+    here = Ranges(it.env, it.scope.within(leaf, frozenset()))
+    (point,) = it.lattice.points
+    body = it.case(point, walks)
+    if not body:
+        return
+    if walks:
+        (walk,) = walks
+        known = Declare(walk.position, here.value(variable), constant=True)
+        body = (Declare(it.index, it.coordinate(walk, walk.position), constant=True), *body)
+    else:
+        known = Declare(it.index, here.value(variable), constant=True)
+    guarded = build.if_(here.inside(variable, known.var), build.block(*body))
+    code = build.block(known, guarded)
+    yield For(it.env.indices[leaf], extent.lo, extent.hi, code, kind=it.kind)
 
 
 def appending_level(env: Environment, result: Result, forall: Forall) -> int | None:
@@ -117,6 +160,10 @@ def appending_level(env: Environment, result: Result, forall: Forall) -> int | N
         return None
     mode = env.target.indices.index(forall.index)
     return result.format.mode_order.index(mode)
+
+
+def _kind(forall: Forall) -> LoopKind:
+    return LoopKind.PARALLEL if forall.parallel else LoopKind.SERIAL
 
 
 def _reserve(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -154,7 +201,8 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
     for walk in walks:
         code.append(build.increment(walk.position, _as_count(present[walk.iterator])))
     if any(body for _, body in cases):
-        yield For(it.index, build.const(0), it.size, build.block(*code), kind=it.kind)
+        extent = it.walker.extent()
+        yield For(it.index, extent.lo, extent.hi, build.block(*code), kind=it.kind)
 
 
 def _as_count(flag: Expr) -> Expr:
@@ -211,8 +259,9 @@ def _merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
         if walk.iterator.access.tensor in it.env.workspaces:
             raise InternalError("A workspace is read together with another sparse operand")
         yield Declare(walk.position, walk.start)
-        yield Declare(_end(walk), walk.stop, constant=True)
-    walks = tuple(_with_end(walk) for walk in walks)
+        if not isinstance(walk.stop, Var):
+            yield Declare(_end(walk), walk.stop, constant=True)
+    walks = tuple(w if isinstance(w.stop, Var) else _with_end(w) for w in walks)
     for point in it.lattice.points:
         alive = tuple(w for w in walks if w.iterator in point.iterators)
         if len(alive) == 1:

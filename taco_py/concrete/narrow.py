@@ -1,0 +1,36 @@
+"""Sums of a type of their own, kept from being added up in the type of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from taco_py.notation.dtypes import expression_dtype, is_weak
+from taco_py.notation.nodes import Assignment, Call, Expr, Literal
+from taco_py.notation.operators import MUL
+from taco_py.notation.tree import map_children
+
+
+def narrow_apart(assignment: Assignment, dtypes: Mapping[str, np.dtype[Any]]) -> Assignment:
+    """The assignment where what wraps or saturates in a type of its own is one term.
+
+        y = b + (c - d)        c, d of type uint8, b of type int64
+        → y = b + 1 * (c - d)
+
+    Terms are added up in the type of the whole, and c - d has to wrap as uint8 before.
+    """
+    whole = expression_dtype(assignment.value, dtypes)
+
+    def apart(expr: Expr) -> Expr:
+        if not isinstance(expr, Call) or not expr.operator.additive:
+            return expr
+        own = expression_dtype(expr, dtypes)
+        if own == whole or own.kind not in "bui" or is_weak(expr):
+            return map_children(expr, apart)
+        return Call(MUL, (Literal(1, dtype=own.name), expr), expr.span)
+
+    value = apart(assignment.value)
+    return assignment if value is assignment.value else replace(assignment, value=value)

@@ -1,0 +1,226 @@
+"""What a loop runs over when its index has been split, fused or turned into positions.
+
+Loops over tiles only count. The loop over an index itself then runs over what the tiles around it
+leave of the index: neighbouring coordinates, every so-many-th coordinate, or a range of an
+operand's entries. For entries of several levels at once (`fuse` and `pos`), the positions of the
+levels above are found by binary search, once where the range begins and once where it ends; between
+them the ordinary loops over these levels keep track.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import TRUE, Const, Declare, Expr, Search, Stmt, Var
+from taco_py.diagnostics.errors import InternalError
+from taco_py.levels import Compressed
+from taco_py.lower.environment import Environment, Scope
+from taco_py.notation.nodes import Access
+from taco_py.provenance.relations import (
+    Fuse,
+    Interval,
+    Pos,
+    child_bounds,
+    parent_bounds,
+    point,
+    recover_parent,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """One segment of an operand's compressed level, as relations ask for it."""
+
+    level: Compressed
+    segment: Interval
+
+    def coordinate(self, position: Expr) -> Expr:
+        return self.level.coordinate(position)
+
+    def search(self, coordinate: Expr) -> Expr:
+        """The first position whose coordinate is at least this one; the first of all for 0."""
+        if coordinate == build.const(0):
+            return self.segment.lo
+        return Search(self.level.crd, self.segment.lo, self.segment.hi, coordinate)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Ranges of variables at one point of the code."""
+
+    env: Environment
+    scope: Scope
+
+    def whole(self, variable: str) -> Interval:
+        """The values of `variable` when nothing that derives from it is known."""
+        if variable in self.scope.intervals:
+            return self.scope.intervals[variable]
+        relation = self.env.provenance.above(variable)
+        if relation is None:
+            return Interval(build.const(0), self.env.sizes[variable])
+        if isinstance(relation, Pos):
+            raise InternalError(f"The positions {variable} are asked for before they are known")
+        return child_bounds(relation, variable, tuple(map(self.whole, relation.parents)))
+
+    def remaining(self, variable: str) -> Interval | None:
+        """The values of `variable` that the loops around leave; None if they are not neighbours."""
+        relation = self.env.provenance.below(variable)
+        if not self._chosen(variable) or isinstance(relation, Pos):
+            return self.whole(variable)
+        if relation is None:
+            return point(self.env.indices[variable])
+        children = tuple(map(self.remaining, relation.children))
+        if any(child is None for child in children) or self._has_gaps(relation.children):
+            return None
+        parents = tuple(map(self.whole, relation.parents))
+        if isinstance(relation, Fuse) and variable == relation.inner:
+            parents = (point(self.env.indices[relation.outer]), parents[1])
+        known = tuple(child for child in children if child is not None)
+        return parent_bounds(relation, variable, parents, known)
+
+    def _chosen(self, variable: str) -> bool:
+        """Whether a loop around is over a tile of `variable`."""
+        return any(leaf in self.scope.bound for leaf in self.env.provenance.leaves(variable))
+
+    def _has_gaps(self, children: tuple[str, ...]) -> bool:
+        """Whether an inner child is known before the outer one is."""
+        if len(children) == 1:
+            return False
+        outer, inner = children
+        open_leaves = set(self.env.provenance.leaves(outer)) - self.scope.bound
+        return bool(open_leaves) and self._chosen(inner)
+
+    def value(self, variable: str) -> Expr:
+        """The value of `variable` when all its leaves are known."""
+        relation = self.env.provenance.below(variable)
+        if relation is None or isinstance(relation, Pos):
+            return self.env.indices[variable]
+        children = tuple(map(self.value, relation.children))
+        parents = tuple(map(self.whole, relation.parents))
+        return recover_parent(relation, variable, parents, children)
+
+    def inside(self, variable: str, value: Expr | None = None) -> Expr:
+        """Whether `variable` lies in its range, and so does all that it is computed from.
+
+        value  what `value` gives for it, where that stands in a variable already
+        """
+        relation = self.env.provenance.below(variable)
+        if relation is None or isinstance(relation, Pos):
+            return build.const(True)
+        below = [self.inside(child) for child in relation.children]
+        found = self.value(variable) if value is None else value
+        return build.and_(*below, build.lt(found, self.whole(variable).hi))
+
+    def open_leaf(self, variable: str) -> str:
+        """The one leaf of `variable` that no loop around is over."""
+        leaves = self.env.provenance.leaves(variable)
+        (leaf,) = (leaf for leaf in leaves if leaf not in self.scope.bound)
+        return leaf
+
+
+# ---------------------------------------------------------------- positions
+
+
+def open_positions(env: Environment, scope: Scope, variable: str) -> tuple[Scope, list[Stmt]]:
+    """Declare the range of positions that loops over `variable` choose from, the first time."""
+    pos = env.provenance.positions_above(variable) or env.provenance.position_of(variable)
+    if pos is None or pos.child in scope.intervals:
+        return scope, []
+    access, levels = chain(env, pos)
+    *_, found = segments(env, scope, access, levels)
+    ranges = Ranges(env, scope)
+    left = ranges.remaining(pos.parent)
+    level = env.level(access, levels[-1])
+    if left is not None and left != ranges.whole(pos.parent) and isinstance(level, Compressed):
+        found = child_bounds(pos, pos.child, (left,), Entries(level, found))
+    code: list[Stmt] = []
+    lo = named(env, f"{pos.child}_begin", found.lo, code)
+    hi = named(env, f"{pos.child}_end", found.hi, code)
+    return scope.ranging(pos.child, Interval(lo, hi)), code
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What stands before loops over entries: `before`, and `inside` an if where `some` are left."""
+
+    scope: Scope
+    before: tuple[Stmt, ...] = ()
+    some: Expr = TRUE
+    inside: tuple[Stmt, ...] = ()
+
+
+def open_chain(env: Environment, scope: Scope, pos: Pos) -> Opening:
+    """Before the first loop over the levels of `pos`: the positions of each that are left."""
+    access, levels = chain(env, pos)
+    left = Ranges(env, scope).remaining(pos.child)
+    if (access, levels[-1]) in scope.left or left is None:
+        return Opening(scope)
+    before: list[Stmt] = []
+    lo = named(env, f"{pos.child}_from", left.lo, before)
+    hi = named(env, f"{pos.child}_to", left.hi, before)
+    inside: list[Stmt] = []
+    first, last = lo, build.sub(hi, 1)
+    spans = tuple(segments(env, scope, access, levels))
+    scope = scope.leaving(access, levels[-1], Interval(lo, hi))
+    for level, above in reversed(tuple(zip(levels[1:], spans[:-1], strict=True))):
+        name = f"p{access.tensor}{level}"
+        first = _parent(env, access, level, above, first)
+        first = named(env, f"{name}_first", first, inside)
+        last = _parent(env, access, level, Interval(first, above.hi), last)
+        last = named(env, f"{name}_last", last, inside)
+        scope = scope.leaving(access, level - 1, Interval(first, build.add(last, 1)))
+    some = build.lt(lo, hi) if inside else build.const(True)
+    return Opening(scope, tuple(before), some, tuple(inside))
+
+
+def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
+    """The access whose entries `pos` runs over, and its levels that are fused, outermost first."""
+    roots = env.provenance.roots(pos.parent)
+    for access in env.iterators:
+        if access.tensor == pos.tensor and set(roots) <= set(access.indices):
+            form = env.tensors[access.tensor].type.format
+            levels = (form.mode_order.index(access.indices.index(root)) for root in roots)
+            return access, tuple(levels)
+    raise InternalError(f"{pos} names no operand with {', '.join(roots)}")
+
+
+def segments(
+    env: Environment, scope: Scope, access: Access, levels: tuple[int, ...]
+) -> Iterator[Interval]:
+    """For each level: the positions below the one that `scope` has reached above the first."""
+    parent = scope.position(access, levels[0] - 1)
+    if parent is None:
+        raise InternalError(f"Entries of {access.tensor} are counted before their parent is known")
+    found = point(parent)
+    form = env.tensors[access.tensor].type.format
+    for level in levels:
+        if form.levels[level].full:
+            size = env.sizes[access.indices[form.mode_order[level]]]
+            found = Interval(build.mul(found.lo, size), build.mul(found.hi, size))
+        else:
+            functions = env.level(access, level)
+            found = Interval(functions.bounds(found.lo)[0], functions.bounds(found.hi)[0])
+        yield found
+
+
+def _parent(env: Environment, access: Access, level: int, above: Interval, position: Expr) -> Expr:
+    """The position, one of those in `above`, below which `position` of `level` lies."""
+    form = env.tensors[access.tensor].type.format
+    if form.levels[level].full:
+        return build.div(position, env.sizes[access.indices[form.mode_order[level]]])
+    functions = env.level(access, level)
+    if not isinstance(functions, Compressed):
+        return position
+    after = Search(functions.pos, build.add(above.lo, 1), above.hi, position, after=True)
+    return build.sub(after, 1)
+
+
+def named(env: Environment, name: str, value: Expr, code: list[Stmt]) -> Expr:
+    """`value`, declared as a variable unless it is one already."""
+    if isinstance(value, Var | Const):
+        return value
+    var = Var(env.names.fresh(name))
+    code.append(Declare(var, value, constant=True))
+    return var

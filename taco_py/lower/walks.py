@@ -1,0 +1,99 @@
+"""Where one loop begins and ends: along its index, and on each sparse level that it walks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import Expr, Stmt, Var
+from taco_py.diagnostics.errors import InternalError
+from taco_py.iteration import region
+from taco_py.levels import Compressed
+from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.ranges import Entries, Ranges, chain, named
+from taco_py.provenance.relations import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One iterator at work: its position variable, the end, and the coordinate it stands at."""
+
+    iterator: region.Iterator
+    position: Var
+    start: Expr
+    stop: Expr
+    coordinate: Var
+
+    @property
+    def remains(self) -> Expr:
+        return build.lt(self.position, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """The extent of a loop over `index`; what must be computed before it goes to `prelude`."""
+
+    env: Environment
+    scope: Scope
+    index: str
+    prelude: list[Stmt]
+
+    @property
+    def coordinates(self) -> Interval | None:
+        """The coordinates that loops over tiles leave; None if they are not neighbours."""
+        ranges = Ranges(self.env, self.scope)
+        pos = self.env.provenance.position_of(self.index)
+        if pos is None:
+            return ranges.remaining(self.index)
+        access, levels = chain(self.env, pos)
+        level = levels[self.env.provenance.roots(pos.parent).index(self.index)]
+        left = self.scope.left.get((access, level))
+        parent = self.scope.position(access, level - 1)
+        full = self.env.tensors[access.tensor].type.format.levels[level].full
+        if left is None or parent is None or not full:
+            return ranges.whole(self.index)
+        start = build.mul(parent, self.env.sizes[self.index])
+        found = Interval(build.sub(left.lo, start), build.sub(left.hi, start))
+        return found if level == levels[0] else found.clipped(ranges.whole(self.index))
+
+    def extent(self) -> Interval:
+        """The coordinates to count through, in variables."""
+        found = self.coordinates
+        if found is None:
+            raise InternalError(f"The coordinates of {self.index} here are not neighbours")
+        return self.in_variables(found, self.env.indices[self.index].name)
+
+    def walk(self, iterator: region.Iterator) -> Walk:
+        """The iterator's bounds below the position its parent level has reached."""
+        parent = self.scope.position(iterator.access, iterator.level - 1)
+        if parent is None:
+            raise InternalError(
+                f"Level {iterator.level} of {iterator.access.tensor} is walked before its parent"
+            )
+        position = self.env.position_var(iterator.access, iterator.level)
+        whole = Interval(*self.env.iterated(iterator).bounds(parent))
+        left = self.left_of(iterator, whole)
+        if left is not whole:
+            left = self.in_variables(left, position.name)
+        at = Var(f"{self.env.indices[self.index].name}_{position.name}")
+        return Walk(iterator, position, left.lo, left.hi, at)
+
+    def left_of(self, iterator: region.Iterator, segment: Interval) -> Interval:
+        """The part of a segment of positions that loops over tiles leave."""
+        level = self.env.iterated(iterator)
+        if not isinstance(level, Compressed):
+            return segment
+        left = self.scope.left.get((iterator.access, iterator.level))
+        if left is not None:
+            above = (iterator.access, iterator.level - 1) in self.scope.left
+            return left.clipped(segment) if above else left
+        tile = self.coordinates
+        if tile is None or tile == Ranges(self.env, self.scope).whole(self.index):
+            return segment
+        first = named(self.env, "begin", Entries(level, segment).search(tile.lo), self.prelude)
+        rest = Interval(first, segment.hi)
+        return Interval(first, Entries(level, rest).search(tile.hi))
+
+    def in_variables(self, interval: Interval, name: str) -> Interval:
+        lo = named(self.env, f"{name}_begin", interval.lo, self.prelude)
+        return Interval(lo, named(self.env, f"{name}_end", interval.hi, self.prelude))

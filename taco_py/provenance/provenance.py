@@ -1,0 +1,102 @@
+"""The provenance graph: which variables of loops derive from which indices, and in which order
+they give them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from taco_py.provenance.relations import Pos, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Relations, each after those that make its parents. Without any, every index is a loop."""
+
+    relations: tuple[Relation, ...] = ()
+
+    def with_relation(self, relation: Relation) -> Provenance:
+        return Provenance((*self.relations, relation))
+
+    def below(self, variable: str) -> Relation | None:
+        """The relation that replaces `variable` by others."""
+        return next((r for r in self.relations if variable in r.parents), None)
+
+    def above(self, variable: str) -> Relation | None:
+        """The relation that made `variable`; None for an index of the notation."""
+        return next((r for r in self.relations if variable in r.children), None)
+
+    def leaves(self, variable: str) -> tuple[str, ...]:
+        """The variables of loops that `variable` is replaced by, itself if none."""
+        relation = self.below(variable)
+        if relation is None:
+            return (variable,)
+        found = (leaf for child in relation.children for leaf in self.leaves(child))
+        return tuple(dict.fromkeys(found))
+
+    def roots(self, variable: str) -> tuple[str, ...]:
+        """The indices of the notation that `variable` derives from, outer ones first."""
+        relation = self.above(variable)
+        if relation is None:
+            return (variable,)
+        found = (root for parent in relation.parents for root in self.roots(parent))
+        return tuple(dict.fromkeys(found))
+
+    def variables(self, indices: Iterable[str]) -> tuple[str, ...]:
+        """The loops over these indices: leaves, each once."""
+        return tuple(dict.fromkeys(leaf for index in indices for leaf in self.leaves(index)))
+
+    def completed(self, variable: str, bound: frozenset[str]) -> tuple[str, ...]:
+        """The indices that are known with `variable` and were not with `bound` alone."""
+        now = bound | {variable}
+        return tuple(root for root in self.roots(variable) if now.issuperset(self.leaves(root)))
+
+    def loops(self, order: Iterable[str]) -> tuple[str, ...]:
+        """A loop order over leaves as the loops that are generated.
+
+        The last leaf of an index becomes the loop over the index itself, within the tiles that the
+        leaves before it chose: `split(i,i0,i1,8)` in the order `i0, k, i1` gives `i0, k, i`.
+        """
+        bound: frozenset[str] = frozenset()
+        found: list[str] = []
+        for variable in order:
+            found += self.completed(variable, bound) or (variable,)
+            bound |= {variable}
+        return tuple(found)
+
+    def goes_on(self, prefix: tuple[str, ...], variable: str) -> bool:
+        """Whether loops over `prefix` and then `variable` meet what they derive from in order.
+
+        They do where each tile lies in the one chosen before, from the largest to the smallest.
+        """
+        leaves = self.leaves(self.roots(variable)[0])
+        chosen = tuple(leaf for leaf in leaves if leaf in prefix)
+        return variable not in leaves or (*chosen, variable) == leaves[: len(chosen) + 1]
+
+    def is_derived(self, variable: str) -> bool:
+        return self.above(variable) is not None
+
+    def position_of(self, index: str) -> Pos | None:
+        """The `pos` through which `index`, or its innermost tile, is iterated."""
+        variable = index
+        while (relation := self.below(variable)) is not None:
+            if isinstance(relation, Pos):
+                return relation
+            variable = relation.children[-1]
+        return None
+
+    def positions_above(self, variable: str) -> Pos | None:
+        """The nearest `pos` that `variable` derives from."""
+        relation = self.above(variable)
+        while relation is not None:
+            if isinstance(relation, Pos):
+                return relation
+            relation = self.above(relation.parents[0])
+        return None
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.relations))
+
+
+UNDERIVED = Provenance()
+"""Every loop is over an index of the notation."""
