@@ -93,6 +93,20 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """The first place in `array[start:stop]` whose element is at least `value`, `stop` if none is.
+
+    With `after`, at least `value + 1`. The elements, of an INPUT array, ascend.
+    """
+
+    array: Array
+    start: Expr
+    stop: Expr
+    value: Expr
+    after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     type: ScalarType
     operand: Expr
@@ -162,7 +176,7 @@ class Broadcast:
 
 
 Expr = (
-    Var | Const | Unary | Binary | Load | Cast | Call | Select | Count | Key | Ranked
+    Var | Const | Unary | Binary | Load | Search | Cast | Call | Select | Count | Key | Ranked
     | VectorLoad | Broadcast
 )  # fmt: skip
 
@@ -264,11 +278,15 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """Give a LOCAL array `size` elements, all zero when `zero`; freed where its Block ends."""
+    """Give a LOCAL array `size` elements, all zero when `zero`; freed where its Block ends.
+
+    It starts at a multiple of `align` bytes, a power of 2 (0: as malloc does); not with `zero`.
+    """
 
     array: Array
     size: Expr
     zero: bool = False
+    align: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,10 +371,32 @@ class ClearTable:
     table: Table
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in `array` the array of a called function starts."""
+
+    array: Array
+    start: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Call an internal function of the module; where it fails, this function fails.
+
+    `threads` is how many a threaded function may use.
+    """
+
+    function: str
+    places: tuple[Place, ...]
+    scalars: tuple[Expr, ...] = ()
+    threads: Expr | None = None
+
+
 Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
+    | Invoke
 )  # fmt: skip
 
 
@@ -365,6 +405,8 @@ class Function:
     """A C function that returns 0, 1 when memory ran out, or 2 when a limit was passed.
 
     `arrays` come first in the parameter list, then `scalars`, then `int32_t threads` if `threaded`.
+    An `internal` one is called by later functions of its module only (Invoke), and its parameters
+    stay as they are.
     """
 
     name: str
@@ -372,12 +414,18 @@ class Function:
     scalars: tuple[Var, ...]
     body: Block
     threaded: bool = False
+    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
     functions: tuple[Function, ...]
     header: str = ""  # a comment for the reader of the source, one line or many
+
+    @property
+    def exported(self) -> tuple[Function, ...]:
+        """The functions that callers see."""
+        return tuple(function for function in self.functions if not function.internal)
 
 
 TRUE = Const(True, BOOL)

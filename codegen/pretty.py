@@ -36,6 +36,7 @@ from codegen.ir import (
     Function,
     If,
     Insert,
+    Invoke,
     Key,
     Load,
     LoopKind,
@@ -45,6 +46,7 @@ from codegen.ir import (
     Ranked,
     Reserve,
     Role,
+    Search,
     Select,
     SetLength,
     Sort,
@@ -79,7 +81,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
-    Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore,
+    Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
 )  # fmt: skip
 
 
@@ -121,7 +123,7 @@ def _operator(expr: Expr) -> tuple[str, int]:
 
 
 def _primary(
-    expr: Var | Const | Load | Call | Count | Key | Ranked | VectorLoad | Broadcast,
+    expr: Var | Const | Load | Search | Call | Count | Key | Ranked | VectorLoad | Broadcast,
 ) -> str:
     match expr:
         case Var(name=name):
@@ -130,6 +132,10 @@ def _primary(
             return str(value).lower() if isinstance(value, bool) else str(value)
         case Load(array=array, index=index):
             return f"{array.name}[{_expression(index)}]"
+        case Search(array, start, stop, value, after):
+            sign = ">" if after else ">="
+            where = f"{array.name}[{_expression(start)}:{_expression(stop)}]"
+            return f"first({where} {sign} {_expression(value)})"
         case Call(function=function, args=args):
             return f"{function}({', '.join(map(_expression, args))})"
         case Count(table=table):
@@ -183,7 +189,7 @@ def _role(role: Role) -> str:
 
 def _simple(
     stmt: Declare | Assign | Store | VectorStore | Allocate | Reserve | SetLength | Fill
-    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable,
+    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke,
 ) -> str:  # fmt: skip
     match stmt:
         case Declare(var=var, value=value):
@@ -200,7 +206,15 @@ def _simple(
             return f"sort {array.name}[{_span(start, count)}]"
         case Prefetch(array=array, index=index):
             return f"prefetch {array.name}[{_expression(index)}]"
+        case Invoke():
+            return _invoke(stmt)
     return _memory(stmt)
+
+
+def _invoke(stmt: Invoke) -> str:
+    places = [f"{p.array.name}[{_expression(p.start)}:]" for p in stmt.places]
+    threads = [] if stmt.threads is None else [f"threads={_expression(stmt.threads)}"]
+    return f"{stmt.function}({', '.join([*places, *map(_expression, stmt.scalars), *threads])})"
 
 
 def _span(start: Expr, count: Expr) -> str:

@@ -4,6 +4,7 @@ Names      every variable, array and table is a parameter or introduced before i
            and not introduced again where a scope around it has it already
 Types      operands agree (`infer.agree`), conditions are bool, indices are signed integers, an
            operator exists for its type
+Calls      only of internal functions that stand before, with as many arguments of the same types
 Arrays     INPUT is never written; LOCAL is allocated first; only GROWING and LOCAL are reserved and
            only GROWING has a length
 Parallel   a parallel loop assigns no variable declared outside it but its reductions, enlarges no
@@ -38,6 +39,7 @@ from codegen.ir import (
     Function,
     If,
     Insert,
+    Invoke,
     Key,
     Load,
     LoopKind,
@@ -46,6 +48,7 @@ from codegen.ir import (
     Prefetch,
     Ranked,
     Reserve,
+    Search,
     Select,
     SetLength,
     Sort,
@@ -83,15 +86,16 @@ def verify(node: Function | Module) -> None:
     for name in names:
         if names.count(name) > 1:
             raise IRError(f"Expected one function of each name, found {name} twice", ())
-    for function in functions:
-        _Verifier(function).run()
+    for place, function in enumerate(functions):
+        _Verifier(function, functions[:place]).run()
 
 
 class _Verifier:
     """One walk over a function with the names in scope, innermost scope last."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, earlier: tuple[Function, ...] = ()) -> None:
         self.function = function
+        self.callable = {f.name: f for f in earlier if f.internal}
         self.path = [f"function {function.name}"]
         self.scopes: list[dict[str, Named]] = [{}]
         self.parallel: int | None = None  # how many scopes are outside the parallel loop we are in
@@ -165,6 +169,8 @@ class _Verifier:
             case Load(array=array, index=index) | VectorLoad(array=array, index=index):
                 self.depth_of(array)
                 self.index(index)
+            case Search():
+                self.search(expr)
             case Select(condition=condition, then=then, orelse=orelse):
                 self.expect(condition, BOOL)
                 self.expect(orelse, self.type(then))
@@ -178,6 +184,13 @@ class _Verifier:
             case _:
                 assert_never(expr)
         return type_of(expr)
+
+    def search(self, expr: Search) -> None:
+        self.depth_of(expr.array)
+        fits = expr.array.storage is Storage.INPUT and expr.array.element.is_integer
+        self.require(fits, f"a search in {expr.array}, which is no input of integers")
+        for bound in (expr.start, expr.stop, expr.value):
+            self.index(bound)
 
     def lookup(self, expr: Count | Key | Ranked) -> None:
         self.depth_of(expr.table)
@@ -233,7 +246,7 @@ class _Verifier:
                 self.table(stmt)
             case Allocate() | Reserve() | SetLength():
                 self.memory(stmt)
-            case Store() | VectorStore() | Fill() | Sort() | Prefetch():
+            case Store() | VectorStore() | Fill() | Sort() | Prefetch() | Invoke():
                 self.access(stmt)
             case _:
                 assert_never(stmt)
@@ -293,7 +306,33 @@ class _Verifier:
         self.depth_of(array)
         self.require(not self.outside_parallel(array), f"threads resize {array}")
 
-    def access(self, stmt: Store | VectorStore | Fill | Sort | Prefetch) -> None:
+    def invoke(self, stmt: Invoke) -> None:
+        called = self.callable.get(stmt.function)
+        if called is None:
+            self.fail(f"Illegal: a call of {stmt.function}, no internal function before this one")
+            return
+        self.require(
+            (len(stmt.places), len(stmt.scalars), stmt.threads is not None)
+            == (len(called.arrays), len(called.scalars), called.threaded),
+            f"a call of {stmt.function} with other arguments than it has",
+        )
+        for place, array in zip(stmt.places, called.arrays, strict=True):
+            self.depth_of(place.array)
+            self.index(place.start)
+            same = place.array.element == array.element
+            self.require(same, f"{place.array} where a {array.element} array is wanted")
+            growing = Storage.GROWING in (array.storage, place.array.storage)
+            self.require(not growing, f"the GROWING {place.array} or {array} of a call")
+            written = array.storage is not Storage.INPUT
+            input_ = place.array.storage is Storage.INPUT
+            self.require(not (written and input_), f"INPUT {place.array} written by a call")
+        for value, scalar in zip(stmt.scalars, called.scalars, strict=True):
+            self.expect(value, scalar.type)
+
+    def access(self, stmt: Store | VectorStore | Fill | Sort | Prefetch | Invoke) -> None:
+        if isinstance(stmt, Invoke):
+            self.invoke(stmt)
+            return
         array = stmt.array
         self.depth_of(array)
         reads_only = isinstance(stmt, Prefetch)

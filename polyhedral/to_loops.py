@@ -29,7 +29,6 @@ from codegen.build import (
     minimum,
     mod,
     mul,
-    neg,
     or_,
     select,
     sub,
@@ -178,7 +177,7 @@ _OPERATORS: Mapping[str, Callable[..., Expr]] = {
     "add": add,
     "sub": sub,
     "mul": mul,
-    "minus": neg,
+    "minus": lambda operand: mul(operand, -1),
     "min": minimum,
     "max": maximum,
     "div": div,  # ISL says that it leaves no rest

@@ -35,4 +35,9 @@ def _array_parameter(array: Array) -> str:
 
 def prototype(function: Function) -> str:
     """The head of the C definition of `function`, on one line."""
-    return f"int32_t {function.name}({', '.join(parameters(function)) or 'void'})"
+    return f"{linkage(function)} {function.name}({', '.join(parameters(function)) or 'void'})"
+
+
+def linkage(function: Function) -> str:
+    """What stands before the name: an internal function is this file's own and stays a function."""
+    return "static TACO_INTERNAL int32_t" if function.internal else "int32_t"

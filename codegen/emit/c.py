@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from codegen.emit.abi import THREADS, buffer_name, parameters, prototype
+from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototype
 from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_place, widened
 from codegen.emit.memory import INDENT, Lines, Scope, indent, memory, table
 from codegen.infer import type_of
@@ -30,6 +30,7 @@ from codegen.ir import (
     Function,
     If,
     Insert,
+    Invoke,
     Load,
     LoopKind,
     Module,
@@ -109,7 +110,11 @@ def _prototype(function: Function) -> Lines:
     if len(whole) <= WIDTH:
         return [whole]
     *first, last = parameters(function)
-    return [f"int32_t {function.name}(", *indent(f"{p}," for p in first), f"{INDENT}{last})"]
+    return [
+        f"{linkage(function)} {function.name}(",
+        *indent(f"{p}," for p in first),
+        f"{INDENT}{last})",
+    ]
 
 
 def _buffers(function: Function) -> Lines:
@@ -157,7 +162,7 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
             return [*_simd(stmt), *_for(stmt, _body(stmt.body, scope))]
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
-        case Allocate() | Reserve() | SetLength() | Fill() | Sort():
+        case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke():
             return memory(stmt, scope)
         case NewTable() | Insert() | SortTable() | ClearTable():
             return table(stmt, scope)
@@ -273,5 +278,6 @@ def _parallel_pragma(loop: For) -> Lines:
 
 def _can_fail(body: Block) -> bool:
     return any(
-        isinstance(node, Allocate | Reserve | NewTable | Insert | SortTable) for node in walk(body)
+        isinstance(node, Allocate | Reserve | NewTable | Insert | SortTable | Invoke)
+        for node in walk(body)
     )

@@ -20,6 +20,7 @@ from codegen.ir import (
     Expr,
     Fill,
     Insert,
+    Invoke,
     NewTable,
     Reserve,
     SetLength,
@@ -56,8 +57,8 @@ def indent(lines: Iterable[str]) -> Lines:
     return [f"{INDENT}{line}" if line else line for line in lines]
 
 
-def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort, scope: Scope) -> Lines:
-    """The C of a statement about a whole array or a part of one."""
+def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke, scope: Scope) -> Lines:
+    """The C of a statement about whole arrays or parts of them."""
     match stmt:
         case Allocate():
             return _allocate(stmt, scope)
@@ -70,6 +71,8 @@ def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort, scope: Scope) -> 
         case Sort(array=array, start=start, count=count):
             sort = f"taco_sort_int{array.element.bits}"
             return [f"{sort}({_address(array, start)}, {widened(count)});"]
+        case Invoke():
+            return _invoke(stmt, scope)
         case _:
             assert_never(stmt)
 
@@ -85,8 +88,11 @@ def _allocate(stmt: Allocate, scope: Scope) -> Lines:
         return _allocate_buffer(stmt, scope)
     allocator = "taco_alloc_zero" if stmt.zero else "taco_alloc"
     element = array.element.c
+    arguments = f"{size}, sizeof({element})"
+    if stmt.align:
+        allocator, arguments = "taco_alloc_aligned", f"{arguments}, {stmt.align}"
     return [
-        f"taco_local {element} *{array.name} = {allocator}({size}, sizeof({element}));",
+        f"taco_local {element} *{array.name} = {allocator}({arguments});",
         *_unless(f"{array.name} == NULL", scope),
     ]
 
@@ -151,6 +157,14 @@ def _fill(stmt: Fill, scope: Scope) -> Lines:
 def _is_zero_bits(value: Expr) -> bool:
     """Whether `value` is a constant whose bytes are all zero, which -0.0 is not."""
     return isinstance(value, Const) and value.value == 0 and "-" not in repr(value.value)
+
+
+def _invoke(stmt: Invoke, scope: Scope) -> Lines:
+    """The C of a call to another function of the module."""
+    places = [_address(place.array, place.start) for place in stmt.places]
+    threads = [] if stmt.threads is None else [expression(stmt.threads)]
+    arguments = ", ".join([*places, *map(widened, stmt.scalars), *threads])
+    return _unless(f"{stmt.function}({arguments})", scope)
 
 
 def _address(array: Array, start: Expr) -> str:

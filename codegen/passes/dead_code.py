@@ -32,13 +32,16 @@ from codegen.ir import (
     Function,
     If,
     Insert,
+    Invoke,
     Key,
     Load,
     Module,
     NewTable,
+    Place,
     Prefetch,
     Ranked,
     Reserve,
+    Search,
     SetLength,
     Sort,
     SortTable,
@@ -56,7 +59,7 @@ from codegen.variables import assigned_vars, count_reads, declared_vars, stateme
 
 _VISIBLE = (
     Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
-    ClearTable,
+    ClearTable, Invoke,
 )  # fmt: skip
 
 
@@ -100,7 +103,12 @@ def _uses(node: object) -> _Uses:
     changed: set[Table] = set()
     for below in walk(node):
         match below:
-            case Load(array=array) | VectorLoad(array=array):
+            case (
+                Load(array=array)
+                | Search(array=array)
+                | VectorLoad(array=array)
+                | Place(array=array)
+            ):
                 arrays.add(array)
             case Count(table=table) | Key(table=table) | Ranked(table=table):
                 tables.add(table)

@@ -18,7 +18,9 @@ def prune_parameters(module: Module) -> Module:
 
 
 def prune(function: Function) -> Function:
-    """`function` without unused parameters."""
+    """`function` without unused parameters; an internal one as its callers expect it."""
+    if function.internal:
+        return function
     used = {node for node in walk(function.body) if isinstance(node, Var | Array)}
     arrays = tuple(array for array in function.arrays if array in used)
     scalars = tuple(scalar for scalar in function.scalars if scalar in used)

@@ -26,6 +26,7 @@
 #define taco_unlikely(x) __builtin_expect(!!(x), 0)
 #define TACO_UNUSED __attribute__((unused))
 #define TACO_COLD __attribute__((unused, noinline))
+#define TACO_INTERNAL __attribute__((unused, noinline)) /* registers are allotted to it alone */
 #define TACO_EXPORT __attribute__((visibility("default")))
 
 /* ---------------------------------------------------------------- memory
@@ -229,6 +230,16 @@ static TACO_UNUSED void *taco_alloc(int64_t elements, size_t itemsize)
     return taco_advise(malloc(bytes > 0 ? bytes : 1), bytes);
 }
 
+/* The same, from a multiple of `align` bytes on. */
+static TACO_UNUSED void *taco_alloc_aligned(int64_t elements, size_t itemsize, size_t align)
+{
+    const size_t bytes = taco_bytes(elements, itemsize);
+    void *data;
+    if (bytes == SIZE_MAX || posix_memalign(&data, align, bytes > 0 ? bytes : 1))
+        return NULL;
+    return taco_advise(data, bytes);
+}
+
 /* The same, all bits zero. */
 static TACO_UNUSED void *taco_alloc_zero(int64_t elements, size_t itemsize)
 {
@@ -373,6 +384,25 @@ typedef union {
 
 TACO_DEFINE_SORT(taco_sort_int32, int32_t, uint32_t)
 TACO_DEFINE_SORT(taco_sort_int64, int64_t, uint64_t)
+
+/* The first place in a[start] ... a[stop - 1], which ascend, whose element is at least `value`; `stop`
+ * if none is. */
+#define TACO_DEFINE_SEARCH(type)                                                                          \
+    static TACO_UNUSED int64_t taco_search_##type(const type##_t *a, int64_t start, int64_t stop,         \
+                                                  int64_t value)                                          \
+    {                                                                                                     \
+        while (start < stop) {                                                                            \
+            int64_t middle = start + (stop - start) / 2;                                                  \
+            if (a[middle] < value)                                                                        \
+                start = middle + 1;                                                                       \
+            else                                                                                          \
+                stop = middle;                                                                            \
+        }                                                                                                 \
+        return start;                                                                                     \
+    }
+
+TACO_DEFINE_SEARCH(int32)
+TACO_DEFINE_SEARCH(int64)
 
 /* ---------------------------------------------------------------- table
  *

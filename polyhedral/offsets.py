@@ -1,0 +1,95 @@
+"""Where the elements of one class of a contraction's loops lie in one array.
+
+A class of one loop advances by a stride. One of several loops is walked as if it were one, of
+which the array `table` holds each step's offset:
+
+    for a in 0..2, b in 0..3, strides 100 and 7:   table = 0 7 14 100 107 114
+
+It is `even` where its steps are of one length all the same, as in a contiguous array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from codegen.build import add, and_, block, const, eq, increment, load, mul
+from codegen.ir import Allocate, Array, Block, Declare, Expr, For, Place, Storage, Store, Var
+from codegen.names import Names
+from codegen.types import BOOL, INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A class in one array: the stride of its innermost loop, whether all steps are of that
+    length, and the table of offsets where there are several loops."""
+
+    stride: Expr
+    even: Expr
+    table: Array | None = None
+
+    def at(self, step: Expr | int) -> Expr:
+        """The offset of a step."""
+        return mul(step, self.stride) if self.table is None else load(self.table, step)
+
+    def origin(self, step: Expr | int) -> Expr:
+        """How far the array's own start moves for a function that counts steps from `step` on."""
+        return mul(step, self.stride) if self.table is None else const(0)
+
+    def places(self, step: Expr | int) -> tuple[Place, ...]:
+        """The table as that function gets it."""
+        return () if self.table is None else (Place(self.table, add(step, 0)),)
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """The scalars as a function gets them."""
+        return (self.stride, self.even)
+
+
+def formal(name: str, several: bool) -> Steps:
+    """A class as parameters of an internal function."""
+    table = Array(f"{name}_at", INT64, Storage.INPUT) if several else None
+    return Steps(Var(f"{name}_stride"), Var(f"{name}_even", BOOL), table)
+
+
+def parameters(*classes: Steps) -> tuple[tuple[Array, ...], tuple[Var, ...]]:
+    """The arrays and scalars of formal classes, in the order of `places` and `values`."""
+    arrays = tuple(steps.table for steps in classes if steps.table is not None)
+    scalars = [value for steps in classes for value in steps.values if isinstance(value, Var)]
+    return arrays, tuple(scalars)
+
+
+def made(
+    name: str, sizes: Sequence[Expr], strides: Sequence[Expr], names: Names
+) -> tuple[Block, Steps]:
+    """A class with loops of these sizes and strides, outermost first, and the code to make it."""
+    if not sizes:
+        return Block(), Steps(const(0), const(True))
+    if len(sizes) == 1:
+        return Block(), Steps(strides[0], const(True))
+    table = Array(names.fresh(f"{name}_at"), INT64, Storage.LOCAL)
+    even = Var(names.fresh(f"{name}_even"), BOOL)
+    pairs = zip(strides, strides[1:], sizes[1:], strict=False)
+    is_even = and_(*(eq(outer, mul(inner, size)) for outer, inner, size in pairs))
+    counter = Var(names.fresh(f"{name}_step"))
+    code = block(
+        Declare(even, is_even, constant=True),
+        Allocate(table, mul(*sizes)),
+        Declare(counter, const(0)),
+        _walk(table, counter, sizes, strides, [names.fresh("s") for _ in sizes]),
+    )
+    return code, Steps(strides[-1], even, table)
+
+
+def _walk(
+    table: Array, counter: Var, sizes: Sequence[Expr], strides: Sequence[Expr], loops: Sequence[str]
+) -> For:
+    """Loops that write the offset of each step."""
+    variables = [Var(name) for name in loops]
+    offset = add(*(mul(v, stride) for v, stride in zip(variables, strides, strict=True)))
+    body = block(Store(table, counter, offset), increment(counter))
+    for variable, size in zip(reversed(variables), reversed(sizes), strict=True):
+        body = Block((For(variable, const(0), size, body),))
+    (loop,) = body.body
+    assert isinstance(loop, For)
+    return loop

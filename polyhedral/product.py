@@ -1,0 +1,256 @@
+"""A contraction of matrices of any size: cache blocks, threads, and the copies that pay.
+
+    for blocks of columns:                   right's block in the third cache
+      for blocks of depth:
+        parallel for panels: pack right      (not where tiles can read right in place)
+        parallel for blocks of rows:         left's block in the second cache
+          pack left                          (not where tiles can read left in place)
+          block                              (polyhedral.blocked)
+
+(Goto and van de Geijn 2008). Depth and rows are cut into equal blocks, so that none is a rest, and
+rows into at least one block a thread.
+
+An operand is read in place where it advances by one element along the class that tiles read it by,
+and its rows do not lie so far apart that each step meets another page; or where it is read only
+once or twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    div,
+    eq,
+    le,
+    lt,
+    maximum,
+    minimum,
+    mul,
+    or_,
+    select,
+    sub,
+)
+from codegen.emit.abi import THREADS
+from codegen.ir import (
+    Allocate,
+    Array,
+    Block,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Invoke,
+    LoopKind,
+    Place,
+    Stmt,
+    Storage,
+    Var,
+)
+from codegen.types import BOOL
+from polyhedral.blocked import BLOCK, LINE, Shape
+from polyhedral.offsets import parameters
+from polyhedral.packing import PACK_LEFT, PACK_RIGHT, PAD
+from polyhedral.register_tile import PAGE, far_stride
+
+PRODUCT = "product"
+
+ROWS, COLUMNS, DEPTH = Var("rows"), Var("columns"), Var("depth")
+LEFT_IN_PLACE, RIGHT_IN_PLACE = Var("left_in_place", BOOL), Var("right_in_place", BOOL)
+LEFT_ALONG, RIGHT_ALONG = Var("left_along", BOOL), Var("right_along", BOOL)
+DEEP, HIGH = Var("deep"), Var("high")
+"""Depth and rows of the equal blocks."""
+J0, WIDE = Var("j0"), Var("wide")
+K0, STEEP, KB = Var("k0"), Var("steep"), Var("kb")
+I0, TALL, IB = Var("i0"), Var("tall"), Var("ib")
+"""Start and size of the current block of columns, depth and rows."""
+P, FIRST, WHOLE = Var("p"), Var("first"), Var("whole")
+
+
+def rounded(value: Expr, of: int) -> Expr:
+    """`value` up to a multiple of `of`."""
+    return mul(_quotient(value, const(of)), of)
+
+
+def _quotient(value: Expr, by: Expr) -> Expr:
+    """`value / by`, rounded up."""
+    return div(sub(add(value, by), 1), by)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """The result, the operands, and what they are packed into."""
+
+    c: Array
+    a: Array
+    b: Array
+    panels: Array
+    packed: Array
+
+
+def product_function(shape: Shape) -> Function:
+    """`product(C, A, B, …)`: C = A * B by `threads` threads."""
+    element = shape.element
+    arrays = _Arrays(
+        Array("C", element, Storage.OUTPUT),
+        Array("A", element, Storage.INPUT),
+        Array("B", element, Storage.INPUT),
+        Array("right_panels", element, Storage.LOCAL),
+        Array("left_block", element, Storage.LOCAL),
+    )
+    widest = rounded(minimum(COLUMNS, shape.blocks.columns), shape.tile.columns)
+    room = mul(DEEP, select(RIGHT_IN_PLACE, shape.tile.columns, widest))
+    body = block(
+        _block_sizes(shape),
+        _decisions(shape),
+        Allocate(arrays.panels, room, align=LINE),
+        For(J0, const(0), COLUMNS, _columns_block(shape, arrays), shape.blocks.columns),
+    )
+    tables, steps = parameters(*shape.classes)
+    scalars = (ROWS, COLUMNS, DEPTH, *steps)
+    parameters_ = (arrays.c, arrays.a, arrays.b, *tables)
+    return Function(PRODUCT, parameters_, scalars, body, threaded=True, internal=True)
+
+
+# ---------------------------------------------------------------- decisions at run time
+
+
+def _block_sizes(shape: Shape) -> Block:
+    blocks, tile = shape.blocks, shape.tile
+    depth_blocks = maximum(_quotient(DEPTH, const(blocks.depth)), 1)
+    rounds = maximum(_quotient(ROWS, mul(THREADS, blocks.rows)), 1)
+    return block(
+        Declare(DEEP, maximum(rounded(_quotient(DEPTH, depth_blocks), 8), 8), True),
+        Declare(HIGH, rounded(_quotient(ROWS, mul(THREADS, rounds)), tile.rows), True),
+    )
+
+
+def _decisions(shape: Shape) -> Block:
+    tile, size = shape.tile, shape.element.itemsize
+    far = far_stride(shape.blocks.depth, size)
+    rows, depth = shape.left_rows, shape.left_depth
+    along = and_(depth.even, eq(depth.stride, 1))
+    near = or_(
+        and_(along, lt(rows.stride, PAGE // size)),
+        and_(eq(rows.stride, 1), lt(depth.stride, far)),
+    )
+    left = and_(rows.even, depth.even, or_(near, le(COLUMNS, 2 * tile.columns)))
+    columns, deep = shape.right_columns, shape.right_depth
+    readable = and_(columns.even, eq(columns.stride, 1), deep.even)
+    right = and_(readable, or_(lt(deep.stride, far), le(ROWS, 2 * tile.rows)))
+    return block(
+        Declare(LEFT_ALONG, along, True),
+        Declare(RIGHT_ALONG, and_(deep.even, eq(deep.stride, 1)), True),
+        Declare(LEFT_IN_PLACE, left, True),
+        Declare(RIGHT_IN_PLACE, right, True),
+    )
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def _columns_block(shape: Shape, arrays: _Arrays) -> Block:
+    width = shape.tile.columns
+    in_place = select(RIGHT_IN_PLACE, mul(div(WIDE, width), width), 0)
+    body = block(
+        Declare(K0, mul(KB, DEEP), True),
+        Declare(STEEP, minimum(sub(DEPTH, K0), DEEP), True),
+        _packed_right(shape, arrays),
+        _row_blocks(shape, arrays),
+    )
+    return block(
+        Declare(WIDE, minimum(sub(COLUMNS, J0), shape.blocks.columns), True),
+        Declare(WHOLE, in_place, True),
+        For(KB, const(0), maximum(_quotient(DEPTH, DEEP), 1), body),
+    )
+
+
+def _packed_right(shape: Shape, arrays: _Arrays) -> For:
+    """The panels that tiles cannot read in place: all, or the last one where it is not whole."""
+    width = shape.tile.columns
+    across, down = shape.right_columns, shape.right_depth
+    start = add(across.origin(add(J0, FIRST)), down.origin(K0))
+    packing = Invoke(
+        PACK_RIGHT,
+        (
+            Place(arrays.panels, mul(sub(FIRST, WHOLE), STEEP)),
+            Place(arrays.b, start),
+            *across.places(add(J0, FIRST)),
+            *down.places(K0),
+        ),
+        (minimum(sub(WIDE, FIRST), width), STEEP, RIGHT_ALONG, *across.values, *down.values),
+    )
+    body = block(Declare(FIRST, mul(P, width), True), packing)
+    panels = _quotient(WIDE, const(width))
+    return For(P, div(WHOLE, width), panels, body, 1, LoopKind.PARALLEL)
+
+
+def _row_blocks(shape: Shape, arrays: _Arrays) -> For:
+    tile, rows, depth = shape.tile, shape.left_rows, shape.left_depth
+    a_place = Place(arrays.a, add(rows.at(I0), depth.at(K0)))
+    steps = (rows.stride, depth.stride, mul(rows.stride, tile.rows))
+    in_place = _both_parts(shape, arrays, a_place, steps)
+    pitch = select(LEFT_ALONG, add(STEEP, PAD), 1)
+    packed_steps = (
+        pitch,
+        select(LEFT_ALONG, 1, tile.rows),
+        mul(select(LEFT_ALONG, add(STEEP, PAD), STEEP), tile.rows),
+    )
+    packing = Invoke(
+        PACK_LEFT,
+        (
+            Place(arrays.packed, const(0)),
+            Place(arrays.a, add(rows.origin(I0), depth.origin(K0))),
+            *rows.places(I0),
+            *depth.places(K0),
+        ),
+        (TALL, STEEP, LEFT_ALONG, *rows.values, *depth.values),
+    )
+    copied = block(
+        Allocate(arrays.packed, mul(HIGH, add(STEEP, PAD)), align=LINE),
+        packing,
+        _both_parts(shape, arrays, Place(arrays.packed, const(0)), packed_steps),
+    )
+    body = block(
+        Declare(I0, mul(IB, HIGH), True),
+        Declare(TALL, minimum(sub(ROWS, I0), HIGH), True),
+        If(LEFT_IN_PLACE, in_place, copied),
+    )
+    blocks = _quotient(ROWS, HIGH)
+    return For(IB, const(0), blocks, body, 1, LoopKind.PARALLEL)
+
+
+def _both_parts(
+    shape: Shape, arrays: _Arrays, left: Place, steps: tuple[Expr, Expr, Expr]
+) -> Block:
+    """The columns whose right operand is read in place, then those that are packed."""
+    tile, across, down = shape.tile, shape.right_columns, shape.right_depth
+    in_place = Place(arrays.b, add(across.at(J0), down.at(K0)))
+    packed = Place(arrays.panels, const(0))
+    own = (down.stride, const(tile.columns))
+    copied = (const(tile.columns), mul(tile.columns, STEEP))
+    first = _block_call(shape, arrays, left, in_place, (*steps, *own), J0, WHOLE)
+    rest = sub(WIDE, WHOLE)
+    second = _block_call(shape, arrays, left, packed, (*steps, *copied), add(J0, WHOLE), rest)
+    return block(If(lt(0, WHOLE), block(first)), If(lt(0, rest), block(second)))
+
+
+def _block_call(
+    shape: Shape,
+    arrays: _Arrays,
+    left: Place,
+    right: Place,
+    steps: tuple[Expr, ...],
+    j: Expr,
+    columns: Expr,
+) -> Stmt:
+    rows, across = shape.result_rows, shape.result_columns
+    start = add(rows.origin(I0), across.origin(j))
+    places = (Place(arrays.c, start), left, right, *rows.places(I0), *across.places(j))
+    scalars = (TALL, columns, STEEP, *steps, lt(0, K0), *rows.values, *across.values)
+    return Invoke(BLOCK, places, scalars)

@@ -1,0 +1,109 @@
+"""Register tiles and cache blocks of a contraction, from the machine's registers and caches.
+
+A tile of R rows by V vectors of the result stays in registers while k runs:
+
+    for k:                                  loads per k      V + R
+      b_v = B[k, v]          v < V          products per k   V * R
+      c_rv += A[r, k] * b_v  r < R, v < V   registers        V * R + V + spare
+
+Products of one accumulator wait for each other, so that latency * issue of them must be in flight.
+Around it stand the blocks of Goto and van de Geijn (2008), each as large as what it stays in:
+
+    depth    a panel of right, depth * V lanes, in half of the first cache; but LEAST_DEPTH at
+             least, for the result is read and written once a block of it
+    rows     a block of left, rows * depth, in half of the second
+    columns  a block of right, depth * columns, in half of the third
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SPARE = 2
+"""Registers for elements of left on their way to all lanes."""
+LATENCY = 4
+"""Cycles until the sum of a multiply-add can be added to."""
+ISSUE = 2
+"""Multiply-adds that start each cycle."""
+PAGES = 64
+"""Pages of memory that the first level of address translation knows."""
+PAGE = 4096
+LEAST_DEPTH = 256
+MOST_COLUMNS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What tiles depend on: `lanes` of a vector of the element type, its bytes, `registers`, and
+    the sizes of the caches in bytes, the nearest first."""
+
+    lanes: int
+    element_bytes: int
+    registers: int
+    caches: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """`rows` by `vectors` of `lanes` accumulators in registers."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows by {self.vectors} vectors of {self.lanes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The largest blocks of the three classes; fewer are left where the extents are smaller."""
+
+    rows: int
+    columns: int
+    depth: int
+
+
+def register_tile(machine: Machine) -> Tile:
+    """The tile with the fewest loads a product that fits the registers and hides the latency.
+
+    Its vectors are a power of two, so that usual extents have no rest.
+    """
+    tiles = [
+        Tile(rows, vectors, machine.lanes)
+        for vectors in (1, 2, 4, 8)
+        for rows in range(1, machine.registers)
+        if rows * vectors + vectors + SPARE <= machine.registers
+    ]
+    hiding = [tile for tile in tiles if tile.rows * tile.vectors >= LATENCY * ISSUE]
+    return min(hiding or tiles, key=lambda tile: (loads_a_product(tile), tile.rows))
+
+
+def loads_a_product(tile: Tile) -> float:
+    """Loads for each vector multiply-add."""
+    return (tile.rows + tile.vectors) / (tile.rows * tile.vectors)
+
+
+def cache_blocks(tile: Tile, machine: Machine) -> Blocks:
+    """The blocks of the docstring above, in whole tiles."""
+    first, second, *more = (*machine.caches, 32768, 524288)[: max(2, len(machine.caches))]
+    third = more[0] if more else 8 * second
+    size = machine.element_bytes
+    depth = max(LEAST_DEPTH, _multiple(first // 2 // (tile.columns * size), 8))
+    rows = _multiple(second // 2 // (depth * size), tile.rows)
+    columns = min(MOST_COLUMNS, third // 2 // (depth * size))
+    return Blocks(rows, _multiple(columns, tile.columns), depth)
+
+
+def _multiple(value: int, of: int) -> int:
+    return max(of, value // of * of)
+
+
+def far_stride(depth: int, element_bytes: int) -> int:
+    """The distance of rows, in elements, from which `depth` of them lie in more pages than PAGES:
+    reading them in place then misses the address translation at every step."""
+    return max(1, PAGES * PAGE // (depth * element_bytes))
