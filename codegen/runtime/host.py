@@ -1,7 +1,8 @@
 """The one piece of C in the Python process: it loads kernels, calls them, and owns their memory.
 
 Built once per machine and kept in the kernel cache like any kernel. cffi opens it in out-of-line
-ABI mode: there is no glue to compile, and no C parser to import when it comes from the cache.
+ABI mode, with declarations that were compiled beforehand (`host_declarations.py`): there is no glue
+to compile, and no C parser to import.
 Kernels are called through functions of Python's stable ABI that `bind` makes (`taco_python.c`):
 0.4 µs for five arrays and a scalar, types checked, where cffi with `from_buffer` takes 1.0 in API
 mode before anything is checked.
@@ -14,29 +15,20 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from codegen.toolchain.build import RUNTIME_FOLDER, Unit, start_compiling
+from codegen.runtime.host_declarations import make_ffi
+from codegen.toolchain.build import RUNTIME_FOLDER, Unit, compile_unit
 from codegen.toolchain.compiler import Compiler
 from codegen.toolchain.errors import ToolchainError
 from codegen.toolchain.machine import digest, python_abi, source_fingerprint
 from codegen.toolchain.store import Entry, Store
 
-CDEF = """
-void taco_start(void);
-void *taco_load(const char *path);
-const char *taco_load_error(void);
-void *taco_new_mapping(int64_t bytes, int64_t *mapped);
-void taco_give_back(int64_t address, int64_t mapped);
-int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes);
-"""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Host:
-    """cffi's `ffi` and `lib` for the declarations above.
+    """cffi's `ffi` and `lib` for the functions of `taco_host.c`.
 
     `bind(entry, number, name, rows)` makes a Python callable of function `number` of a kernel.
     """
@@ -78,34 +70,12 @@ def load_host(store: Store, compiler: Callable[[], Compiler]) -> Host:
 def _build(store: Store, compiler: Compiler, key: str) -> Entry:
     text = '#include "taco_host.c"\n#include "taco_python.c"\n'
     with store.workplace() as place:
-        job = start_compiling(compiler, Unit((("host.c", text),)), ("-O1",), place)
-        try:
-            declarations = _declarations()  # while the compiler works
-        except BaseException:
-            job.cancel()
-            raise
-        return store.store(key, job.finish(), text, declarations)
-
-
-def _declarations() -> str:
-    """CDEF as cffi compiles it for out-of-line ABI mode: a Python module that defines `ffi`."""
-    from cffi import FFI
-    from cffi.recompiler import Recompiler
-
-    ffi = FFI()
-    ffi.cdef(CDEF)
-    recompiler = Recompiler(ffi, "_tacopy_host", target_is_python=True)
-    recompiler.collect_type_table()
-    recompiler.collect_step_tables()
-    text = StringIO()
-    recompiler.write_source_to_f(text, None)
-    return text.getvalue()
+        library = compile_unit(compiler, Unit((("host.c", text),)), ("-O1",), place)
+        return store.store(key, library, text, "")
 
 
 def _load(entry: Entry) -> Host:
-    names: dict[str, Any] = {}
-    exec(entry.facts, names)
-    ffi = names["ffi"]
+    ffi = make_ffi()
     lib = ffi.dlopen(str(entry.library))
     lib.taco_start()
     # PyDLL keeps the interpreter lock and passes exceptions on, as a function of the C API needs.

@@ -96,6 +96,7 @@ class KernelCache:
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
         self._environment: str | None = None
+        self._background: threading.Thread | None = None
         self._renew_locks()
         if hasattr(os, "register_at_fork"):
             # A lock that another thread holds during a fork would never be released in the child.
@@ -119,6 +120,18 @@ class KernelCache:
     def pool(self) -> Pool:
         """The memory of results."""
         return self._get_host()[1]
+
+    def prepare(self) -> threading.Thread:
+        """Load the host, or compile it where it is missing, in a thread, while the caller does
+        something else: plans a kernel, then compiles it.
+
+        What may go wrong with it is found again, and raised, by whoever needs it.
+        """
+        with self._lock:
+            if self._background is None:
+                self._background = threading.Thread(target=self._try_host)
+                self._background.start()
+            return self._background
 
     def get_or_build(self, key: str, make: Callable[[], KernelSource]) -> Found:
         """The kernel of `key`, which must determine what `make()` returns.
@@ -228,14 +241,12 @@ class KernelCache:
         self._lock = threading.RLock()
         self._host_lock = threading.Lock()  # held while the host is built, the other one never long
         self._building: dict[str, threading.Lock] = {}
+        self._background = None
 
     # ---------------------------------------------------------------- building
 
     def _build(self, key: str, kernel: KernelSource) -> Entry:
-        # The host, where it is missing, is compiled at the same time as the kernel. What may go
-        # wrong with it is found again, and raised, by _load.
-        background = threading.Thread(target=self._try_host, daemon=True)
-        background.start()
+        background = self.prepare()
         try:
             return self._compile(key, kernel)
         except OSError as error:

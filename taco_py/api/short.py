@@ -113,6 +113,8 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
     try:
         hash(key)
         note = KERNELS.note(repr(key))
+        if note is None:
+            KERNELS.prepare()  # beside the planning that comes next
         found = None if note is None else _restored(note)
     except (TypeError, ValueError, KeyError, SyntaxError, ToolchainError, OSError):
         return None
