@@ -22,17 +22,26 @@ class TensorType:
     index_dtype  "int32" or "int64": the type of pos and crd arrays
     unit_stride  for an all-dense tensor: elements of the last stored mode are adjacent. Its other
                  strides are run-time arguments.
+    stored       the values' type in memory where that is another one: kernels convert each value
+                 to `dtype` when they read it. "" where it is the same.
     """
 
     format: Format
     dtype: str
     index_dtype: str = "int32"
     unit_stride: bool = True
+    stored: str = ""
+
+    @property
+    def element(self) -> str:
+        """NumPy's name of the type of the values in memory."""
+        return self.stored or self.dtype
 
     def __str__(self) -> str:
+        dtype = f"{self.dtype} from {self.stored}" if self.stored else self.dtype
         if self.format.is_dense:
-            return f"{self.format}/{self.dtype}" + ("" if self.unit_stride else "/strided")
-        return f"{self.format}/{self.dtype}/{self.index_dtype}"
+            return f"{self.format}/{dtype}" + ("" if self.unit_stride else "/strided")
+        return f"{self.format}/{dtype}/{self.index_dtype}"
 
 
 @dataclass(frozen=True, slots=True)

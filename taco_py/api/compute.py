@@ -42,7 +42,7 @@ from taco_py.plan.explain import explain as explain_plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Plan
 from taco_py.plan.run import Execution, run
-from taco_py.plan.single import Request
+from taco_py.plan.request import Request
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import Array
 
@@ -78,7 +78,7 @@ def compute(
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = run(prepared.plan, execution)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
-        task = task_of(prepared, objects, out, begin)
+        task = None if execution.wide else task_of(prepared, objects, out, begin)
         if task is not None:
             remember(key, task, settings, execution.threads)
     if out is not None:
@@ -203,7 +203,8 @@ def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignmen
 
 
 def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given]:
-    """The operands in the dtype to compute in.
+    """The operands in the dtype to compute in: by a copy where kernels cannot convert each value
+    as they read it.
 
     Raises OperandTypeError where `casting` forbids it.
     """
@@ -218,10 +219,25 @@ def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given
                 f"found {name} of dtype {g.data.dtype}",
                 hint='allow it with casting="unsafe", or choose another dtype',
             )
-        data = replace(g.data, values=g.data.values.astype(wanted, copy=False))
-        operand = replace(g.operand, type=type_of(data))  # a copy need not have the same strides
-        found[name] = replace(g, data=data, operand=operand)
+        data = g.data
+        if not converts_in_place(data.dtype, wanted):
+            data = replace(data, values=data.values.astype(wanted, copy=False))
+        type = type_of(data)  # a copy need not have the same strides
+        if data.dtype != wanted:
+            type = replace(type, dtype=wanted.name, stored=data.dtype.name)
+        found[name] = replace(g, data=data, operand=replace(g.operand, type=type))
     return found
+
+
+def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a conversion in C gives what NumPy's gives.
+
+    Real numbers are made complex by NumPy, for a C compiler leaves the zeros out of their products,
+    which are not zero beside an infinity; so are conversions that lose a kind of number, which warn
+    or have no result in C.
+    """
+    complexity = (found.kind == "c") == (wanted.kind == "c")
+    return complexity and np.can_cast(found, wanted, "same_kind")
 
 
 def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:

@@ -56,7 +56,9 @@ def _dtypes(task: Task) -> dict[str, str]:
     found = {}
     for place, name in enumerate(task.objects):
         type = task.type_of(name)
-        found[f"a{place}_dtype"] = task.given[name].data.dtype.name if type is None else type.dtype
+        found[f"a{place}_dtype"] = (
+            task.given[name].data.dtype.name if type is None else type.element
+        )
     if task.out is not None:
         found["out_dtype"] = task.out.str
     return found

@@ -58,7 +58,7 @@ from taco_py.plan.formats import default_format
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Operand, Plan
 from taco_py.plan.run import Execution, run, run_phase
-from taco_py.plan.single import Request
+from taco_py.plan.request import Request
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Schedule
 from taco_py.storage.borrow import as_dtype
@@ -135,7 +135,8 @@ class Kernel:
         target = writable(out, prepared, self.settings)
         execution = self._execution(given, check_threads(threads), target)
         data = run(self.plan, execution)
-        self._remember(prepared, objects, out)
+        if not execution.wide:
+            self._remember(prepared, objects, out)
         if out is not None:
             if data.values is not out:
                 np.copyto(out, data.values, casting="unsafe")
