@@ -6,7 +6,7 @@ in it; the compiler's results are compared with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, assert_never
@@ -26,16 +26,18 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Value:
-    """An array with an index for each of its axes, all different."""
+    """An array with an index for each of its axes, all different; zero where not `stored`."""
 
     indices: tuple[str, ...]
     array: Array
+    stored: Array
 
 
 def evaluate_dense(
     assignment: Assignment,
     operands: Mapping[str, ArrayLike],
     initial: ArrayLike | None = None,
+    stored: Mapping[str, ArrayLike] | None = None,
 ) -> Array:
     """The left-hand side of `assignment`, a new array.
 
@@ -46,8 +48,21 @@ def evaluate_dense(
     integers wrap around. Scalar operands count with their NumPy dtype, Python's 2.0 as float64;
     only literals are weak.
 
+    What a sparse operand does not store, and the literal 0, is absent: the operators' annihilators
+    make a product with an absent factor and a quotient with an absent numerator absent too, and a
+    sum where all of its terms are. What is absent is 0, whatever the other operand is there:
+
+        A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
+        A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
+        b[i] / A[i,j] = b[i] / 0 where A stores nothing: a divisor annihilates nothing
+
+    A kernel may keep sum(j, …) dense on the way. Where none of its terms is stored, it is then a
+    zero that is present, and NaN rather than 0 comes out over a divisor of 0.
+
     operands  arrays or scalars by name; names that the assignment does not use are ignored
     initial   what the left-hand side holds before `+=`; the operator's identity when not given
+    stored    by name, where an operand stores something, an array of its shape; others do so
+              everywhere, as NumPy arrays do
 
     Raises:
         NotationError, OperandError: as `insert_reductions` and `check_assignment`; an operand is
@@ -60,9 +75,11 @@ def evaluate_dense(
     arrays = {name: _array(name, operands) for name in operand_names(assignment)}
     sizes = _sizes(assignment, arrays)
     dtypes = {name: array.dtype for name, array in arrays.items()}
+    leaves = {name: _Leaf(array, _places(name, array, stored)) for name, array in arrays.items()}
     target = assignment.target
     with np.errstate(all="ignore"):
-        value = _spread(_evaluate(assignment.value, arrays, dtypes), target.indices)
+        found = _evaluate(assignment.value, leaves, dtypes)
+        value = _spread(found.array, found.indices, target.indices)
         shape = tuple(sizes[index] for index in target.indices)
         result = np.broadcast_to(value, shape)
         if assignment.operator is None or initial is None:
@@ -88,6 +105,26 @@ def _array(name: str, operands: Mapping[str, ArrayLike]) -> Array:
             hint="convert a sparse operand first, for instance with A.toarray()",
         )
     return array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Leaf:
+    """An operand, and where it stores something."""
+
+    array: Array
+    stored: Array
+
+
+def _places(name: str, array: Array, stored: Mapping[str, ArrayLike] | None) -> Array:
+    if stored is None or name not in stored:
+        return np.broadcast_to(np.True_, array.shape)
+    places = np.asarray(stored[name], dtype=bool)
+    if places.shape != array.shape:
+        raise DimensionError(
+            f"Expected where {name} stores something as an array of its shape {array.shape}, found "
+            f"shape {places.shape}"
+        )
+    return places
 
 
 def _initial(target: Access, initial: ArrayLike, shape: tuple[int, ...]) -> Array:
@@ -124,27 +161,45 @@ def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int
 # ---------------------------------------------------------------- nodes
 
 
-def _evaluate(expr: Expr, arrays: Mapping[str, Array], dtypes: Mapping[str, DType]) -> _Value:
+def _evaluate(expr: Expr, leaves: Mapping[str, _Leaf], dtypes: Mapping[str, DType]) -> _Value:
     match expr:
         case Access():
-            return _access(expr, arrays[expr.tensor])
+            return _access(expr, leaves[expr.tensor])
         case Literal():
-            return _Value((), np.asarray(expr.value, dtype=expression_dtype(expr, dtypes)))
+            number = np.asarray(expr.value, dtype=expression_dtype(expr, dtypes))
+            return _Value((), number, np.asarray(expr.value != 0))
         case Call():
             dtype = operand_dtype(expr, dtypes)
-            args = [_evaluate(arg, arrays, dtypes) for arg in expr.args]
+            args = [_evaluate(arg, leaves, dtypes) for arg in expr.args]
             indices = unique(index for arg in args for index in arg.indices)
-            spread = [_spread(arg, indices).astype(dtype) for arg in args]
-            return _Value(indices, np.asarray(expr.operator.evaluate(*spread)))
+            values = [_spread(arg.array, arg.indices, indices).astype(dtype) for arg in args]
+            places = [_spread(arg.stored, arg.indices, indices) for arg in args]
+            value = np.asarray(expr.operator.evaluate(*values))
+            stored = np.broadcast_to(_stored(expr.operator, places), value.shape)
+            return _Value(indices, np.where(stored, value, value.dtype.type(0)), stored)
         case Reduce():
-            return _reduce(expr, _evaluate(expr.body, arrays, dtypes))
+            return _reduce(expr, _evaluate(expr.body, leaves, dtypes))
         case _:
             assert_never(expr)
 
 
-def _access(access: Access, array: Array) -> _Value:
+def _stored(operator: Operator, places: Sequence[Array]) -> Array:
+    """Where `operator` has a value: in all operands that annihilate it by being absent, or else in
+    any operand, and everywhere if it makes something of zeros alone.
+    """
+    annihilators = operator.annihilators[: operator.arity]
+    pairs = zip(places, annihilators, strict=True)
+    restricting = [place for place, value in pairs if value is not None and value == 0]
+    if restricting:
+        return reduce(np.logical_and, restricting)
+    if operator.evaluate(*(0,) * operator.arity) != 0:
+        return np.asarray(True)
+    return reduce(np.logical_or, places)
+
+
+def _access(access: Access, leaf: _Leaf) -> _Value:
     """The array itself, or its diagonal over indices that occur more than once."""
-    value = _Value(access.indices, array)
+    value = _Value(access.indices, leaf.array, leaf.stored)
     for index in access.indices:
         while value.indices.count(index) > 1:
             value = _diagonal(value, index)
@@ -155,13 +210,15 @@ def _diagonal(value: _Value, index: str) -> _Value:
     first = value.indices.index(index)
     second = value.indices.index(index, first + 1)
     rest = tuple(each for axis, each in enumerate(value.indices) if axis not in (first, second))
-    return _Value((*rest, index), np.diagonal(value.array, axis1=first, axis2=second))
+    array = np.diagonal(value.array, axis1=first, axis2=second)
+    return _Value((*rest, index), array, np.diagonal(value.stored, axis1=first, axis2=second))
 
 
 def _reduce(expr: Reduce, body: _Value) -> _Value:
     axis = body.indices.index(expr.index)
     rest = body.indices[:axis] + body.indices[axis + 1 :]
-    return _Value(rest, _reduced(expr.operator, body.array, axis))
+    value = _reduced(expr.operator, body.array, axis)
+    return _Value(rest, value, np.asarray(body.stored.any(axis=axis)))
 
 
 def _reduced(operator: Operator, array: Array, axis: int) -> Array:
@@ -178,9 +235,10 @@ def _reduced(operator: Operator, array: Array, axis: int) -> Array:
     return np.asarray(reduce(function, slices))
 
 
-def _spread(value: _Value, indices: tuple[str, ...]) -> Array:
-    """The array with an axis for each of `indices` in order, of size 1 for those it has not."""
-    present = [index for index in indices if index in value.indices]
-    ordered = value.array.transpose([value.indices.index(index) for index in present])
-    places = tuple(axis for axis, index in enumerate(indices) if index not in value.indices)
-    return np.expand_dims(ordered, places)
+def _spread(array: Array, present: tuple[str, ...], indices: tuple[str, ...]) -> Array:
+    """`array`, whose axes are `present`, with an axis for each of `indices` in order: of size 1 for
+    those it has not.
+    """
+    order = [present.index(index) for index in indices if index in present]
+    places = tuple(axis for axis, index in enumerate(indices) if index not in present)
+    return np.expand_dims(array.transpose(order), places)

@@ -129,7 +129,7 @@ def _uses_elements(function: Function, array: Array) -> bool:
     return any(
         getattr(node, "array", None) == array
         for node in walk(function.body)
-        if not isinstance(node, Reserve | SetLength)
+        if not isinstance(node, SetLength)
     )
 
 

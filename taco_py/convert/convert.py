@@ -75,6 +75,16 @@ def take_road(data: TensorData, format: Format) -> TensorData:
     return through_coordinates(data, format)
 
 
+def recopied(data: TensorData, format: Format) -> TensorData:
+    """As `convert`, but a zero in a dense level of a sparse format stays a stored entry.
+
+    Kernels tell what is stored from what is not, so what they read must not depend on a copy.
+    """
+    if data.format.is_dense or not data.format.levels[-1].full or format == data.format:
+        return convert(data, format)
+    return pack_coo(*unpack(data), data.shape, format, index_dtype_of(data))
+
+
 def describe(source: Format, target: Format) -> str:
     """One line on how tensors are converted between two formats.
 

@@ -38,7 +38,7 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
         numbers = [distinct.index(label) for label in labels]
         view = np.einsum(data.values, numbers, list(range(len(distinct))))
         return dense_data(view, format)
-    coords, values = unpack(data, drop_zeros=True)
+    coords, values = unpack(data)
     kept = np.ones(len(values), dtype=np.bool_)
     firsts = [labels.index(label) for label in distinct]
     for mode, label in enumerate(labels):

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from codegen.names import Names
+from taco_py.concrete.narrow import narrow_apart
 from taco_py.concrete.terms import sums_apart
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
@@ -55,7 +58,9 @@ def make_plan(
     steps: list[Step] = []
     for source, axes in squeezed:
         assignment = _squeeze(assignment, source, axes, known, names, steps)
-    assignment = sums_apart(_take_diagonals(assignment, known, names, steps))
+    assignment = _take_diagonals(assignment, known, names, steps)
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in known.items()}
+    assignment = sums_apart(narrow_apart(assignment, dtypes))
     if options.schedule is not None and options.schedule.reorders:
         if has_narrow_sums(assignment, known):
             raise ScheduleError(

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from codegen.runtime.signature import Kind
-from taco_py.convert import convert
+from taco_py.convert import recopied
 from taco_py.convert.diagonal import diagonal
 from taco_py.diagnostics.errors import IndexOverflowError, InternalError, StructureError
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
@@ -101,7 +101,7 @@ def transformed(step: Reformat | TakeDiagonal | Squeeze, data: TensorData) -> Te
     """What a step makes of its source without a kernel."""
     match step:
         case Reformat(_, _, format):
-            return convert(data, format)
+            return recopied(data, format)
         case TakeDiagonal(_, _, labels):
             return diagonal(data, labels)
         case Squeeze(_, _, axes):

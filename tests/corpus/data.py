@@ -61,11 +61,16 @@ def divisor(case: Case, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
     return np.asarray(random.choice([1, 2, 4, -2], shape)).astype(dtype)
 
 
-def dense_result(text: str, arrays: Mapping[str, Array], start: Array | None = None) -> Array:
+def dense_result(
+    text: str,
+    arrays: Mapping[str, Array],
+    start: Array | None = None,
+    stored: Mapping[str, Array] | None = None,
+) -> Array:
     """What the oracle makes of index notation."""
     from taco_py.notation.parser import parse_assignment
     from taco_py.notation.reduce import insert_reductions
     from taco_py.oracle import evaluate_dense
 
     assignment = insert_reductions(parse_assignment(text))
-    return np.asarray(evaluate_dense(assignment, arrays, start))
+    return np.asarray(evaluate_dense(assignment, arrays, start, stored))

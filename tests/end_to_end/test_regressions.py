@@ -161,3 +161,55 @@ def test_explain_shows_what_is_copied_before_the_kernel() -> None:
     assert "x: copied, for the array is byte-swapped" in shown
     shown = tp.explain(text, A=matrix(), x=X.astype("f4"), dtype="f8")
     assert "x: values converted from float32 to float64" in shown
+
+
+@pytest.mark.parametrize("form", ["CSR", "CSC", "COO", "ss", "sd", "sd:1,0"])
+def test_what_is_not_stored_is_zero_over_anything(form: str) -> None:
+    stored = {"CSR": sp.csr_array, "CSC": sp.csc_array, "COO": sp.coo_array}
+    dense = np.array([[1.0, 0, 0], [0, 0, 0], [0, 2, 4]])
+    a = stored[form](dense) if form in stored else tp.tensor(dense, format=form)
+    x = np.array([0.0, 0, 2])
+    there = {"sd": [[1], [0], [1]], "sd:1,0": [[1, 1, 1]]}.get(form, dense) * np.ones((3, 3)) != 0
+    with np.errstate(all="ignore"):
+        expected = np.where(there, dense / x[:, None], 0)
+    for target in (None, "dd", "ss"):
+        found = tp.evaluate("C[i,j] = A[i,j] / x[i]", A=a, x=x, format=target)
+        np.testing.assert_array_equal(to_dense(found), expected)
+    found = tp.evaluate("d[i] = A[i,i] / x[i]", A=a, x=x, format="d")
+    np.testing.assert_array_equal(found, np.diagonal(expected))
+
+
+def test_dense_zeros_are_divided_as_numpy_does() -> None:
+    zero = np.zeros((2, 3))
+    for layout in (zero, np.asfortranarray(zero), tp.tensor(zero, format="dd:1,0")):
+        found = tp.evaluate("C[i,j] = A[i,j] / B[i,j]", A=layout, B=zero)
+        assert np.isnan(to_dense(found)).all()
+
+
+def test_a_copy_for_another_loop_order_keeps_stored_zeros() -> None:
+    a = tp.tensor(np.array([[1.0, 0], [0, 0]]), format="sd")
+    b = tp.tensor(np.array([[1.0, 0], [1, 1]]), format="ss:1,0")
+    found = tp.evaluate("C[i,j] = A[i,j] / B[i,j]", A=a, B=b, format="dd")
+    np.testing.assert_array_equal(to_dense(found), [[1, np.nan], [0, 0]])
+
+
+def test_a_static_size_of_zero() -> None:
+    empty = tp.tensor(np.zeros(0), format="s")
+    found = tp.evaluate("R[j] = 3 - T[j] + T[j] * T[j]", T=empty, format="s", static={"j": 0})
+    assert to_dense(found).shape == (0,)
+
+
+@pytest.mark.parametrize("form", ["dense", "COO", "s"])
+def test_terms_of_a_narrower_type_wrap_by_themselves(form: str) -> None:
+    a = np.array([0, 5, 0, 2], dtype="u1")
+    b, c = np.array([7, 0, 9, 1], dtype="u1"), np.array([1, 2, 3, 4], dtype="i8")
+    stored = (
+        a if form == "dense" else sp.coo_array(a) if form == "COO" else tp.tensor(a, format="s")
+    )
+    for text, expected in (
+        ("C[i,j] = c[i] + (a[j] - b[i])", c[:, None] + (a - b[:, None])),
+        ("C[i,j] = c[i] - -a[j]", c[:, None] - -a),
+        ("C[i,j] = -a[j] + c[i]", -a + c[:, None]),
+    ):
+        used = {n: o for n, o in (("a", stored), ("b", b), ("c", c)) if f"{n}[" in text}
+        np.testing.assert_array_equal(to_dense(tp.evaluate(text, used)), expected)

@@ -115,6 +115,23 @@ def test_division_by_zero_is_numpys_without_a_warning() -> None:
     np.testing.assert_array_equal(found, [np.inf, -np.inf, np.nan])
 
 
+def test_what_is_not_stored_annihilates() -> None:
+    operands = {"x": np.array([0.0, 0, 2]), "z": np.zeros(3), "w": np.full(3, np.inf)}
+    stored = {"x": [True, False, True]}
+
+    def found(text: str) -> Any:
+        return evaluate_dense(parse_assignment(text), operands, stored=stored)
+
+    np.testing.assert_array_equal(found("y[i] = x[i] / z[i]"), [np.nan, 0, np.inf])
+    np.testing.assert_array_equal(found("y[i] = -x[i] / z[i]"), [np.nan, 0, -np.inf])
+    np.testing.assert_array_equal(found("y[i] = x[i] * w[i]"), [np.nan, 0, np.inf])
+    np.testing.assert_array_equal(found("y[i] = (x[i] + z[i]) / z[i]"), [np.nan, np.nan, np.inf])
+    np.testing.assert_array_equal(found("y[i] = 0 / z[i]"), [0, 0, 0])
+    np.testing.assert_array_equal(found("y[i] = z[i] / x[i]"), [np.nan, np.nan, 0])
+    with pytest.raises(DimensionError, match="found shape"):
+        evaluate_dense(parse_assignment("y[i] = x[i]"), operands, stored={"x": [True]})
+
+
 def test_accumulation() -> None:
     added = parse_assignment("y[i] += A[i,j]")
     np.testing.assert_allclose(evaluate_dense(added, DATA), A.sum(1))
