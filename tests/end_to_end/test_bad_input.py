@@ -4,6 +4,7 @@ changes.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import os
 import shutil
@@ -369,3 +370,277 @@ def test_nothing_of_the_users_changes(name: str) -> None:
     before = [array.tobytes() for array in (a.data, a.indices, a.indptr, x, out)]
     error_of(lambda: FAILING_CALLS[name](a, x, out), Exception)
     assert [array.tobytes() for array in (a.data, a.indices, a.indptr, x, out)] == before
+
+
+# ---------------------------------------------------------------- arguments
+
+
+SPMV = "y[i] = A[i,j] * x[j]"
+SMALL = np.ones(3, np.uint8)
+
+
+def spmv_kernel(**options: Any) -> tp.Kernel:
+    return tp.compile(SPMV, A=tp.CSR, x=tp.dense(1), y=tp.dense(1), **options)
+
+
+FRONTS: dict[str, Callable[..., Any]] = {
+    "evaluate": lambda **options: tp.evaluate(SPMV, A=A, x=X, **options),
+    "explain": lambda **options: tp.explain(SPMV, A=A, x=X, **options),
+    "einsum": lambda **options: tp.einsum("ij,j->i", A, X, **options),
+    "compile": spmv_kernel,
+}
+
+
+def refused(argument: str, value: Any, fronts: str, kind: type[Exception], *parts: str) -> None:
+    """Each of the front ends refuses the argument, and names these parts."""
+    for front in fronts.split():
+        names(error_of(lambda front=front: FRONTS[front](**{argument: value}), kind), *parts)
+
+
+@pytest.mark.parametrize("number", [300, -1, 2**70])
+def test_numbers_that_a_dtype_cannot_hold(number: int) -> None:
+    """NumPy raises OverflowError too."""
+    for _ in range(2):
+        message = error_of(lambda: tp.evaluate("y[i] = a * x[i]", a=number, x=SMALL), OverflowError)
+        names(message, "operand a", "uint8", str(number))
+    if abs(number) < 2**63:
+        text = f"y[i] = {number} * x[i]"
+        names(error_of(lambda: tp.evaluate(text, x=SMALL), OverflowError), "uint8", str(number))
+
+
+def test_numbers_in_einsum_are_arrays() -> None:
+    for number in (300, -1, 0.1, True):
+        ours, theirs = tp.einsum(",i->i", number, SMALL), np.einsum(",i->i", number, SMALL)
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
+    single = np.ones(3, np.float32)
+    np.testing.assert_array_equal(tp.einsum(",i->i", 0.1, single), np.einsum(",i->i", 0.1, single))
+    error_of(lambda: tp.einsum(",i->i", 2, SMALL, dtype=np.uint8), TypeError)
+
+
+def test_numbers_take_the_dtype_that_is_computed_in() -> None:
+    y = tp.evaluate("y[i] = a * x[i]", a=0.1, x=np.ones(2, np.float32), dtype=np.float64)
+    np.testing.assert_array_equal(y, [0.1, 0.1])
+
+
+def test_integers_beyond_64_bits() -> None:
+    names(error_of(lambda: tp.einsum("->", 2**70), OverflowError), "64 bits")
+    names(error_of(lambda: tp.evaluate("y = a", a=2**70), OverflowError), "64 bits")
+
+
+def test_numbers_that_a_kernel_cannot_take() -> None:
+    kernel = tp.compile(
+        "y[i] = a * x[i]", a=tp.dense(0), x=tp.dense(1), dtypes={"a": "int32", "x": "float64"}
+    )
+    np.testing.assert_array_equal(kernel(a=2, x=X), 2 * X)
+    for _ in range(2):
+        names(error_of(lambda: kernel(a=2.7, x=X), TypeError), "a", "int32", "2.7")
+        names(error_of(lambda: kernel(a=2**40, x=X), OverflowError), "a", "int32")
+
+
+@pytest.mark.parametrize(
+    ("static", "kind", "part"),
+    [
+        ({"j": -1}, ValueError, "-1"),
+        ({"j": 3.0}, TypeError, "3.0"),
+        ({"j": True}, TypeError, "True"),
+        ({"j": "3"}, TypeError, "'3'"),
+        ({"j": None}, TypeError, "None"),
+        ({"j": float("nan")}, TypeError, "nan"),
+        ({"j": 2**70}, ValueError, "j"),
+        ({"k": 3}, tp.OperandError, "k"),
+        ({1: 3}, TypeError, "1"),
+        ([("j", 3)], TypeError, "mapping"),
+        ("j", TypeError, "mapping"),
+        (3, TypeError, "mapping"),
+    ],
+    ids=str,
+)
+def test_static_sizes(static: Any, kind: type[Exception], part: str) -> None:
+    refused("static", static, "evaluate explain einsum compile", kind, "static", part)
+
+
+def test_static_sizes_of_numpy() -> None:
+    np.testing.assert_array_equal(FRONTS["evaluate"](static={"j": np.int64(3)}), A @ X)
+    np.testing.assert_array_equal(spmv_kernel(static={"j": np.int64(3)})(A=A, x=X), A @ X)
+    for _ in range(2):
+        names(error_of(lambda: spmv_kernel(static={"j": 4})(A=A, x=X), tp.DimensionError), "4")
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bogus", 3, "", True, "f4,f4", "U3", object, np.float16], ids=repr
+)
+def test_dtypes_that_kernels_do_not_have(dtype: Any) -> None:
+    refused("dtype", dtype, "evaluate explain einsum", TypeError, "dtype")
+    refused("dtypes", dtype, "compile", TypeError, "dtype")
+    refused("index_dtype", dtype, "compile", TypeError, "index_dtype")
+    names(error_of(lambda: tp.tensor(A, index_dtype=dtype), TypeError), "index_dtype")
+    names(error_of(lambda: tp.tensor(A).astype(dtype), TypeError), "dtype")
+    names(error_of(lambda: tp.Tensor.from_coo([(0, 1)], [1.0], (2, 2), dtype=dtype), TypeError))
+
+
+def test_byte_swapped_dtypes_are_native_ones() -> None:
+    np.testing.assert_array_equal(FRONTS["einsum"](dtype=">f8"), A @ X)
+
+
+@pytest.mark.parametrize("casting", ["bogus", None, 3, True, np.array(["safe"])], ids=repr)
+def test_casting(casting: Any) -> None:
+    refused("casting", casting, "evaluate explain einsum", ValueError, "casting", "same_kind")
+
+
+@pytest.mark.parametrize(
+    "format", [3, [], True, b"d", object(), tp.dense, "ds:a,b", "bogus"], ids=str
+)
+def test_formats_of_a_wrong_kind(format: Any) -> None:
+    refused("format", format, "evaluate explain einsum", ValueError)
+    names(error_of(lambda: tp.compile("y[i] = x[i]", x=format), ValueError))
+    names(error_of(lambda: tp.tensor(A, format=format), ValueError))
+
+
+@pytest.mark.parametrize("schedule", [3, [], True, b"serial()", object()], ids=str)
+def test_schedules_of_a_wrong_kind(schedule: Any) -> None:
+    refused("schedule", schedule, "evaluate explain einsum compile", ValueError, "Schedule")
+
+
+def test_schedules_made_of_something_else() -> None:
+    names(error_of(lambda: tp.Schedule("serial()"), ValueError), "commands")  # type: ignore[arg-type]
+    names(error_of(lambda: tp.Schedule((1,)), ValueError), "commands")  # type: ignore[arg-type]
+    names(error_of(lambda: tp.Schedule.parse(None), ValueError))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "threads", [0, -1, "2", True, 1.5, [], np.int64(0), 10**6, 2**70], ids=repr
+)
+def test_numbers_of_threads(threads: Any) -> None:
+    refused("threads", threads, "evaluate explain einsum compile", ValueError, "threads")
+    kernel = spmv_kernel()
+    kernel(A=A, x=X, threads=1)
+    names(error_of(lambda: kernel(A=A, x=X, threads=threads), ValueError), "threads")
+
+
+def test_numbers_of_threads_of_numpy() -> None:
+    for front in ("evaluate", "einsum"):
+        np.testing.assert_array_equal(FRONTS[front](threads=np.int64(2)), A @ X)
+    np.testing.assert_array_equal(spmv_kernel(threads=np.int64(2))(A=A, x=X), A @ X)
+    np.testing.assert_array_equal(spmv_kernel()(A=A, x=X, threads=np.int64(2)), A @ X)
+
+
+def test_operands_that_are_given_twice() -> None:
+    kernel = spmv_kernel()
+    names(error_of(lambda: kernel(A, X, x=X), ValueError), "x", "position")
+    names(error_of(lambda: kernel.assemble(A, X, A=A), ValueError), "A", "position")
+    names(error_of(lambda: tp.evaluate(SPMV, {"A": A}, A=A, x=X), ValueError), "A", "mapping")
+    names(error_of(lambda: tp.explain(SPMV, {"A": A}, A=A, x=X), ValueError), "A", "mapping")
+    names(error_of(lambda: tp.compile(SPMV, {"A": tp.CSR}, A=tp.CSC), ValueError), "A", "mapping")
+
+
+@pytest.mark.parametrize("operands", [3, "A", [A, X], A, {1: A}], ids=lambda o: type(o).__name__)
+def test_operands_that_are_no_mapping(operands: Any) -> None:
+    for call in (tp.evaluate, tp.explain, tp.compile):
+        names(error_of(lambda call=call: call(SPMV, operands), Exception))
+
+
+@pytest.mark.parametrize("text", [3, None, b"y = x", ["y"]], ids=repr)
+def test_texts_that_are_none(text: Any) -> None:
+    for call in (tp.evaluate, tp.explain, tp.compile):
+        names(error_of(lambda call=call: call(text, {"x": "d"}), TypeError), "string")
+
+
+PATHS: tuple[Any, ...] = (
+    ["einsum_path", (0, 5)],
+    [(0, 5)],
+    ["einsum_path", (0, 0)],
+    ["einsum_path", (-1, 0), (0, 1)],
+    ["einsum_path", (True, 0), (0, 1)],
+    ["einsum_path", (0, 1)],
+    ["einsum_path", (0, 1), (0, 1), (0, 1)],
+    ["einsum_path", ()],
+    ["einsum_path"],
+    ["bogus", (0, 1), (0, 1)],
+    [(0, 1), "x"],
+    [(0.0, 1), (0, 1)],
+    [1, 2],
+    ("optimal", "x"),
+    "bogus",
+    3,
+    {},
+    np.zeros(3),
+)
+
+
+@pytest.mark.parametrize("optimize", PATHS, ids=str)
+def test_contraction_orders(optimize: Any) -> None:
+    dense = np.arange(6.0).reshape(2, 3)
+    call = functools.partial(tp.einsum, "ij,jk,kl->il", dense, dense.T, dense)
+    names(error_of(lambda: call(optimize=optimize), ValueError), "optimize")
+
+
+@pytest.mark.parametrize(
+    "optimize",
+    [
+        ["einsum_path", (0, 1), (0, 1)],
+        ["einsum_path", (0, 1, 2)],
+        ["einsum_path", (0,), (0, 1), (0, 1)],
+        [(np.int64(0), np.int64(1)), (0, 1)],
+        ("greedy", 100),
+    ],
+    ids=str,
+)
+def test_contraction_orders_that_numpy_takes(optimize: Any) -> None:
+    dense = np.arange(6.0).reshape(2, 3)
+    result = tp.einsum("ij,jk,kl->il", dense, dense.T, dense, optimize=optimize)
+    np.testing.assert_array_equal(result, dense @ dense.T @ dense)
+
+
+def test_out_that_would_hide_the_result() -> None:
+    masked = np.ma.zeros(2)
+    names(error_of(lambda: tp.einsum("ij,j->i", A, X, out=masked), ValueError), "mask")
+    shared = np.lib.stride_tricks.as_strided(np.zeros(1), (2,), (0,))
+    names(error_of(lambda: tp.einsum("ij,j->i", A, X, out=shared), ValueError), "stride")
+
+
+@pytest.mark.parametrize("order", [-1, "3", None, 1.5, True, 2**40], ids=repr)
+def test_orders_of_formats(order: Any) -> None:
+    for make in (tp.COO, tp.CSF, tp.dense):
+        names(error_of(lambda make=make: make(order), ValueError), repr(order))
+    names(error_of(lambda: tp.COO(0), ValueError), "0")
+
+
+@pytest.mark.parametrize("obj", [3, None, A, np.ones(2)], ids=lambda o: type(o).__name__)
+def test_tensors_of_something_else(obj: Any) -> None:
+    names(error_of(lambda: tp.Tensor(obj), TypeError), "tp.tensor")
+
+
+def test_masks_are_never_dropped() -> None:
+    masked = np.ma.array(X, mask=[True, False, False])
+    names(error_of(lambda: tp.Tensor.from_numpy(masked), TypeError), "mask")
+    names(error_of(lambda: tp.Tensor.from_coo([(0,), (1,), (2,)], masked, 3), TypeError), "mask")
+
+
+def test_tensors_that_no_index_can_span() -> None:
+    call = functools.partial(tp.Tensor.from_coo, [(0, 1)], [1.0])
+    names(error_of(lambda: call((2**70, 2)), OverflowError), str(2**70))
+    names(error_of(lambda: tp.Tensor.from_coo([(0, 1), (1,)], [1.0], (2, 2)), TypeError))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a"], b"a.mtx"], ids=repr)
+def test_paths_of_a_wrong_kind(path: Any) -> None:
+    names(error_of(lambda: tp.read(path), TypeError), "path")
+    names(error_of(lambda: tp.write(A, path), TypeError), "path")
+
+
+def test_errors_name_the_operand() -> None:
+    names(error_of(lambda: tp.evaluate(SPMV, A=A, x=None), TypeError), "operand x", "NoneType")
+    names(error_of(lambda: tp.einsum("ij,j->i", A, None), TypeError), "operand 1", "NoneType")
+
+
+def test_values_that_are_no_vector() -> None:
+    matrix = A.copy()
+    matrix.data = matrix.data[:, np.newaxis]
+    names(error_of(lambda: tp.evaluate(SPMV, A=matrix, x=X), ValueError), "vector")
+
+
+def test_a_kernel_prints_in_one_line() -> None:
+    assert repr(spmv_kernel()) == (
+        "<Kernel y[i] = sum(j, A[i,j] * x[j]) with A: ds/float64, x: d/float64, y: d/float64>"
+    )

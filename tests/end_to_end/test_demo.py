@@ -78,6 +78,33 @@ def test_bad_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "Traceback" not in shown
 
 
+def test_bad_input_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "letters.mtx"
+    path.write_text("hello\n")
+    assert main(["demo", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Expected" in line
+
+
+@pytest.mark.parametrize("fault", [KeyError("x"), tp.InternalError("Expected a, found b")])
+def test_a_fault_of_ours_is_not_the_users(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any) -> int:
+        raise fault
+
+    monkeypatch.setattr("taco_py.cli.demo", fail)
+    assert main(["demo"]) == 3
+    assert "a fault of taco_py, not of its input" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "two", "1000000"])
+def test_bad_numbers_of_threads(threads: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["demo", "--threads", threads])
+    assert stopped.value.code == 2
+
+
 def test_unknown_command() -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["nonsense"])

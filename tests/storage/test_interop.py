@@ -252,7 +252,7 @@ def test_what_is_copied_and_why(array: Any, reason: str | None) -> None:
         (np.ones(2, np.float16), "float16"),
         (np.ones(2, np.longdouble), "float128|longdouble"),
         (np.ones(2, "M8[s]"), "datetime64"),
-        (2**100, "object"),
+        (2**100, "64 bits"),
         ("text", "found str"),
         (None, "found NoneType"),
         (np.ma.masked_array(np.ones(2), [True, False]), "MaskedArray"),
