@@ -1,0 +1,117 @@
+"""What is done with a contraction, and why.
+
+The plan of a product of matrices of 1000 by 1000 doubles, for caches of 32 KiB, 512 KiB and 32 MiB
+and 16 registers of 4 lanes, prints as
+
+    tiles of 6 rows by 2 vectors of 4, blocks of 126 rows, 4096 columns, depth 256
+      classes: rows i; columns j; depth k
+      any order: every loop of the sum carries updates that commute only
+      vector loop: j, along the result's last subscript
+      registers: 12 accumulators, 2 of right, 2 to spread left: 16 of 16; 0.67 loads a product
+      latency: 12 accumulators hide the 8 products in flight
+      cache 1: 256 * 8 * 8 = 16384 of 32768 bytes hold a panel of right
+      cache 2: 126 * 256 * 8 = 258048 of 524288 bytes hold a block of left
+      cache 3: 256 * 4096 * 8 = 8388608 of 33554432 bytes hold a block of right
+      traffic: into cache 1 1.0e+09 bytes, into cache 2 6.4e+07, into cache 3 8.0e+07
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+
+from polyhedral.contraction import Contraction
+from polyhedral.register_tile import (
+    ISSUE,
+    LATENCY,
+    SPARE,
+    Blocks,
+    Machine,
+    Tile,
+    cache_blocks,
+    loads_a_product,
+    register_tile,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractionPlan:
+    """Register tile and cache blocks of a contraction, and how they came about, a line each."""
+
+    contraction: Contraction
+    tile: Tile
+    blocks: Blocks
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        blocks = self.blocks
+        head = (
+            f"tiles of {self.tile}, blocks of {blocks.rows} rows, {blocks.columns} columns, "
+            f"depth {blocks.depth}"
+        )
+        return "\n  ".join([head, *self.reasons])
+
+
+def plan_contraction(
+    found: Contraction, machine: Machine, extents: Mapping[str, int] | None = None
+) -> ContractionPlan:
+    """The plan of `found` on `machine`; `extents` are those of the loops that are known."""
+    tile = register_tile(machine)
+    blocks = cache_blocks(tile, machine)
+    reasons = (
+        f"classes: {found.classes}",
+        "any order: every loop of the sum carries updates that commute only",
+        f"vector loop: {found.columns[-1] if found.columns else 'none'}, along the result's last "
+        "subscript",
+        *_registers(tile, machine),
+        *_caches(tile, blocks, machine),
+        *_traffic(found, tile, blocks, machine, extents or {}),
+    )
+    return ContractionPlan(found, tile, blocks, reasons)
+
+
+def _registers(tile: Tile, machine: Machine) -> Iterable[str]:
+    held = tile.rows * tile.vectors
+    used = held + tile.vectors + SPARE
+    yield (
+        f"registers: {held} accumulators, {tile.vectors} of right, {SPARE} to spread left: "
+        f"{used} of {machine.registers}; {loads_a_product(tile):.2g} loads a product"
+    )
+    hidden = "hide" if held >= LATENCY * ISSUE else "do not hide"
+    yield f"latency: {held} accumulators {hidden} the {LATENCY * ISSUE} products in flight"
+
+
+def _caches(tile: Tile, blocks: Blocks, machine: Machine) -> Iterable[str]:
+    held = (
+        (blocks.depth, tile.columns, "a panel of right"),
+        (blocks.rows, blocks.depth, "a block of left"),
+        (blocks.depth, blocks.columns, "a block of right"),
+    )
+    size = machine.element_bytes
+    for level, (cache, (one, other, what)) in enumerate(zip(machine.caches, held, strict=False), 1):
+        taken = one * other * size
+        yield f"cache {level}: {one} * {other} * {size} = {taken} of {cache} bytes hold {what}"
+
+
+def _traffic(
+    found: Contraction, tile: Tile, blocks: Blocks, machine: Machine, extents: Mapping[str, int]
+) -> Iterable[str]:
+    """Bytes into each cache: left once a panel, right once a block of rows, all once a block of
+    columns, and the result once a block of depth."""
+    if any(loop not in extents for loop in found.statement.variables):
+        return
+    size = machine.element_bytes
+    steps, m, n, k = (
+        prod(extents[loop] for loop in loops)
+        for loops in (found.batch, found.rows, found.columns, found.depth)
+    )
+    result = m * n * (2 * ceil(k / blocks.depth) - 1)
+    into_first = m * k * ceil(n / tile.columns) + k * n * ceil(m / blocks.rows) + result
+    into_second = m * k * ceil(n / blocks.columns) + k * n * ceil(m / blocks.rows) + result
+    into_third = m * k * ceil(n / blocks.columns) + k * n + result
+    amounts = [f"{steps * size * each:.2g}" for each in (into_first, into_second, into_third)]
+    levels = range(1, len(machine.caches) + 1)
+    yield "traffic: " + ", ".join(
+        f"into cache {level} {amount} bytes" for level, amount in zip(levels, amounts, strict=False)
+    )
