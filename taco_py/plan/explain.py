@@ -45,6 +45,7 @@ def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
     yield "  loop order  " + "; ".join(",".join(order) for order in step.orders)
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
+    yield from _block("  tiles       ", "\n".join(kernel.report.tiles))
     yield "  workspaces  " + ("; ".join(kernel.report.workspaces) or "none")
     needs = [
         f"{tensor} {' and '.join(w for w, on in (('sorted', o), ('without duplicates', u)) if on)}"

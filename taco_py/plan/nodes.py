@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from taco_py.formats import Format
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.commands import OPEN, Schedule
+from taco_py.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Compute:
     sizes    for each index, an operand and a mode of it that has the index's size
     sources  the tensor that each of the kernel's operands is, where it goes by another name
     schedule which loop threads share, as far as the user has said
+    strategy how the kernel is made
     """
 
     target: str
@@ -61,6 +63,7 @@ class Compute:
     sizes: tuple[tuple[str, str, int], ...]
     sources: tuple[tuple[str, str], ...] = ()
     schedule: Schedule = OPEN
+    strategy: Strategy = Strategy.LOOPS
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

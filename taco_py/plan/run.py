@@ -194,7 +194,7 @@ def _compute(
 
 def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
     """The step's kernel, compiled when it is first needed."""
-    recipe = Recipe(step.problem, step.orders, phase, step.schedule)
+    recipe = Recipe(step.problem, step.orders, phase, step.schedule, step.strategy)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))
