@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from codegen.runtime.kernels import KernelCache
@@ -20,6 +20,7 @@ from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.problem import Problem
 from taco_py.schedule.commands import OPEN, Schedule
+from taco_py.strategy import Strategy
 
 if TYPE_CHECKING:
     from codegen.runtime.kernels import KernelSource
@@ -32,12 +33,14 @@ class Recipe:
     """All that decides a kernel: a problem, a loop order for each term, which phase, a schedule.
 
     schedule  the commands that the loop orders do not say already: which loop threads share
+    strategy  how the kernel is made
     """
 
     problem: Problem
     orders: tuple[tuple[str, ...], ...]
     phase: str = "evaluate"
     schedule: Schedule = OPEN
+    strategy: Strategy = Strategy.LOOPS
 
     @property
     def key(self) -> str:
@@ -56,6 +59,7 @@ class Report:
     graph: str
     parallel: str
     workspaces: tuple[str, ...]
+    tiles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +111,11 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
         facts["threaded"],
         found.kernel.source,
         Report(
-            report["concrete"], report["graph"], report["parallel"], tuple(report["workspaces"])
+            report["concrete"],
+            report["graph"],
+            report["parallel"],
+            tuple(report["workspaces"]),
+            tuple(report.get("tiles", ())),
         ),
         found.hit,
         found.seconds,
@@ -129,6 +137,8 @@ def _source(recipe: Recipe) -> KernelSource:
 
 def make_source(recipe: Recipe) -> KernelSource:
     """C for `recipe`, through every stage."""
+    if recipe.strategy is Strategy.TILES:
+        return _tiled_source(recipe)
     from codegen.emit.c import emit_c
     from codegen.ir import Module
     from codegen.passes.order import run_passes
@@ -171,7 +181,38 @@ def make_source(recipe: Recipe) -> KernelSource:
             "workspaces": workspaces,
         },
     }
-    signatures = tuple(signature_of(f) for f in module.functions)
+    signatures = tuple(signature_of(f) for f in module.exported)
+    return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
+
+
+def _tiled_source(recipe: Recipe) -> KernelSource:
+    """C for a contraction of dense tensors, through `polyhedral`."""
+    from codegen.emit.c import emit_c
+    from codegen.passes.order import run_passes
+    from codegen.runtime.kernels import KernelSource
+    from codegen.runtime.signature import signature_of
+    from taco_py.lower.tiled import tile
+
+    target = native_target()
+    tiled = tile(recipe.problem, target, recipe.phase)
+    header = _header(recipe, str(tiled.plan))
+    module = run_passes(replace(tiled.module, header=header), target)
+    serial = recipe.schedule.serial
+    facts = {
+        "bindings": bindings_to_json(_used(tiled.bindings, module)),
+        "requirements": [],
+        "covers": True,
+        "keys": [],
+        "threaded": not serial,
+        "report": {
+            "concrete": str(tiled.plan.contraction.statement),
+            "graph": "every coordinate",
+            "parallel": "one thread was asked for" if serial else "blocks of rows, or the batch",
+            "workspaces": [],
+            "tiles": str(tiled.plan).splitlines(),
+        },
+    }
+    signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
 
 

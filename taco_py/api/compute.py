@@ -114,7 +114,10 @@ def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: i
 def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     prepared = prepare(assignment, objects, settings)
-    recipes = [Recipe(s.problem, s.orders, schedule=s.schedule) for s in prepared.plan.kernels]
+    recipes = [
+        Recipe(s.problem, s.orders, schedule=s.schedule, strategy=s.strategy)
+        for s in prepared.plan.kernels
+    ]
     copies = copies_made(objects, prepared.given)
     return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes], copies)
 

@@ -333,7 +333,8 @@ def compile(
     types = {name: o.type for name, o in operands.items()}
     steps = plan.kernels
     compiled = tuple(
-        compile_recipe(Recipe(s.problem, s.orders, "evaluate", s.schedule)) for s in steps
+        compile_recipe(Recipe(s.problem, s.orders, "evaluate", s.schedule, s.strategy))
+        for s in steps
     )
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     return Kernel(assignment, plan, chosen, types, kind, dtype, settings, compiled, kernels)
