@@ -23,7 +23,8 @@ from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, 
 from taco_py.plan.single import Request, plan_single
 from taco_py.plan.split import split
 from taco_py.problem import TensorType
-from taco_py.schedule.commands import Schedule, orders_of
+from taco_py.schedule.commands import Schedule
+from taco_py.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +86,16 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
         return tuple(steps)
     last = next(s for s in reversed(steps) if isinstance(s, Compute))
     return tuple(
-        replace(s, schedule=schedule.sharing)
+        replace(s, schedule=schedule.sharing, strategy=_strategy(s, schedule))
         if isinstance(s, Compute) and (schedule.serial or s is last)
         else s
         for s in steps
     )
+
+def _strategy(step: Compute, schedule: Schedule) -> Strategy:
+    """Loops where the user names one of them."""
+    return step.strategy if schedule.parallel is None else Strategy.LOOPS
+
 
 
 def _temporary(
