@@ -1,4 +1,4 @@
-"""What does a call cost when there is nothing to compute: SpMV with a 10 by 10 matrix?"""
+"""What does a call cost when there is nothing to compute: 10 by 10 matrices, most often SpMV?"""
 
 from __future__ import annotations
 
@@ -17,21 +17,45 @@ ROUNDS = 25
 
 
 def run() -> Iterator[Record]:
-    a = sp.csr_array(np.where(np.random.default_rng(0).random((10, 10)) < 0.3, 1.0, 0.0))
-    x = np.ones(10)
-    kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), y=tp.dense(1))
-    contenders: dict[str, Callable[[], Any]] = {
-        REFERENCE: lambda: a @ x,
-        "Kernel": lambda: kernel(A=a, x=x),
-        "einsum": lambda: tp.einsum("ij,j->i", a, x),
-        "evaluate": lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x),
-    }
-    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    samples: dict[str, list[float]] = {}
+    calls = contenders()
     for _ in range(ROUNDS):
-        for name, compute in contenders.items():
-            samples[name].append(microseconds(compute))
+        for name, compute in calls.items():
+            samples.setdefault(name, []).append(microseconds(compute))
     for name, values in samples.items():
         yield record("call_overhead", "10 by 10", name, values, "us")
+
+
+def contenders() -> dict[str, Callable[[], Any]]:
+    """Calls that were made before, by what there is to do besides the kernel."""
+    rng = np.random.default_rng(0)
+    a, b = (sp.csr_array(np.where(rng.random((10, 10)) < 0.3, 1.0, 0.0)) for _ in range(2))
+    x, y, dense = np.ones(10), np.ones(10), np.ones((10, 10))
+    single, column, other = x.astype(np.float32), np.ones((10, 1)), b.tocsc()
+    text = "y[i] = A[i,j] * x[j]"
+    kernel = tp.compile(text, A=tp.CSR, x=tp.dense(1), y=tp.dense(1))
+    return {
+        REFERENCE: lambda: a @ x,
+        "Kernel": lambda: kernel(A=a, x=x),
+        "Kernel, out=": lambda: kernel(A=a, x=x, out=y),
+        "einsum": lambda: tp.einsum("ij,j->i", a, x),
+        "einsum, out=": lambda: tp.einsum("ij,j->i", a, x, out=y),
+        "einsum, dtype=": lambda: tp.einsum("ij,j->i", a, single, dtype=np.float64),
+        "einsum, two dtypes": lambda: tp.einsum("ij,j->i", a, single),
+        "einsum, interleaved": lambda: tp.einsum(a, [0, 1], x, [1], [0]),
+        "einsum, broadcast": lambda: tp.einsum("ij,ij->ij", dense, column),
+        "einsum, two kernels": lambda: tp.einsum("ij,jk,k->i", a, b, x),
+        "evaluate": lambda: tp.evaluate(text, A=a, x=x),
+        "evaluate, mapping": lambda: tp.evaluate(text, {"A": a, "x": x}),
+        "evaluate, out=": lambda: tp.evaluate(text, A=a, x=x, out=y),
+        "evaluate, +=": lambda: tp.evaluate("y[i] += A[i,j] * x[j]", A=a, x=x, y=y),
+        "scipy, sparse sum": lambda: a + b,
+        "evaluate, sparse sum": lambda: tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b),
+        "scipy, CSR and CSC": lambda: a + other,
+        "evaluate, CSR and CSC": lambda: tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=other),
+        "scipy, product": lambda: a @ b,
+        "einsum, product": lambda: tp.einsum("ij,jk->ik", a, b),
+    }
 
 
 def microseconds(compute: Callable[[], Any]) -> float:

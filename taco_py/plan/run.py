@@ -113,7 +113,7 @@ def transformed(step: Reformat | TakeDiagonal | Squeeze, data: TensorData) -> Te
 def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
     """Without the modes `axes`, which have size 1."""
     if data.format.is_dense:
-        return from_numpy(np.squeeze(data.values, axes))
+        return from_numpy(data.values.squeeze(axes))
     coords, values = unpack(data)
     kept = [c for axis, c in enumerate(coords) if axis not in axes]
     shape = tuple(n for axis, n in enumerate(data.shape) if axis not in axes)

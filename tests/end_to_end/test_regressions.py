@@ -160,7 +160,9 @@ def test_explain_shows_what_is_copied_before_the_kernel() -> None:
     assert "A: converted from scipy's bsr to ds" in shown
     assert "x: copied, for the array is byte-swapped" in shown
     shown = tp.explain(text, A=matrix(), x=X.astype("f4"), dtype="f8")
-    assert "x: values converted from float32 to float64" in shown
+    assert "x: d/float64 from float32" in shown and "copy " not in shown  # as it is read
+    shown = tp.explain(text, A=matrix(), x=X.astype("f4"), dtype="c16")
+    assert "x: values converted from float32 to complex128" in shown
 
 
 @pytest.mark.parametrize("form", ["CSR", "CSC", "COO", "ss", "sd", "sd:1,0"])
