@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.diagnostics.errors import FormatError, OperandTypeError
+from taco_py.diagnostics.errors import FormatError, OperandTypeError, StructureError, TacoError
 from taco_py.formats import CSC, CSR, LETTERS, Format
 from taco_py.storage.borrow import from_compressed, from_coordinates, require_dtype
 from taco_py.storage.tensor_data import Array, TensorData, ordered
@@ -30,6 +30,18 @@ def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a mat
     anything else and for an unsupported dtype, StructureError when the arrays' lengths contradict
     each other.
     """
+    try:
+        return _from_scipy(A)
+    except (AttributeError, TypeError) as error:
+        if isinstance(error, TacoError) or not is_scipy_sparse(A):
+            raise
+        raise StructureError(
+            f"Expected a {type(A).__name__} made of NumPy arrays, found something else: {error}",
+            hint="rebuild the matrix from its coordinates",
+        ) from error
+
+
+def _from_scipy(A: Any) -> TensorData:  # noqa: N803
     shape: tuple[int, ...] = getattr(A, "shape", ())
     match getattr(A, "format", None):
         case "csr":

@@ -634,6 +634,14 @@ def test_errors_name_the_operand() -> None:
     names(error_of(lambda: tp.einsum("ij,j->i", A, None), TypeError), "operand 1", "NoneType")
 
 
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+@pytest.mark.parametrize("value", [None, [0, 2, 3], "text"], ids=repr)
+def test_scipy_arrays_whose_parts_are_no_arrays(part: str, value: Any) -> None:
+    matrix = A.copy()
+    setattr(matrix, part, value)
+    names(error_of(lambda: tp.evaluate(SPMV, A=matrix, x=X), ValueError), "operand A")
+
+
 def test_values_that_are_no_vector() -> None:
     matrix = A.copy()
     matrix.data = matrix.data[:, np.newaxis]
