@@ -40,8 +40,8 @@ RESULTS: dict[int, tuple[str | None, ...]] = {
 MORE_RESULTS: dict[int, tuple[str | None, ...]] = {
     0: (),
     1: ("u",),
-    2: ("uq", "ss:1,0", "sd", "uc"),
-    3: ("dss", "uqq", "sds:2,0,1", "ssd"),
+    2: ("uq", "ss:1,0", "sd", "uc", "dd:1,0"),
+    3: ("dss", "uqq", "sds:2,0,1", "ssd", "ddd:2,0,1"),
     4: ("dddd", "uqqq"),
 }
 

@@ -215,3 +215,24 @@ def test_terms_of_a_narrower_type_wrap_by_themselves(form: str) -> None:
     ):
         used = {n: o for n, o in (("a", stored), ("b", b), ("c", c)) if f"{n}[" in text}
         np.testing.assert_array_equal(to_dense(tp.evaluate(text, used)), expected)
+
+
+def outer_products_of(size: int) -> Any:
+    """C[i,j] = A[k,i] * A[k,j] for a wide matrix: both of C's indices are scattered at once."""
+    places = np.array([[0, size - 1], [1, 0], [1, size - 2]])
+    wide = tp.Tensor.from_coo(places, [1.0, 2, 3], (2, size), format="ds")
+    return tp.evaluate("C[i,j] = A[k,i] * B[k,j]", A=wide, B=wide, format="ss")
+
+
+def test_coordinates_scattered_together_up_to_63_bits() -> None:
+    size = 2**31
+    coordinates, values = outer_products_of(size).to_coo()
+    found = dict(zip(map(tuple, coordinates.tolist()), values.tolist(), strict=True))
+    last, near = size - 1, size - 2
+    expected = {(last, last): 1, (0, 0): 4, (0, near): 6, (near, 0): 6, (near, near): 9}
+    assert found == expected
+
+
+def test_coordinates_scattered_together_beyond_63_bits_are_refused() -> None:
+    with pytest.raises(tp.TacoError, match=r"product below 2\*\*63"):
+        outer_products_of(2**32)
