@@ -170,7 +170,7 @@ def _columns_block(shape: Shape, arrays: _Arrays) -> Block:
     )
 
 
-def _packed_right(shape: Shape, arrays: _Arrays) -> For:
+def _packed_right(shape: Shape, arrays: _Arrays) -> If:
     """The panels that tiles cannot read in place: all, or the last one where it is not whole."""
     width = shape.tile.columns
     across, down = shape.right_columns, shape.right_depth
@@ -187,10 +187,10 @@ def _packed_right(shape: Shape, arrays: _Arrays) -> For:
     )
     body = block(Declare(FIRST, mul(P, width), True), packing)
     panels = _quotient(WIDE, const(width))
-    return For(P, div(WHOLE, width), panels, body, 1, LoopKind.PARALLEL)
+    return _shared(P, div(WHOLE, width), panels, body)
 
 
-def _row_blocks(shape: Shape, arrays: _Arrays) -> For:
+def _row_blocks(shape: Shape, arrays: _Arrays) -> If:
     tile, rows, depth = shape.tile, shape.left_rows, shape.left_depth
     a_place = Place(arrays.a, add(rows.at(I0), depth.at(K0)))
     steps = (rows.stride, depth.stride, mul(rows.stride, tile.rows))
@@ -222,7 +222,13 @@ def _row_blocks(shape: Shape, arrays: _Arrays) -> For:
         If(LEFT_IN_PLACE, in_place, copied),
     )
     blocks = _quotient(ROWS, HIGH)
-    return For(IB, const(0), blocks, body, 1, LoopKind.PARALLEL)
+    return _shared(IB, const(0), blocks, body)
+
+
+def _shared(var: Var, start: Expr, stop: Expr, body: Block) -> If:
+    """A loop shared by the threads; without any others, no parallel region is entered."""
+    parallel = For(var, start, stop, body, 1, LoopKind.PARALLEL)
+    return If(lt(1, THREADS), Block((parallel,)), Block((For(var, start, stop, body),)))
 
 
 def _both_parts(

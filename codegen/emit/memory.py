@@ -32,6 +32,8 @@ from codegen.names import Names
 from codegen.target import Target
 
 INDENT = "    "
+STACK = 4096
+"""Bytes up to which a local array of constant size lives on the stack."""
 LONG = 24
 """Characters beyond which an expression that is needed twice gets a name."""
 
@@ -86,8 +88,11 @@ def _allocate(stmt: Allocate, scope: Scope) -> Lines:
     array, size = stmt.array, widened(stmt.size)
     if array in scope.reserved:
         return _allocate_buffer(stmt, scope)
-    allocator = "taco_alloc_zero" if stmt.zero else "taco_alloc"
     element = array.element.c
+    if not stmt.zero and _is_small(stmt):
+        place = f"{element} {array.name}[{size}]"
+        return [f"{place} __attribute__((aligned({stmt.align})));" if stmt.align else f"{place};"]
+    allocator = "taco_alloc_zero" if stmt.zero else "taco_alloc"
     arguments = f"{size}, sizeof({element})"
     if stmt.align:
         allocator, arguments = "taco_alloc_aligned", f"{arguments}, {stmt.align}"
@@ -95,6 +100,14 @@ def _allocate(stmt: Allocate, scope: Scope) -> Lines:
         f"taco_local {element} *{array.name} = {allocator}({arguments});",
         *_unless(f"{array.name} == NULL", scope),
     ]
+
+
+def _is_small(stmt: Allocate) -> bool:
+    """Whether the array is small enough for the stack, of a size known now."""
+    size = stmt.size
+    return (
+        isinstance(size, Const) and 0 < int(size.value.real) * stmt.array.element.itemsize <= STACK
+    )
 
 
 def _allocate_buffer(stmt: Allocate, scope: Scope) -> Lines:

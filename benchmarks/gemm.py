@@ -1,0 +1,43 @@
+"""How fast is generated code for C = A B, dense, against OpenBLAS?
+
+The reference is `numpy.matmul`, whose OpenBLAS is left the same number of threads: set
+OPENBLAS_NUM_THREADS (and OMP_NUM_THREADS) to 1, or to 2 for both, before the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+import taco_py as tp
+from benchmarks.measure import OURS, REFERENCE, Contest, Record, records
+
+SIZES = (64, 128, 256, 512, 1024, 1536, 2048)
+TEXT = "C[i,j] = A[i,k] * B[k,j]"
+
+
+def run() -> Iterator[Record]:
+    return records("gemm", contests())
+
+
+def threads() -> int:
+    """What the peer was given."""
+    return int(os.environ.get("OPENBLAS_NUM_THREADS", "1"))
+
+
+def contests() -> Iterator[Contest]:
+    formats = {"A": tp.dense(2), "B": tp.dense(2), "C": tp.dense(2)}
+    for dtype in ("float64", "float32"):
+        product = tp.compile(TEXT, formats, dtypes=dtype, threads=threads())
+        rng = np.random.default_rng(0)
+        for n in SIZES:
+            a, b = (rng.random((n, n)).astype(dtype) for _ in "ab")
+            ours, theirs = np.empty((2, n, n), dtype)
+            contenders = {
+                REFERENCE: partial(np.matmul, a, b, out=theirs),
+                OURS: partial(product, A=a, B=b, out=ours),
+            }
+            yield Contest(f"{dtype} {n}, {threads()} threads", contenders)
