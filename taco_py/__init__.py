@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from taco_py.api.tensor import Tensor, check, read, tensor, write
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
     from taco_py.oracle import evaluate_dense
-    from taco_py.schedule.commands import Schedule
+    from taco_py.schedule.schedule import Schedule
 
 __version__ = "0.1.0"
 

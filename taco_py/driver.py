@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.problem import Problem
-from taco_py.schedule.commands import OPEN, Schedule
+from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -145,7 +145,6 @@ def make_source(recipe: Recipe) -> KernelSource:
     from codegen.passes.phases import select_phase
     from codegen.runtime.kernels import KernelSource
     from codegen.runtime.signature import signature_of
-    from taco_py.concrete.concretize import concretize
     from taco_py.concrete.nodes import WorkspaceKind
     from taco_py.concrete.printer import to_text
     from taco_py.concrete.tree import workspaces_of
@@ -153,17 +152,19 @@ def make_source(recipe: Recipe) -> KernelSource:
     from taco_py.iteration.graph import build_graph
     from taco_py.iteration.printer import graph_text
     from taco_py.lower.lower import lower
+    from taco_py.schedule.apply import apply_all
+    from taco_py.schedule.loops import Loops
     from taco_py.schedule.parallel import choose_parallel
 
-    statement = concretize(recipe.problem, recipe.orders)
-    verify(recipe.problem, statement)
-    graph = build_graph(recipe.problem, statement)
-    parallel = choose_parallel(graph, recipe.schedule)
-    graph = build_graph(recipe.problem, parallel.statement)
+    loops = apply_all(Loops(recipe.problem.assignment, recipe.orders), recipe.schedule)
+    parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
+    statement = parallel.statement
+    verify(recipe.problem, statement, loops.provenance)
+    graph = build_graph(recipe.problem, statement, loops.provenance)
     target = native_target()
     lowered = lower(recipe.problem, graph, recipe.phase)
     function = select_phase(lowered.function, recipe.phase, recipe.phase)
-    concrete = to_text(parallel.statement)
+    concrete = to_text(statement)
     module = run_passes(Module((function,), header=_header(recipe, concrete)), target)
     workspaces = [
         f"{w.name}[{','.join(w.indices)}]: {w.kind.value}" for w in workspaces_of(statement)

@@ -14,7 +14,8 @@ from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, Operator
 from taco_py.problem import Problem, TensorType
-from taco_py.schedule.commands import Parallelize, Reorder, Schedule, Serial
+from taco_py.schedule.commands import Parallelize, Reorder, Serial
+from taco_py.schedule.schedule import Schedule
 from tests.notation import strategies
 from tests.problems import problem
 

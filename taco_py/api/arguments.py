@@ -17,7 +17,7 @@ from taco_py.diagnostics.errors import (
     ScheduleError,
 )
 from taco_py.formats import Format
-from taco_py.schedule.commands import Schedule
+from taco_py.schedule.schedule import Schedule
 from taco_py.storage.borrow import as_dtype
 
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")

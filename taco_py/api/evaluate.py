@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from taco_py.formats import Format
-    from taco_py.schedule.commands import Schedule
+    from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
 

@@ -57,10 +57,10 @@ from taco_py.plan.explain import explain
 from taco_py.plan.formats import default_format
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Operand, Plan
-from taco_py.plan.run import Execution, run, run_phase
 from taco_py.plan.request import Request
+from taco_py.plan.run import Execution, run, run_phase
 from taco_py.problem import TensorType
-from taco_py.schedule.commands import Schedule
+from taco_py.schedule.schedule import Schedule
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import Array, TensorData
 
@@ -179,13 +179,14 @@ class Kernel:
         return Execution(tensors, limit, out, informer(given), self.kernels)
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        names = operand_names(self.assignment)
+        names = tuple(self.formats)
         if len(operands) > len(names):
             raise OperandError(
                 f"Expected {len(names)} operands, found {len(operands)}",
                 hint=f"in the order of their first use they are {', '.join(names)}",
             )
-        check_apart(names[: len(operands)], named, "by position")
+        if named:
+            check_apart(names[: len(operands)], named, "by position")
         return {**dict(zip(names, operands, strict=False)), **named}
 
     def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:

@@ -53,13 +53,49 @@ class Assign:
     operator: Operator | None = None
 
 
+class Race(Enum):
+    """What is done where iterations of a parallel loop write the same elements.
+
+    NONE       they may not
+    IGNORE     nothing: the user knows that they do not
+    ATOMICS    each update is one atomic operation
+    TEMPORARY  each thread adds to a copy of its own, and the copies are added up
+    """
+
+    NONE = "NoRaces"
+    IGNORE = "IgnoreRaces"
+    ATOMICS = "Atomics"
+    TEMPORARY = "Temporary"
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How a loop is carried out.
+
+    parallel  its iterations are shared among threads, with this strategy for common elements
+    unroll    how many iterations stand one after another in the code, 0 to leave it open
+    vector    its iterations take the lanes of a vector
+    """
+
+    parallel: Race | None = None
+    unroll: int = 0
+    vector: bool = False
+
+
+SERIAL = Mode()
+
+
 @dataclass(frozen=True, slots=True)
 class Forall:
-    """`body` for every value of `index`, ascending."""
+    """`body` for every value of `index`, ascending unless its iterations are shared."""
 
     index: str
     body: Statement
-    parallel: bool = False
+    mode: Mode = SERIAL
+
+    @property
+    def parallel(self) -> bool:
+        return self.mode.parallel is not None
 
 
 @dataclass(frozen=True, slots=True)

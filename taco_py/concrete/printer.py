@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
+from taco_py.concrete.nodes import Assign, Forall, Mode, Race, Sequence, Statement, Where
 from taco_py.notation.printer import to_text as expression_text
 
 INDENT = "  "
@@ -20,9 +20,8 @@ def _lines(statement: Statement) -> list[str]:
         case Assign(target, value, operator):
             sign = "=" if operator is None else f"{operator.symbol}="
             return [f"{expression_text(target)} {sign} {expression_text(value)}"]
-        case Forall(index, body, parallel):
-            head = f"forall {index}" + (" parallel" if parallel else "")
-            return [head, *_indented(body)]
+        case Forall(index, body, mode):
+            return [f"forall {index}{_mode(mode)}", *_indented(body)]
         case Where(workspace, consumer, producer):
             name = f"{workspace.name}[{','.join(workspace.indices)}]"
             head = f"where {name}: {workspace.kind.value} workspace of {workspace.dtype}"
@@ -31,6 +30,13 @@ def _lines(statement: Statement) -> list[str]:
             return [line for s in statements for line in _lines(s)]
         case _:
             assert_never(statement)
+
+
+def _mode(mode: Mode) -> str:
+    race = "" if mode.parallel in (None, Race.NONE) else f" ({mode.parallel.value})"
+    parallel = "" if mode.parallel is None else f" parallel{race}"
+    unroll = f" unroll {mode.unroll}" if mode.unroll else ""
+    return parallel + unroll + (" vector" if mode.vector else "")
 
 
 def _indented(statement: Statement) -> list[str]:

@@ -1,7 +1,7 @@
 """What is legal in concrete index notation, as a program: run before every lowering.
 
 Loops       no index is bound twice on one path, none that a workspace has is bound around it, and
-            only the outermost loop of all is parallel
+            no parallel loop is inside another
 Targets     an assignment goes to the result or, in the producer of a `where`, to its workspace
 Values      they read operands, and workspaces in the consumers of their `where` alone; they have no
             reductions, and every index is bound
@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NoReturn, assert_never
 
-from taco_py.concrete.concretize import can_scatter, result_order
+from taco_py.concrete.concretize import can_scatter, result_indices, result_order
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -34,17 +34,15 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
 from taco_py.problem import Problem
+from taco_py.provenance.provenance import UNDERIVED, Provenance
 
 
-def verify(problem: Problem, statement: Statement) -> None:
+def verify(problem: Problem, statement: Statement, provenance: Provenance = UNDERIVED) -> None:
     """Raise InternalError unless `statement` is a legal way to compute `problem`."""
     target = problem.assignment.target
-    inside = statement
-    if isinstance(statement, Forall):
-        inside = replace(statement, parallel=False)
-    _Verifier(problem, statement, {name for name, _ in problem.operands} | {target.tensor}).check(
-        inside, _Place((), target, 0, True, frozenset())
-    )
+    names = {name for name, _ in problem.operands} | {target.tensor}
+    verifier = _Verifier(problem, statement, names, provenance)
+    verifier.check(statement, _Place((), target, 0, True, frozenset(), False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,7 @@ class _Place:
     outside   how many of these loops are around the `where` that the target belongs to
     once      whether `=` is still possible: no sequence in between
     readable  the workspaces that are filled
+    parallel  whether one of these loops is parallel
     """
 
     bound: tuple[str, ...]
@@ -63,6 +62,7 @@ class _Place:
     outside: int
     once: bool
     readable: frozenset[Access]
+    parallel: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ class _Verifier:
     problem: Problem
     whole: Statement
     names: set[str]
+    provenance: Provenance
 
     def fail(self, message: str) -> NoReturn:
         raise InternalError(f"Illegal concrete notation: {message}\n{to_text(self.whole)}")
@@ -84,10 +85,12 @@ class _Verifier:
         match statement:
             case Assign():
                 self.assign(statement, place)
-            case Forall(index, body, parallel):
+            case Forall(index, body, mode):
                 self.require(index not in place.bound, f"a loop over {index} inside another")
-                self.require(not parallel, f"the loop over {index} is parallel and not outermost")
-                self.check(body, replace(place, bound=(*place.bound, index)))
+                nested = mode.parallel is not None and place.parallel
+                self.require(not nested, f"the parallel loop over {index} inside another")
+                parallel = mode.parallel is not None or place.parallel
+                self.check(body, replace(place, bound=(*place.bound, index), parallel=parallel))
             case Where(workspace, consumer, producer):
                 self.workspace(workspace, place)
                 fill = replace(place, target=workspace.access, outside=len(place.bound), once=True)
@@ -117,7 +120,7 @@ class _Verifier:
 
     def sequence(self, place: _Place) -> None:
         shared = place.target == self.problem.assignment.target
-        scatters = can_scatter(self.problem, len(place.bound))
+        scatters = can_scatter(self.problem, len(result_indices(self.problem, place.bound)))
         self.require(not shared or scatters, "a sequence that appends to one sparse level")
 
     # ------------------------------------------------------------ assignments
@@ -141,7 +144,8 @@ class _Verifier:
             self.require(fits, f"{name} accumulates by {operator}, whose order matters")
             return
         self.require(place.once, f"{name} is assigned by several parts of a sequence")
-        summed = set(place.bound[place.outside :]) - set(assign.target.indices)
+        inside = {root for v in place.bound[place.outside :] for root in self.provenance.roots(v)}
+        summed = inside - set(assign.target.indices)
         if summed:
             self.fail(f"{name} is overwritten in a loop over {sorted(summed)}")
 
@@ -165,7 +169,8 @@ class _Verifier:
         sparse = [depth for depth, level in enumerate(levels) if not level.full]
         depth = max(sparse, default=-1) + 1
         expected = result_order(self.problem)[:depth]
-        if bound[:depth] != expected:
+        around = tuple(v for v in bound if not self.provenance.is_derived(v))
+        if around[:depth] != expected:
             self.fail(f"the result is appended to in the order {bound[:depth]}, not {expected}")
 
 

@@ -12,8 +12,10 @@ from enum import Enum
 from typing import assert_never
 
 from taco_py.concrete.nodes import (
+    SERIAL,
     Assign,
     Forall,
+    Mode,
     Sequence,
     Statement,
     Where,
@@ -64,6 +66,7 @@ class Loop:
     writes_result: bool
     overwrites: bool
     range: Range = Range.WHOLE
+    mode: Mode = SERIAL
 
     @property
     def plain(self) -> bool:
@@ -234,7 +237,7 @@ def build_graph(
         match part:
             case Assign():
                 pass
-            case Forall(index, body):
+            case Forall(index, body, mode):
                 region: Region = Everything()
                 if not provenance.is_derived(index):
                     region = regions.statement(part, index)
@@ -242,7 +245,9 @@ def build_graph(
                 overwrites = any(a.operator is None for a in writes)
                 lattice = build_lattice(region)
                 range = range_of(provenance, index, outer)
-                yield Loop(index, outer, region, lattice, body, bool(writes), overwrites, range)
+                yield Loop(
+                    index, outer, region, lattice, body, bool(writes), overwrites, range, mode
+                )
                 yield from visit(body, (*outer, index))
             case Where(_, consumer, producer):
                 yield from visit(producer, outer)

@@ -131,9 +131,10 @@ def open_positions(env: Environment, scope: Scope, variable: str) -> tuple[Scope
     access, levels = chain(env, pos)
     *_, found = segments(env, scope, access, levels)
     ranges = Ranges(env, scope)
-    left = ranges.remaining(pos.parent)
+    index = env.provenance.roots(pos.parent)[-1]
+    left = ranges.remaining(index) if len(levels) == 1 else None
     level = env.level(access, levels[-1])
-    if left is not None and left != ranges.whole(pos.parent) and isinstance(level, Compressed):
+    if left is not None and left != ranges.whole(index) and isinstance(level, Compressed):
         found = child_bounds(pos, pos.child, (left,), Entries(level, found))
     code: list[Stmt] = []
     lo = named(env, f"{pos.child}_begin", found.lo, code)

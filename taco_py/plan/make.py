@@ -20,10 +20,11 @@ from taco_py.plan.canonical import canonical
 from taco_py.plan.formats import without_modes
 from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
-from taco_py.plan.single import Request, plan_single
+from taco_py.plan.request import Request
+from taco_py.plan.single import plan_single
 from taco_py.plan.split import split
 from taco_py.problem import TensorType
-from taco_py.schedule.commands import Schedule
+from taco_py.schedule.schedule import Schedule
 from taco_py.strategy import Strategy
 
 
@@ -62,16 +63,14 @@ def make_plan(
     assignment = _take_diagonals(assignment, known, names, steps)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in known.items()}
     assignment = sums_apart(narrow_apart(assignment, dtypes))
-    if options.schedule is not None and options.schedule.reorders:
+    if options.schedule is not None and options.schedule.shapes:
         if has_narrow_sums(assignment, known):
             raise ScheduleError(
                 "Expected sums in the result's own type where loops are reordered, found one in a "
                 "narrower integer type, which must be computed first",
                 hint="convert the operands, or leave the schedule open",
             )
-        orders = orders_of(options.schedule, assignment)
-        steps += plan_single(assignment, known, request, names, orders)
-        return Plan(_with_threads(steps, options.schedule))
+        return Plan((*steps, *plan_single(assignment, known, request, names, options.schedule)))
     parts = split(assignment, known, request, names, options.path, options.contract)
     known.update(parts.operands)
     for part in parts.assignments[:-1]:
@@ -92,10 +91,10 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
         for s in steps
     )
 
+
 def _strategy(step: Compute, schedule: Schedule) -> Strategy:
     """Loops where the user names one of them."""
     return step.strategy if schedule.parallel is None else Strategy.LOOPS
-
 
 
 def _temporary(

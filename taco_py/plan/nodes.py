@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from taco_py.formats import Format
 from taco_py.problem import Problem, TensorType
-from taco_py.schedule.commands import OPEN, Schedule
+from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
 
 

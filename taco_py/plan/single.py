@@ -3,62 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
 
 from codegen.names import Names
+from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.concretize import (
     Order,
     can_scatter,
-    copies_pattern,
+    result_indices,
     result_order,
     shared_prefix,
 )
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.convert.convert import describe
-from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.cost.estimate import Statistics
 from taco_py.formats import Format, dense
-from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
-from taco_py.plan.formats import appendable, is_tall, reordered, with_chain
+from taco_py.plan.formats import is_tall, reordered, with_chain
 from taco_py.plan.nodes import Compute, Operand, Reformat, Step
-from taco_py.problem import Problem, TensorType
-
-SMALL = 64
-"""A size below which no size is told from another."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the caller wants: the result's type, and sizes to compile in, by index."""
-
-    type: TensorType
-    static: tuple[tuple[str, int], ...] = ()
-
-
-def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
-    """Sizes and patterns of one assignment's operands, those of a tiny problem taken for small.
-
-    The best order of a kernel that takes microseconds does not matter; that it is the order of the
-    next larger operands does, for the kernel is compiled then already.
-    """
-    found = list(accesses(assignment))
-    tiny = max((n for a in found for n in operands[a.tensor].shape), default=0) < SMALL
-    floor = SMALL if tiny else 1
-    sizes: dict[str, float] = {}
-    for access in found:
-        shape = operands[access.tensor].shape
-        sizes.update((i, float(max(n, floor))) for i, n in zip(access.indices, shape, strict=True))
-    patterns = {}
-    for access in found:
-        operand = operands[access.tensor]
-        volume = prod((sizes[i] for i in access.indices), start=1.0)
-        form = operand.type.format
-        nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
-        patterns[access.tensor] = Pattern(nnz, form)
-    return Statistics(sizes, patterns)
+from taco_py.plan.request import Request, draft_of, problem_of, statistics
+from taco_py.plan.roots import look_up_rows
+from taco_py.problem import Problem
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.legality import check
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.schedule import Schedule
+from taco_py.strategy import Strategy
 
 
 def plan_single(
@@ -66,24 +39,36 @@ def plan_single(
     operands: Mapping[str, Operand],
     request: Request,
     names: Names,
-    orders: tuple[Order, ...] | None = None,
+    schedule: Schedule | None = None,
 ) -> tuple[Step, ...]:
-    """Copies first, then the kernel, then the conversion of what cannot be appended to."""
+    """Copies first, then the kernel, then the conversion of what cannot be appended to.
+
+    schedule  commands that say which loops there are; None to choose
+    """
+    rooted: tuple[Reformat, ...] = ()
+    if schedule is None:
+        assignment, operands, rooted = look_up_rows(assignment, operands, request, names)
     stats = statistics(assignment, operands)
-    draft = _problem(assignment, operands, request)
-    if not copies_pattern(draft):
-        draft = _with_result(draft, appendable)
+    draft = draft_of(assignment, operands, request)
     terms = split_terms(assignment.value)
-    if orders is None:
-        orders = tuple(best_order(draft, term, stats).order for term in terms)
+    if schedule is None:
+        chosen = tuple(best_order(draft, term, stats).order for term in terms)
+        loops = Loops(assignment, chosen)
+    else:
+        loops = apply_all(Loops(assignment, textual_orders(assignment)), schedule)
+    orders = loops.index_orders
     copies = _copies(draft, terms, orders, names, stats)
     everything = {**operands, **{c.target: _copied(operands[c.source], c) for c in copies.values()}}
     value = map_accesses(assignment.value, lambda access: _walked(access, copies))
-    final = _problem(replace(assignment, value=value), everything, request)
+    final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
-    final = _chained(final, orders)
+    final = _chained(final, loops)
     target = assignment.target.tensor
-    steps: list[Step] = [*copies.values(), Compute(target, final, orders, _size_sources(final))]
+    strategy = choose_strategy(final, stats) if schedule is None else Strategy.LOOPS
+    kernel = Compute(target, final, orders, _size_sources(final), strategy=strategy)
+    if schedule is not None:
+        kernel = _scheduled(kernel, copies, schedule)
+    steps: list[Step] = [*rooted, *copies.values(), kernel]
     wanted = request.type.format
     if str(final.result.format) != str(wanted):
         reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"
@@ -100,23 +85,30 @@ def _size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:
     return tuple(found.values())
 
 
-def _problem(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Problem:
-    types = tuple((name, operands[name].type) for name in operand_names(assignment))
-    return Problem(assignment, types, request.type, request.static)
-
-
 def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Problem:
     result = problem.result
     return replace(problem, result=replace(result, format=change(result.format)))
 
 
-def _chained(problem: Problem, orders: tuple[Order, ...]) -> Problem:
+def _scheduled(kernel: Compute, copies: Mapping[Access, Reformat], schedule: Schedule) -> Compute:
+    """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it."""
+    read = {copy.source: copy.target for copy in copies.values()}
+    first, rest = schedule.reading(read).parted
+    assignment = kernel.problem.assignment
+    ordered = apply_all(Loops(assignment, textual_orders(assignment)), first)
+    check(apply_all(ordered, rest), kernel.problem)
+    return replace(kernel, orders=ordered.orders, schedule=rest)
+
+
+def _chained(problem: Problem, loops: Loops) -> Problem:
     """With a result that several loops can scatter into.
 
     That part of it becomes a coordinate list, or a dense array where only rows can be absent.
     """
-    prefix = shared_prefix(problem, split_terms(problem.assignment.value), orders)
-    depth = len(prefix)
+    orders = tuple(map(loops.provenance.loops, loops.orders))
+    terms = split_terms(problem.assignment.value)
+    prefix = shared_prefix(problem, terms, orders, loops.provenance)
+    depth = len(result_indices(problem, prefix))
     rest = len(result_order(problem)) - depth
     if rest < 2 or can_scatter(problem, depth):
         return problem

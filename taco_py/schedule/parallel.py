@@ -1,84 +1,166 @@
-"""Which loop may run in parallel, or why none may."""
+"""Which loop threads share, or why none may."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from taco_py.concrete.nodes import Forall, Statement, Where, WorkspaceKind
+from taco_py.concrete.nodes import Forall, Race, Statement, Where, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration.graph import IterationGraph
-from taco_py.schedule.commands import Schedule
+from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """The statement with its outermost loop marked, or unchanged with the reason why not."""
+    """The statement with the loop marked that threads share, or without one and the reason why."""
 
     statement: Statement
     index: str | None
     reason: str
 
 
-def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
-    """Mark the outermost loop parallel if no two of its iterations write the same element.
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why threads cannot share a loop, and what would help."""
 
-    `serial()` never shares it, `parallelize(i)` insists that it is i; without either it is shared
-    wherever that is legal. Raises ScheduleError when the loop insisted on cannot be parallel.
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
+    """Share the loop that the schedule marks, else the outermost one if that is legal.
+
+    `serial()` shares none. Raises ScheduleError when the marked loop cannot be shared as asked.
     """
     statement = graph.statement
-    wanted = schedule.parallel
     if schedule.serial:
-        return Parallelism(statement, None, "one thread was asked for")
-    refusal = refusal_reason(graph)
-    if wanted is not None:
-        outermost = statement.index if isinstance(statement, Forall) else None
-        if outermost != wanted:
-            refusal = f"{wanted} is not the outermost loop" + (
-                f", {outermost} is" if outermost else ""
-            )
+        return Parallelism(_unmarked(statement), None, "one thread was asked for")
+    marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
+    for loop in marked:
+        refusal = _marked_refusal(graph, loop)
         if refusal is not None:
             raise ScheduleError(
-                f"The loop {wanted} cannot be parallel: {refusal}",
-                hint="reorder the loops so that an index of a dense result is outermost",
+                f"The loop {loop.index} cannot be parallel: {refusal}", hint=refusal.remedy
             )
+    if marked:
+        names = ", ".join(loop.index for loop in marked)
+        return Parallelism(statement, names, f"loop {names}: {_reason(marked[0])}")
+    refusal = refusal_reason(graph)
     if refusal is None and isinstance(statement, Forall):
-        marked = replace(statement, parallel=True)
+        shared = replace(statement, mode=replace(statement.mode, parallel=Race.NONE))
         reason = f"loop {statement.index}: each iteration writes its own part of the result"
-        return Parallelism(marked, statement.index, reason)
+        return Parallelism(shared, statement.index, reason)
     return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
 
 
-def refusal_reason(graph: IterationGraph) -> str | None:
+def _reason(loop: Loop) -> str:
+    match loop.mode.parallel:
+        case Race.ATOMICS:
+            return "iterations add to common elements by atomic operations"
+        case Race.IGNORE:
+            return "the schedule says that no two iterations write the same element"
+    return "each iteration writes its own part of the result"
+
+
+def _unmarked(statement: Statement) -> Statement:
+    if isinstance(statement, Forall):
+        serial = replace(statement.mode, parallel=None)
+        return Forall(statement.index, _unmarked(statement.body), serial)
+    return statement
+
+
+def refusal_reason(graph: IterationGraph) -> Refusal | None:
     """The first precondition that fails, None if the outermost loop can be shared among threads."""
     statement = graph.statement
+    if isinstance(statement, Forall):
+        outermost = graph.loops[0]
+        return _structure(graph, outermost) or _race(graph, outermost)
+    if not graph.loops:
+        return Refusal("there is no loop to share among threads", "one thread is all it takes")
+    remedy = "reorder so that an index of the result is outermost in every term"
+    if isinstance(statement, Where):
+        return Refusal("all loops add to one workspace", remedy)
+    return Refusal("the terms are computed one after another", remedy)
+
+
+def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    around = [other for other in graph.loops if other.index in loop.outer and other.mode.parallel]
+    if around:
+        return Refusal(f"the loop {around[0].index} around it is parallel", "share one of them")
+    match loop.mode.parallel:
+        case Race.ATOMICS:
+            return _structure(graph, loop) or _atomic(graph, loop)
+        case Race.TEMPORARY:
+            return Refusal("copies of the result for each thread are not made", "use Atomics")
+        case Race.IGNORE:
+            return _structure(graph, loop)
+    return _structure(graph, loop) or _race(graph, loop)
+
+
+def _race(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where two iterations may write the same element."""
     problem = graph.problem
-    target = problem.assignment.target
-    if not isinstance(statement, Forall):
-        if not graph.loops:
-            return "there is no loop to share among threads"
-        if isinstance(statement, Where):
-            return "all loops add to one workspace"
-        return "the terms are computed one after another"
-    index = statement.index
-    if not problem.result.format.is_dense:
-        return "the sparse result is assembled in order, one coordinate after another"
-    if index not in target.indices:
-        return f"the outermost loop {index} is summed over: its iterations add to the same elements"
-    outermost = graph.loops[0]
-    if outermost.merges:
-        names = ", ".join(map(str, outermost.lattice.iterators))
-        return f"the outermost loop {index} walks {names} along with others, in order"
-    for iterator in outermost.lattice.iterators:
+    roots = graph.provenance.roots(loop.index)
+    summed = [root for root in roots if root not in problem.assignment.target.indices]
+    if summed:
+        tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
+        return Refusal(
+            f"the loop {loop.index}{tiles} is summed over: its iterations add to the same elements",
+            "put an index of the result outside, or let them add by atomic operations: "
+            f"parallelize({loop.index},CPUThread,Atomics)",
+        )
+    for iterator in loop.lattice.iterators:
         form = problem.type_of(iterator.access.tensor).format
         if not form.levels[iterator.level].unique:
-            return f"the outermost loop {index} may meet a coordinate of {iterator} more than once"
-    if any(a.target.tensor not in _private(graph) for a in assignments(statement)):
-        return f"a workspace is shared by the iterations of {index}"
+            return Refusal(
+                f"the loop {loop.index} may meet a coordinate of {iterator} more than once",
+                "convert the operand to a format without duplicates",
+            )
     return None
 
 
-def _private(graph: IterationGraph) -> set[str]:
-    """The result and scalar workspaces, which every iteration has for itself."""
-    scalars = {w.name for w in workspaces_of(graph.statement) if w.kind is WorkspaceKind.SCALAR}
-    return scalars | {graph.problem.assignment.target.tensor}
+def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """What threads cannot share, whatever they write."""
+    if not graph.problem.result.format.is_dense:
+        return Refusal(
+            "the sparse result is assembled in order, one coordinate after another",
+            "ask for a dense result, or leave the loop serial",
+        )
+    if loop.merges and loop.range is not Range.TILES:
+        names = ", ".join(map(str, loop.lattice.iterators))
+        return Refusal(
+            f"the loop {loop.index} walks {names} along with others, in order",
+            f"split {loop.index}: its tiles can be shared",
+        )
+    shared = [w.name for w in _shared(graph, loop)]
+    if shared:
+        return Refusal(
+            f"the workspace {shared[0]} is shared by the iterations of {loop.index}",
+            "leave the loop serial",
+        )
+    return None
+
+
+def _shared(graph: IterationGraph, loop: Loop) -> Iterator[Workspace]:
+    """The workspaces written in the loop that its iterations do not have for themselves."""
+    inside = {w.name for w in workspaces_of(loop.body) if w.kind is WorkspaceKind.SCALAR}
+    written = {a.target.tensor for a in assignments(loop.body)} - inside
+    for workspace in workspaces_of(graph.statement):
+        if workspace.name in written:
+            yield workspace
+
+
+def _atomic(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where an update of the result is no atomic operation."""
+    target = graph.problem.assignment.target.tensor
+    writes = [a for a in assignments(loop.body) if a.target.tensor == target]
+    if any(assign.operator is None for assign in writes):
+        return Refusal("it assigns elements and does not add to them", "use NoRaces")
+    if graph.problem.result.dtype.startswith("complex"):
+        return Refusal("complex numbers have no atomic addition", "use NoRaces")
+    return None

@@ -8,6 +8,8 @@ from taco_py.concrete.concretize import concretize
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
+    Mode,
+    Race,
     Sequence,
     Statement,
     Where,
@@ -52,7 +54,7 @@ LEGAL = {
     "added in place": add("ij"),
     "scattered": add("ji"),
     "through a row": scatter(),
-    "parallel": Forall("i", add("j"), parallel=True),
+    "parallel": Forall("i", add("j"), mode=Mode(parallel=Race.NONE)),
     "in parts": Sequence((add("ij"), add("ji"))),
     "nothing": Sequence(()),
 }
@@ -67,8 +69,12 @@ B = Access("B", ("i", "j"))
 ILLEGAL: dict[str, tuple[Statement, str]] = {
     "loop twice": (add("iji"), "a loop over i inside another"),
     "inner parallel": (
-        Forall("i", Forall("j", Assign(Y, AX, ADD), parallel=True)),
-        "the loop over j is parallel and not outermost",
+        Forall(
+            "i",
+            Forall("j", Assign(Y, AX, ADD), mode=Mode(parallel=Race.NONE)),
+            mode=Mode(parallel=Race.NONE),
+        ),
+        "the parallel loop over j inside another",
     ),
     "target unbound": (add("j"), "y[i] is assigned outside loops over ['i']"),
     "value unbound": (add("i"), "A[i,j] is read outside loops over ['j']"),

@@ -8,8 +8,8 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, TakeDiagonal
-from taco_py.plan.single import Request
-from taco_py.schedule.commands import Schedule
+from taco_py.plan.request import Request
+from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
@@ -41,6 +41,14 @@ PLANS: tuple[tuple[str, dict[str, str], str | None, list[str]], ...] = (
         "ds",
         ["B_kj = B as ds", "C[i,j] = sum(k, A[i,k] * B_kj[k,j]) by ikj"],
     ),
+    # rows that would have to be searched for are looked up in a copy that has them all
+    (
+        PRODUCT,
+        {"A": "DCSR", "B": "DCSR"},
+        None,
+        ["B_rows = B as ds", "C[i,j] = sum(k, A[i,k] * B_rows[k,j]) by ikj"],
+    ),
+    ("y[i] = A[i,j] * x[j]", {"A": "DCSR"}, None, ["y[i] = sum(j, A[i,j] * x[j]) by ij"]),
     # a format that cannot be appended to is converted to afterwards
     (
         "C[i,j] = A[i,j] + B[i,j]",
@@ -119,3 +127,9 @@ def test_names_of_temporaries_are_no_operands_names() -> None:
     targets = [step.target for step in made.steps]
     assert len({*targets, *formats, "y"}) == len(targets) + len(formats) + 1
     assert "T_raw_1" in targets and "T" in targets
+
+
+def test_rows_are_not_looked_up_where_nearly_all_are_empty() -> None:
+    whole = problem(PRODUCT, {"A": "DCSR", "B": "DCSR"})
+    made = plan(whole, dict.fromkeys("ijk", 10**8), {"A": 50.0, "B": 50.0})
+    assert not any("_rows" in step.target for step in made.steps)

@@ -7,8 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.schedule.commands import Parallelize, Reorder, Schedule, Serial, orders_of
-from tests.problems import assignment
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.commands import Parallelize, Reorder, Serial
+from taco_py.schedule.legality import check
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.schedule import Schedule
+from tests.problems import assignment, problem
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,3}", fullmatch=True)
 commands = st.one_of(
@@ -36,7 +40,6 @@ def test_no_text_crashes_the_parser(text: str) -> None:
 def test_parse() -> None:
     schedule = Schedule.parse(" reorder( i, k ,j ),parallelize(i) , serial()")
     assert schedule.commands == (Reorder(("i", "k", "j")), Parallelize("i"), Serial())
-    assert schedule.reorders == (Reorder(("i", "k", "j")),)
     assert schedule.parallel == "i"
     assert schedule.serial
     assert Schedule.parse("") == Schedule()
@@ -44,13 +47,14 @@ def test_parse() -> None:
     assert Schedule.parse("parallelize(i), parallelize(j)").parallel == "j"
 
 
+COMMANDS = "reorder, split, divide, fuse, pos, coord, bound, parallelize, unroll, vectorize, serial"
 MISTAKES = (
     (
-        "reorder(i,j), tile(i,32)",
-        "Expected a scheduling command, found 'tile'\n"
-        "  reorder(i,j), tile(i,32)\n"
-        "                ^^^^^^^^^^\n"
-        "hint: the commands are reorder, parallelize, serial",
+        "reorder(i,j), block(i,32)",
+        "Expected a scheduling command, found 'block'\n"
+        "  reorder(i,j), block(i,32)\n"
+        "                ^^^^^^^^^^^\n"
+        "hint: the commands are " + COMMANDS,
     ),
     (
         "reorder(i)",
@@ -64,7 +68,8 @@ MISTAKES = (
     ),
     (
         "parallelize()",
-        "Expected one index for parallelize, found nothing\n  parallelize()\n  ^^^^^^^^^^^^^",
+        "Expected one index, and perhaps a unit and a strategy for parallelize, found nothing\n"
+        "  parallelize()\n  ^^^^^^^^^^^^^",
     ),
     ("serial(i)", "Expected nothing for serial, found i\n  serial(i)\n  ^^^^^^^^^"),
     (
@@ -72,7 +77,7 @@ MISTAKES = (
         "Expected a command such as reorder(i,j), found something else\n"
         "  reorder(i,j) serial()\n"
         "  ^^^^^^^^^^^^^^^^^^^^^\n"
-        "hint: the commands are reorder, parallelize, serial, with commas between them",
+        "hint: the commands are " + COMMANDS + ", with commas between them",
     ),
 )
 
@@ -96,19 +101,29 @@ ORDERS = (
 )
 
 
+def scheduled(text: str, schedule: str) -> Loops:
+    whole = assignment(text)
+    return apply_all(Loops(whole, textual_orders(whole)), Schedule.parse(schedule))
+
+
 @pytest.mark.parametrize(("text", "schedule", "expected"), ORDERS)
 def test_orders(text: str, schedule: str, expected: str) -> None:
-    found = orders_of(Schedule.parse(schedule), assignment(text))
+    found = scheduled(text, schedule).orders
     assert " ".join("".join(order) for order in found) == expected
 
 
 def test_an_index_that_no_term_has_is_refused() -> None:
-    with pytest.raises(ScheduleError, match=r"indices that one term .* found reorder\(i,l\)"):
-        orders_of(Schedule.parse("reorder(i,l)"), assignment(PRODUCT))
+    with pytest.raises(ScheduleError, match=r"reorder\(i,l\) cannot be applied: there is no loop"):
+        scheduled(PRODUCT, "reorder(i,l)")
+
+
+def test_loops_of_different_terms_are_not_reordered() -> None:
+    with pytest.raises(ScheduleError, match="no term of the assignment has all these loops"):
+        scheduled("y[i] = A[i,j] * x[j] + B[i,k] * z[k]", "reorder(j,k)")
 
 
 def test_an_inner_sum_stays_below_the_loops_it_depends_on() -> None:
     text = "y[i] = b[i] / (A[i,j] * x[j])"
-    assert orders_of(Schedule.parse("reorder(i,j)"), assignment(text)) == (("i", "j"),)
+    check(scheduled(text, "reorder(i,j)"), problem(text))
     with pytest.raises(ScheduleError, match="the loop over j inside the one over i"):
-        orders_of(Schedule.parse("reorder(j,i)"), assignment(text))
+        check(scheduled(text, "reorder(j,i)"), problem(text))

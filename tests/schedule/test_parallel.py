@@ -8,8 +8,10 @@ from taco_py.concrete.concretize import concretize
 from taco_py.concrete.nodes import Forall
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, build_graph
-from taco_py.schedule.commands import OPEN, Schedule
-from taco_py.schedule.parallel import choose_parallel
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.parallel import Parallelism, choose_parallel
+from taco_py.schedule.schedule import OPEN, Schedule
 from tests.problems import problem
 
 
@@ -44,7 +46,7 @@ def test_shared(text: str, formats: dict[str, str], orders: str, result: str, in
 
 
 REFUSED = (
-    (SPMV, {"A": "CSC"}, "ji", "d", "the outermost loop j is summed over"),
+    (SPMV, {"A": "CSC"}, "ji", "d", "the loop j is summed over"),
     (SPMV, {"A": "CSC"}, "ji", "s", "all loops add to one workspace"),
     (PRODUCT, CSRS, "ikj", "ds", "the sparse result is assembled in order"),
     ("s = A[i,j]", {"A": "CSR"}, "ij", None, "all loops add to one workspace"),
@@ -60,9 +62,9 @@ REFUSED = (
         {"a": "s", "b": "s"},
         "i i",
         "d",
-        "the outermost loop i walks a1, b1 along with others, in order",
+        "the loop i walks a1, b1 along with others, in order",
     ),
-    (SPMV, {"A": "COO"}, "ij", "d", "the outermost loop i may meet a coordinate of A1 more than"),
+    (SPMV, {"A": "COO"}, "ij", "d", "the loop i may meet a coordinate of A1 more than"),
 )
 
 
@@ -88,18 +90,25 @@ def test_one_thread_is_a_choice() -> None:
     assert found.reason == "one thread was asked for"
 
 
+def scheduled(schedule: str, form: str = "CSR") -> Parallelism:
+    whole = problem(SPMV, {"A": form}, "d")
+    commands = Schedule.parse(schedule)
+    loops = apply_all(Loops(whole.assignment, textual_orders(whole.assignment)), commands)
+    return choose_parallel(loops.graph(whole), commands)
+
+
 def test_what_cannot_be_had_is_refused_in_words() -> None:
     with pytest.raises(ScheduleError) as caught:
-        choose_parallel(graph(SPMV, {"A": "CSR"}, "ij", "d"), Schedule.parse("parallelize(j)"))
-    assert (
-        caught.value.message == "The loop j cannot be parallel: j is not the outermost loop, i is"
+        scheduled("reorder(j,i), parallelize(j)", "CSC")
+    assert caught.value.message == (
+        "The loop j cannot be parallel: the loop j is summed over: its iterations add to the same "
+        "elements"
     )
     assert caught.value.hint is not None
-    with pytest.raises(ScheduleError, match="is summed over"):
-        choose_parallel(graph(SPMV, {"A": "CSC"}, "ji", "d"), Schedule.parse("parallelize(j)"))
-    assert (
-        choose_parallel(
-            graph(SPMV, {"A": "CSR"}, "ij", "d"), Schedule.parse("parallelize(i)")
-        ).index
-        == "i"
-    )
+    assert "parallelize(j,CPUThread,Atomics)" in caught.value.hint
+
+
+def test_what_is_asked_for_is_shared() -> None:
+    assert scheduled("parallelize(i)").index == "i"
+    assert scheduled("split(i,i0,i1,4), parallelize(i0)").index == "i0"
+    assert scheduled("reorder(j,i), parallelize(j,CPUThread,Atomics)", "CSC").index == "j"

@@ -1,0 +1,191 @@
+"""Commands at work on a loop nest: each application is a pure function that checks first.
+
+What needs no formats is checked here; what the levels of operands allow is checked in
+`schedule.legality`, when the formats are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from taco_py.concrete.concretize import Order
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
+from taco_py.schedule.commands import (
+    Command,
+    Parallelize,
+    Reorder,
+    Serial,
+    Unroll,
+    Vectorize,
+)
+from taco_py.schedule.loops import Loops
+from taco_py.schedule.schedule import Schedule
+
+
+def apply(loops: Loops, command: Command) -> Loops:
+    """`loops` after `command`. Raises ScheduleError, with the precondition that fails."""
+    return APPLICATIONS[type(command)](loops, command)
+
+
+def apply_all(loops: Loops, schedule: Schedule) -> Loops:
+    """`loops` after every command of `schedule`, in order."""
+    for command in schedule.commands:
+        loops = apply(loops, command)
+    return loops
+
+
+def refuse(command: Command | Relation, reason: str, hint: str | None = None) -> ScheduleError:
+    """The error of a command that cannot be applied."""
+    return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)
+
+
+# ---------------------------------------------------------------- variables
+
+
+def _require_loop(loops: Loops, command: Command | Relation, variable: str) -> None:
+    if variable in loops.variables:
+        return
+    if variable in loops.taken:
+        instead = loops.provenance.below(variable)
+        if instead is not None:
+            names = " and ".join(instead.children)
+            raise refuse(
+                command, f"{variable} is no loop any more", f"{instead} replaced it by {names}"
+            )
+    known = ", ".join(loops.variables) or "none"
+    raise refuse(command, f"there is no loop over {variable}", f"the loops are {known}")
+
+
+def _derive(loops: Loops, relation: Relation) -> Loops:
+    """Replace the parents of `relation` by its children, in place."""
+    for parent in relation.parents:
+        _require_loop(loops, relation, parent)
+        if loops.mode(parent) != loops.mode(""):
+            raise refuse(
+                relation,
+                f"{parent} has been marked already",
+                "parallelize, unroll and vectorize come after the commands that derive variables",
+            )
+    for child in relation.children:
+        if child in loops.taken:
+            raise refuse(relation, f"the name {child} is taken", "choose a new name")
+    if len(set(relation.children)) < len(relation.children):
+        raise refuse(relation, "its two new names are the same", "choose two names")
+    orders = tuple(_replaced(order, relation) for order in loops.orders)
+    return replace(loops, orders=orders, provenance=loops.provenance.with_relation(relation))
+
+
+def _replaced(order: Order, relation: Relation) -> Order:
+    """`order` with the children in place of the parents, which stand one after the other."""
+    if relation.parents[0] not in order:
+        return order
+    place = order.index(relation.parents[0])
+    behind = place + len(relation.parents)
+    return (*order[:place], *relation.children, *order[behind:])
+
+
+def _sized(loops: Loops, command: Split | Divide) -> Loops:
+    size = command.size if isinstance(command, Split) else command.parts
+    if type(size) is not int or not 1 <= size < 2**31:
+        raise refuse(command, f"the size {size} is no positive 32-bit integer")
+    return _derive(loops, command)
+
+
+def _fuse(loops: Loops, command: Fuse) -> Loops:
+    for variable in command.parents:
+        _require_loop(loops, command, variable)
+    for order in loops.orders:
+        places = [order.index(v) for v in command.parents if v in order]
+        if places and (len(places) == 1 or places[1] != places[0] + 1):
+            raise refuse(
+                command,
+                f"{command.inner} is not right inside {command.outer} in every term, the loops "
+                f"are {', '.join(order)}",
+                f"reorder so that {command.outer} and {command.inner} are neighbours",
+            )
+    return _derive(loops, command)
+
+
+def _pos(loops: Loops, command: Pos) -> Loops:
+    _require_loop(loops, command, command.parent)
+    if loops.provenance.positions_above(command.parent) is not None:
+        raise refuse(command, f"{command.parent} runs over positions already")
+    return _derive(loops, command)
+
+
+def _coord(loops: Loops, command: Coord) -> Loops:
+    _require_loop(loops, command, command.parent)
+    if loops.provenance.positions_above(command.parent) is None:
+        raise refuse(
+            command,
+            f"{command.parent} does not run over positions",
+            "coord turns back what pos has made",
+        )
+    return _derive(loops, command)
+
+
+# ---------------------------------------------------------------- orders and modes
+
+
+def _reorder(loops: Loops, command: Reorder) -> Loops:
+    for variable in command.indices:
+        _require_loop(loops, command, variable)
+    wanted = set(command.indices)
+    if not any(wanted <= set(order) for order in loops.orders):
+        raise refuse(
+            command,
+            "no term of the assignment has all these loops",
+            "each reorder names loops of one nest",
+        )
+    orders = tuple(
+        _rearranged(order, command.indices) if wanted <= set(order) else order
+        for order in loops.orders
+    )
+    return replace(loops, orders=orders)
+
+
+def _rearranged(order: Order, wanted: tuple[str, ...]) -> Order:
+    supply = iter(wanted)
+    return tuple(next(supply) if i in wanted else i for i in order)
+
+
+def _parallelize(loops: Loops, command: Parallelize) -> Loops:
+    _require_loop(loops, command, command.index)
+    mode = replace(loops.mode(command.index), parallel=command.race)
+    return loops.with_mode(command.index, mode)
+
+
+def _vectorize(loops: Loops, command: Vectorize) -> Loops:
+    _require_loop(loops, command, command.index)
+    return loops.with_mode(command.index, replace(loops.mode(command.index), vector=True))
+
+
+def _unroll(loops: Loops, command: Unroll) -> Loops:
+    _require_loop(loops, command, command.index)
+    if not 1 <= command.factor <= 256:
+        raise refuse(command, "a loop is unrolled 1 to 256 times")
+    mode = replace(loops.mode(command.index), unroll=command.factor)
+    return loops.with_mode(command.index, mode)
+
+
+def _serial(loops: Loops, command: Serial) -> Loops:
+    return loops
+
+
+APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
+    Reorder: _reorder,
+    Split: _sized,
+    Divide: _sized,
+    Fuse: _fuse,
+    Pos: _pos,
+    Coord: _coord,
+    Bound: _derive,
+    Parallelize: _parallelize,
+    Vectorize: _vectorize,
+    Unroll: _unroll,
+    Serial: _serial,
+}
+"""How each kind of command is applied."""

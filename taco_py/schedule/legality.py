@@ -1,0 +1,163 @@
+"""What the formats of operands and result allow of a scheduled loop nest.
+
+Tiles        coordinates at equal distances (an inner tile outside its outer one) can only be
+             counted: no sparse level is walked in such steps, nor a coordinate list in tiles
+Positions    they belong to a level that stores coordinates, below levels that are fused with it or
+             whose loops are outside; every term with its indices is zero where nothing is stored;
+             fused ones are met in order
+Inner sums   the loops of a sum inside a product are inside those that it depends on
+"""
+
+from __future__ import annotations
+
+from taco_py.concrete.concretize import restricts
+from taco_py.concrete.terms import Term, reductions, split_terms
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.formats import LevelKind
+from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.nodes import Access
+from taco_py.problem import Problem
+from taco_py.provenance.relations import Fuse, Pos
+from taco_py.schedule.loops import Loops
+
+
+def check(loops: Loops, problem: Problem) -> None:
+    """Raise ScheduleError unless kernels for `problem` can have these loops."""
+    terms = split_terms(problem.assignment.value)
+    for term, order in zip(terms, loops.index_orders, strict=True):
+        _check_inner_sums(term, order)
+    for relation in loops.provenance.relations:
+        if isinstance(relation, Pos):
+            _check_positions(loops, problem, relation)
+    graph = loops.graph(problem)
+    for loop in graph.loops:
+        _check_range(graph, loop)
+
+
+def _check_inner_sums(term: Term, order: tuple[str, ...]) -> None:
+    """Raise ScheduleError where an inner sum's loop is not below those that the sum depends on."""
+    for inner in reductions(term.body):
+        place = order.index(inner.index) if inner.index in order else len(order)
+        late = [i for i in free_indices(inner) if order.index(i) > place]
+        if late:
+            raise ScheduleError(
+                f"Expected the loop over {inner.index} inside the one over {late[0]}, on which the "
+                f"sum over {inner.index} depends, found the order {','.join(order)}",
+                hint="an inner sum's own loops come after all others",
+            )
+
+
+# ---------------------------------------------------------------- tiles
+
+
+def _check_range(graph: IterationGraph, loop: Loop) -> None:
+    if loop.range is Range.STRIDED and not loop.plain:
+        walked = ", ".join(map(str, loop.lattice.iterators)) or "nothing"
+        raise ScheduleError(
+            f"The loop over {loop.index} would meet every so-many-th coordinate, but it walks "
+            f"{walked}, whose coordinates come one after another",
+            hint="put the loop over a tile outside the one over what is in it",
+        )
+    if loop.range is Range.TILE:
+        for iterator in loop.lattice.iterators:
+            operands = dict(graph.problem.operands)
+            tensor = iterator.access.tensor
+            if tensor in operands:
+                level = operands[tensor].format.levels[iterator.level]
+                if level.kind is not LevelKind.COMPRESSED:
+                    raise ScheduleError(
+                        f"The loop over {loop.index} is tiled, but {iterator} is a "
+                        f"{level.kind.value} level, in which a tile's beginning cannot be found",
+                        hint=f"tile the positions of {tensor} instead: fuse its indices, then pos",
+                    )
+
+
+# ---------------------------------------------------------------- positions
+
+
+def position_access(problem: Problem, roots: tuple[str, ...], pos: Pos) -> Access:
+    """The access of the operand that `pos` names. Raises ScheduleError."""
+    found = [
+        access
+        for access in dict.fromkeys(accesses(problem.assignment.value))
+        if access.tensor == pos.tensor and set(roots) <= set(access.indices)
+    ]
+    if len(found) == 1:
+        return found[0]
+    named = [a for a in accesses(problem.assignment.value) if a.tensor == pos.tensor]
+    if not named:
+        names = ", ".join(name for name, _ in problem.operands)
+        raise _refusal(pos, f"there is no operand {pos.tensor}", f"the operands are {names}")
+    many = "twice in the assignment" if found else f"without {', '.join(roots)}"
+    raise _refusal(pos, f"{pos.tensor} stands {many}", "name an operand with these indices once")
+
+
+def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
+    provenance = loops.provenance
+    roots = provenance.roots(pos.parent)
+    relation = provenance.above(pos.parent)
+    while relation is not None and len(roots) > 1:
+        if not isinstance(relation, Fuse):
+            raise _refusal(
+                pos,
+                f"{pos.parent} is a tile of fused indices",
+                "take positions of the fused variable first, then split them",
+            )
+        relation = provenance.above(relation.outer)
+    access = position_access(problem, roots, pos)
+    form = problem.type_of(access.tensor).format
+    levels = tuple(form.mode_order.index(access.indices.index(root)) for root in roots)
+    if levels != tuple(range(levels[0], levels[0] + len(levels))):
+        stored = ", ".join(access.indices[mode] for mode in form.mode_order)
+        raise _refusal(
+            pos,
+            f"{', '.join(roots)} are no neighbouring levels of {pos.tensor}, which stores {stored}",
+            "fuse indices in the order in which the operand stores them",
+        )
+    last = form.levels[levels[-1]]
+    if last.full or (last.branchless and len(levels) == 1):
+        raise _refusal(
+            pos,
+            f"the level of {pos.tensor} for {roots[-1]} is {last.kind.value}",
+            "positions are those of a compressed level, or of a list's levels fused",
+        )
+    for term in split_terms(problem.assignment.value):
+        inside = {i for a in accesses(term.body) for i in a.indices}
+        if inside.intersection(roots) and not restricts(term.body, access):
+            raise _refusal(
+                pos,
+                f"a term has values where {pos.tensor} stores nothing",
+                "positions can replace coordinates only where the operand is a factor",
+            )
+    above = tuple(access.indices[mode] for mode in form.mode_order[: levels[0]])
+    _check_order(loops, above, roots, pos)
+
+
+def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], pos: Pos) -> None:
+    """What is above is known at the first loop over positions, and fused ones ascend."""
+    provenance = loops.provenance
+    leaves, whole = provenance.leaves(pos.child), provenance.leaves(roots[0])
+    for order in loops.orders:
+        chosen = tuple(v for v in order if v in leaves)
+        if not chosen:
+            continue
+        outside = order[: order.index(chosen[0])]
+        for index in above:
+            if not set(provenance.leaves(index)) <= set(outside):
+                raise _refusal(
+                    pos,
+                    f"the loop over {index}, below which these positions of {pos.tensor} lie, is "
+                    f"inside the one over {chosen[0]}",
+                    f"put {index} outside, or fuse it too",
+                )
+        if len(roots) > 1 and tuple(v for v in order if v in whole) != whole:
+            raise _refusal(
+                pos,
+                f"the loops over {', '.join(chosen)} do not meet the positions in order",
+                "positions of fused levels come in order: the outer tile outside",
+            )
+
+
+def _refusal(pos: Pos, reason: str, hint: str) -> ScheduleError:
+    return ScheduleError(f"{pos} cannot be applied: {reason}", hint=hint)

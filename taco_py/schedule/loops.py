@@ -1,0 +1,99 @@
+"""A loop nest while it is scheduled: a problem, a loop order for each term, and what loops derive
+from. The concrete notation and the iteration graph are derived from it whenever they are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from taco_py.concrete.concretize import Order, concretize
+from taco_py.concrete.nodes import SERIAL, Assign, Forall, Mode, Sequence, Statement, Where
+from taco_py.concrete.terms import split_terms
+from taco_py.iteration.graph import IterationGraph, build_graph
+from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.nodes import Assignment
+from taco_py.problem import Problem
+from taco_py.provenance.provenance import UNDERIVED, Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """A loop nest.
+
+    orders      for each additive term, its loop variables, outermost first
+    provenance  what the variables derive from
+    modes       how loops are carried out, where that has been said
+    """
+
+    assignment: Assignment
+    orders: tuple[Order, ...]
+    provenance: Provenance = UNDERIVED
+    modes: tuple[tuple[str, Mode], ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All loop variables, each once."""
+        return tuple(dict.fromkeys(v for order in self.orders for v in order))
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Every name that an index, a variable or a tensor has or had."""
+        derived = (v for r in self.provenance.relations for v in r.children)
+        tensors = (access.tensor for access in accesses(self.assignment))
+        target = self.assignment.target.tensor
+        return frozenset((*all_indices(self.assignment), *derived, *tensors, target))
+
+    @property
+    def index_orders(self) -> tuple[Order, ...]:
+        """The orders in which indices of the notation become known, for each term."""
+        derived = self.provenance.is_derived
+        loops = map(self.provenance.loops, self.orders)
+        return tuple(tuple(v for v in order if not derived(v)) for order in loops)
+
+    def mode(self, variable: str) -> Mode:
+        return dict(self.modes).get(variable, SERIAL)
+
+    def with_mode(self, variable: str, mode: Mode) -> Loops:
+        return replace(self, modes=tuple({**dict(self.modes), variable: mode}.items()))
+
+    def statement(self, problem: Problem) -> Statement:
+        """The concrete notation for these loops, where `problem` computes the assignment."""
+        return _marked(self, concretize(problem, self.orders, self.provenance), ())
+
+    def graph(self, problem: Problem) -> IterationGraph:
+        return build_graph(problem, self.statement(problem), self.provenance)
+
+
+def textual_orders(assignment: Assignment) -> tuple[Order, ...]:
+    """For each term: its indices as they first occur, those of the result before all others."""
+    return tuple(
+        tuple(
+            dict.fromkeys(
+                (*assignment.target.indices, *(i for a in accesses(term.body) for i in a.indices))
+            )
+        )
+        for term in split_terms(assignment.value)
+    )
+
+
+def _marked(loops: Loops, statement: Statement, outer: tuple[str, ...]) -> Statement:
+    """The statement with each loop's mode. The loop over an index stands for its last leaf."""
+    match statement:
+        case Assign():
+            return statement
+        case Forall(index, body):
+            leaves = loops.provenance.leaves(index)
+            variable = next((leaf for leaf in leaves if leaf not in outer), leaves[-1])
+            mode = loops.mode(variable)
+            if variable in outer:
+                mode = replace(mode, parallel=None)
+            elif isinstance(body, Forall) and loops.provenance.leaves(body.index) == leaves:
+                mode = Mode(parallel=mode.parallel)
+            return Forall(index, _marked(loops, body, (*outer, variable)), mode)
+        case Where(workspace, consumer, producer):
+            parts = (_marked(loops, part, outer) for part in (consumer, producer))
+            return Where(workspace, *parts)
+        case Sequence(statements):
+            return Sequence(tuple(_marked(loops, part, outer) for part in statements))
+        case _:
+            assert_never(statement)

@@ -1,0 +1,201 @@
+"""The text form of schedules: `split(i,i0,i1,32), reorder(i0,j,i1), parallelize(i0,CPUThread)`.
+
+What TACO's command line takes is taken, and printed back in the same form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from taco_py.concrete.nodes import Race
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.diagnostics.source import Source, Span
+from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
+from taco_py.schedule.commands import (
+    Command,
+    Parallelize,
+    Reorder,
+    Serial,
+    Unroll,
+    Vectorize,
+)
+
+GPU_UNITS = ("GPUBlock", "GPUWarp", "GPUThread", "GPUBlockReduction", "GPUWarpReduction")
+UNITS = ("CPUThread", "CPUVector", *GPU_UNITS)
+
+
+class _MisfitError(Exception):
+    """Arguments that a command does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Syntax:
+    """What a command takes, in words, and how its arguments are read."""
+
+    expects: str
+    read: Callable[[tuple[str, ...]], Command]
+
+
+def parse_commands(text: str) -> tuple[Command, ...]:
+    """The commands in `text`. Raises ScheduleError with the place of a mistake."""
+    if not isinstance(text, str):
+        raise ScheduleError(
+            f"Expected a schedule's text, found {text!r}", hint='as in "reorder(i,k,j)"'
+        )
+    source = Source(text, "schedule")
+    commands: list[Command] = []
+    place = 0
+    while text[place:].strip():
+        match = _COMMAND.match(text, place)
+        if match is None:
+            raise ScheduleError(
+                "Expected a command such as reorder(i,j), found something else",
+                Span(source, place, len(text)),
+                f"the commands are {', '.join(_COMMANDS)}, with commas between them",
+            )
+        commands.append(_command(match, source))
+        place = match.end()
+    return tuple(commands)
+
+
+_COMMAND = re.compile(r"\s*(?P<name>\w+)\s*\((?P<arguments>(?:[^()]|\([^()]*\))*)\)\s*(?:[,;]|$)")
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+
+
+def _command(match: re.Match[str], source: Source) -> Command:
+    name = match["name"]
+    span = Span(source, match.start("name"), match.end("arguments") + 1)
+    if name not in _COMMANDS:
+        raise ScheduleError(
+            f"Expected a scheduling command, found {name!r}",
+            span,
+            f"the commands are {', '.join(_COMMANDS)}",
+        )
+    arguments = tuple(_split(match["arguments"]))
+    syntax = _COMMANDS[name]
+    try:
+        return syntax.read(arguments)
+    except _MisfitError as misfit:
+        found = ", ".join(arguments) or "nothing"
+        hint = str(misfit) or None
+        raise ScheduleError(
+            f"Expected {syntax.expects} for {name}, found {found}", span, hint
+        ) from None
+
+
+def _split(text: str) -> Iterator[str]:
+    """The arguments: what stands between commas that are in no brackets."""
+    for part in re.split(r",(?![^()\[\]]*[)\]])", text):
+        if part.strip():
+            yield part.strip()
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _names(arguments: tuple[str, ...], count: int) -> tuple[str, ...]:
+    fits = len(arguments) == count == len(set(arguments))
+    if not fits or not all(map(_NAME.match, arguments)):
+        raise _MisfitError
+    return arguments
+
+
+def _number(text: str, least: int) -> int:
+    if not re.fullmatch(r"-?\d{1,18}", text) or int(text) < least:
+        raise _MisfitError(f"the number must be {least} or more")
+    return int(text)
+
+
+def _reorder(arguments: tuple[str, ...]) -> Command:
+    if len(arguments) < 2:
+        raise _MisfitError
+    return Reorder(_names(arguments, len(arguments)))
+
+
+def _split_command(arguments: tuple[str, ...]) -> Command:
+    parent, outer, inner = _names(arguments[:3], 3)
+    return Split(parent, outer, inner, _last(arguments, 4))
+
+
+def _divide(arguments: tuple[str, ...]) -> Command:
+    parent, outer, inner = _names(arguments[:3], 3)
+    return Divide(parent, outer, inner, _last(arguments, 4))
+
+
+def _last(arguments: tuple[str, ...], count: int) -> int:
+    if len(arguments) != count:
+        raise _MisfitError
+    return _number(arguments[-1], 1)
+
+
+def _pos(arguments: tuple[str, ...]) -> Command:
+    parent, child = _names(arguments[:2], 2)
+    if len(arguments) != 3:
+        raise _MisfitError
+    access = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\([^()]*\)|\[[^\[\]]*\])?", arguments[2])
+    if access is None:
+        raise _MisfitError
+    return Pos(parent, child, access[1])
+
+
+def _bound(arguments: tuple[str, ...]) -> Command:
+    parent, child = _names(arguments[:2], 2)
+    if len(arguments) != 4:
+        raise _MisfitError
+    kinds = {kind.value: kind for kind in BoundKind}
+    if arguments[3] not in kinds:
+        raise _MisfitError(f"the kinds of bounds are {', '.join(kinds)}")
+    return Bound(parent, child, _number(arguments[2], 0), kinds[arguments[3]])
+
+
+def _parallelize(arguments: tuple[str, ...]) -> Command:
+    (index,) = _names(arguments[:1], 1)
+    unit = arguments[1] if len(arguments) > 1 else UNITS[0]
+    race = arguments[2] if len(arguments) > 2 else Race.NONE.value
+    races = {race.value: race for race in Race} | {"ParallelReduction": Race.TEMPORARY}
+    if unit not in UNITS or len(arguments) > 3:
+        raise _MisfitError(f"the units are {', '.join(UNITS)}")
+    if unit in GPU_UNITS:
+        raise _MisfitError("this build of kernels has the units CPUThread and CPUVector alone")
+    if race not in races:
+        raise _MisfitError(f"the strategies are {', '.join(races)}")
+    return Parallelize(index, races[race]) if unit == "CPUThread" else Vectorize(index)
+
+
+def _unroll(arguments: tuple[str, ...]) -> Command:
+    (index,) = _names(arguments[:1], 1)
+    return Unroll(index, _last(arguments, 2))
+
+
+def _fuse(arguments: tuple[str, ...]) -> Command:
+    return Fuse(*_names(arguments, 3))
+
+
+def _coord(arguments: tuple[str, ...]) -> Command:
+    return Coord(*_names(arguments, 2))
+
+
+def _vectorize(arguments: tuple[str, ...]) -> Command:
+    return Vectorize(*_names(arguments, 1))
+
+
+def _serial(arguments: tuple[str, ...]) -> Command:
+    _names(arguments, 0)
+    return Serial()
+
+
+_COMMANDS = {
+    "reorder": _Syntax("two or more different indices", _reorder),
+    "split": _Syntax("a variable, two new names and a size", _split_command),
+    "divide": _Syntax("a variable, two new names and a number of tiles", _divide),
+    "fuse": _Syntax("an outer variable, an inner one and a new name", _fuse),
+    "pos": _Syntax("a variable, a new name and an operand", _pos),
+    "coord": _Syntax("a variable over positions and a new name", _coord),
+    "bound": _Syntax("a variable, a new name, a number and a kind of bound", _bound),
+    "parallelize": _Syntax("one index, and perhaps a unit and a strategy", _parallelize),
+    "unroll": _Syntax("one index and a number of iterations", _unroll),
+    "vectorize": _Syntax("one index", _vectorize),
+    "serial": _Syntax("nothing", _serial),
+}

@@ -1,0 +1,79 @@
+"""Schedules: commands in order. They print, parse back, and are part of a kernel's identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.provenance.relations import Pos, Relation
+from taco_py.schedule.commands import Command, Parallelize, Reorder, Serial
+from taco_py.schedule.parser import parse_commands
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Commands, applied in order.
+
+    >>> str(Schedule.parse("reorder(i,k,j), parallelize(i)"))
+    'reorder(i,k,j), parallelize(i)'
+    """
+
+    commands: tuple[Command, ...] = ()
+
+    def __post_init__(self) -> None:
+        commands = self.commands
+        if not isinstance(commands, tuple) or not all(isinstance(c, Command) for c in commands):
+            raise ScheduleError(
+                f"Expected a tuple of scheduling commands, found {commands!r}",
+                hint='Schedule.parse reads text, as in Schedule.parse("reorder(i,k,j)")',
+            )
+
+    @property
+    def parallel(self) -> str | None:
+        """The variable whose loop is to be parallel, None where that is left open."""
+        wanted = [c.index for c in self.commands if isinstance(c, Parallelize)]
+        return wanted[-1] if wanted else None
+
+    @property
+    def serial(self) -> bool:
+        return any(isinstance(c, Serial) for c in self.commands)
+
+    @property
+    def shapes(self) -> bool:
+        """Whether a command says which loops there are, not only how they are carried out."""
+        return any(isinstance(c, Reorder | Relation) for c in self.commands)
+
+    @property
+    def sharing(self) -> Schedule:
+        """The commands that say how loops are carried out."""
+        shaping = Reorder | Relation
+        return Schedule(tuple(c for c in self.commands if not isinstance(c, shaping)))
+
+    @property
+    def parted(self) -> tuple[Schedule, Schedule]:
+        """The reorderings that it begins with, and the rest."""
+        count = 0
+        while count < len(self.commands) and isinstance(self.commands[count], Reorder):
+            count += 1
+        return Schedule(self.commands[:count]), Schedule(self.commands[count:])
+
+    def reading(self, tensors: dict[str, str]) -> Schedule:
+        """With operands called by other names, where copies of them are read."""
+        return Schedule(
+            tuple(
+                replace(c, tensor=tensors.get(c.tensor, c.tensor)) if isinstance(c, Pos) else c
+                for c in self.commands
+            )
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Schedule:
+        """`"reorder(i,k,j), parallelize(i)"`. Raises ScheduleError with the place of a mistake."""
+        return cls(parse_commands(text))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.commands))
+
+
+OPEN = Schedule()
+"""The schedule that leaves everything to be chosen."""
