@@ -16,7 +16,7 @@ from taco_py.notation.reduce import insert_reductions
 from taco_py.plan.formats import default_format
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Operand, Plan
-from taco_py.plan.single import Request
+from taco_py.plan.request import Request
 from taco_py.problem import Problem, TensorType
 
 NAMED = {"CSR": CSR, "CSC": CSC, "DCSR": DCSR}

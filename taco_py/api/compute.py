@@ -41,8 +41,8 @@ from taco_py.notation.reduce import insert_reductions
 from taco_py.plan.explain import explain as explain_plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Plan
-from taco_py.plan.run import Execution, run
 from taco_py.plan.request import Request
+from taco_py.plan.run import Execution, run
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import Array
 

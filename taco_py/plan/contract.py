@@ -14,7 +14,8 @@ from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product, as_product
-from taco_py.plan.splitter import GAIN, Splitter, copy_cost
+from taco_py.plan.request import GAIN
+from taco_py.plan.splitter import Splitter, copy_cost
 
 Path = Sequence[tuple[int, ...]]
 

@@ -101,6 +101,19 @@ def appendable(form: Format) -> Format:
     return replace(form, levels=levels)
 
 
+def with_dense_root(form: Format) -> Format | None:
+    """`form` with a dense root above compressed levels in place of a sparse one, where it has that.
+
+    with_dense_root(DCSR) = with_dense_root(COO(2)) = CSR
+    """
+    if form.is_coo and form.order == 2:
+        return Format((DENSE, COMPRESSED), form.mode_order)
+    root, *below = form.levels or (DENSE,)
+    if root != COMPRESSED or not below or below[0].kind is not LevelKind.COMPRESSED:
+        return None
+    return replace(form, levels=(DENSE, *below))
+
+
 def with_chain(form: Format, depth: int) -> Format:
     """`form` with the levels from `depth` on as a coordinate list below each position."""
     below = (Level(LevelKind.SINGLETON, unique=False),) * len(form.levels[depth + 1 :])

@@ -11,7 +11,8 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
 from taco_py.plan.paths import TEMPORARY
-from taco_py.plan.splitter import GAIN, Splitter, copy_cost
+from taco_py.plan.request import GAIN
+from taco_py.plan.splitter import Splitter, copy_cost
 
 
 def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:

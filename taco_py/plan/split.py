@@ -23,7 +23,7 @@ from taco_py.plan.hoist import hoist
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand
 from taco_py.plan.products import flatten, push_in
-from taco_py.plan.single import Request, statistics
+from taco_py.plan.request import Request, statistics
 from taco_py.plan.splitter import Splitter
 
 

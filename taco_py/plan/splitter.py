@@ -17,11 +17,8 @@ from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.formats import default_format
 from taco_py.plan.nodes import Operand
-from taco_py.plan.single import Request, statistics
+from taco_py.plan.request import Request, statistics
 from taco_py.problem import Problem, TensorType
-
-GAIN = 1.5
-"""How many times cheaper a split must be."""
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import pytest
 from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.terms import split_terms
 from taco_py.notation.checks import accesses
-from taco_py.plan.single import statistics
+from taco_py.plan.request import statistics
 from taco_py.problem import Problem
 from tests.problems import operands, problem
 

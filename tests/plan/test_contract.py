@@ -13,7 +13,7 @@ from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product
-from taco_py.plan.single import statistics
+from taco_py.plan.request import statistics
 from tests.problems import operands, plan, problem
 
 

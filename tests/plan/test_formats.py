@@ -14,6 +14,7 @@ from taco_py.plan.formats import (
     storage_order,
     unordered_last,
     with_chain,
+    with_dense_root,
 )
 from tests.problems import assignment, formats
 
@@ -111,3 +112,21 @@ def test_reordered(form: str, order: str, rows: float, expected: str) -> None:
 def test_only_a_compressed_last_level_may_come_unordered() -> None:
     assert [level.ordered for level in unordered_last(Format.parse("ss")).levels] == [True, False]
     assert unordered_last(Format.parse("sd")) == Format.parse("sd")
+
+
+ROOTED = (
+    ("DCSR", "ds"),
+    ("ss:1,0", "ds:1,0"),
+    ("COO", "ds"),
+    ("CSR", None),
+    ("dense", None),
+    ("sd", None),
+)
+
+
+@pytest.mark.parametrize(("form", "expected"), ROOTED)
+def test_with_dense_root(form: str, expected: str | None) -> None:
+    (stored,) = formats("C[i,j] = A[i,j]", {"A": form}).values()
+    made = with_dense_root(stored)
+    assert (None if made is None else str(made)) == expected
+    assert with_dense_root(Format.parse("")) is None

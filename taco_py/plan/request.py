@@ -1,0 +1,72 @@
+"""What a plan is made for: the wanted result, the problem of an assignment, its statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from taco_py.concrete.concretize import copies_pattern
+from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.formats import appendable
+from taco_py.plan.nodes import Operand
+from taco_py.problem import Problem, TensorType
+
+GAIN = 1.5
+"""How many times cheaper a detour must be: a temporary, or a copy that is not necessary."""
+SMALL = 64
+"""A size below which no size is told from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller wants of the last result.
+
+    type    how it is stored
+    static  sizes to compile in, by index
+    """
+
+    type: TensorType
+    static: tuple[tuple[str, int], ...] = ()
+
+
+def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+    """Sizes and patterns of one assignment's operands, those of a tiny problem taken for small.
+
+    The best order of a kernel that takes microseconds does not matter; that it is the order of the
+    next larger operands does, for the kernel is compiled then already.
+    """
+    found = list(accesses(assignment))
+    tiny = max((n for a in found for n in operands[a.tensor].shape), default=0) < SMALL
+    floor = SMALL if tiny else 1
+    sizes: dict[str, float] = {}
+    for access in found:
+        shape = operands[access.tensor].shape
+        sizes.update((i, float(max(n, floor))) for i, n in zip(access.indices, shape, strict=True))
+    patterns = {}
+    for access in found:
+        operand = operands[access.tensor]
+        volume = prod((sizes[i] for i in access.indices), start=1.0)
+        form = operand.type.format
+        nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
+        patterns[access.tensor] = Pattern(nnz, form)
+    return Statistics(sizes, patterns)
+
+
+def problem_of(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> Problem:
+    """`assignment` over the types of its operands."""
+    types = tuple((name, operands[name].type) for name in operand_names(assignment))
+    return Problem(assignment, types, request.type, request.static)
+
+
+def draft_of(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Problem:
+    """`problem_of` with a result that a kernel can append to, before loop orders are known."""
+    problem = problem_of(assignment, operands, request)
+    if copies_pattern(problem):
+        return problem
+    result = problem.result
+    return replace(problem, result=replace(result, format=appendable(result.format)))
