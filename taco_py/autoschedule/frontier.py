@@ -8,16 +8,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations, product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
 from typing import overload
 
 from taco_py.autoschedule.groupings import Group, groupings
 from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.printer import to_text
-from taco_py.cost.domination import Costs, assumptions, minimal
+from taco_py.cost.domination import Costs, Incumbents, Union, assumptions
 from taco_py.cost.protocols import Directed
 from taco_py.cost.queries import Query
 from taco_py.cost.tasks import Recorder, Scope
@@ -60,7 +60,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A set of equal costs that is not minimal: how many schedules have it, and what is below."""
+    """How many schedules have at least a cost, and the cost of another that is strictly below."""
 
     cost: Cost
     count: int
@@ -74,7 +74,7 @@ class Frontier(Sequence[Candidate]):
     programs  groupings with loop orders of any depth
     depth     the least depth of their loop nests; `kept` programs have it
     universe  those with every choice of protocols
-    dropped   the universe's costs that are not minimal, by how many schedules have them
+    dropped   the costs for which most schedules were dropped
     """
 
     assignment: Assignment
@@ -118,32 +118,84 @@ def frontier(
              may be stepped through or located
     scope    how much is known of workspaces (see there)
     """
-    found = search(assignment)
+    programs = search(assignment)
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not formats[a.tensor].is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
-    recorder = Recorder(scope)
-    every = [
-        directed
-        for skeleton in found.kept
-        for nest in nests(skeleton, dtype)
-        for directed in directions(nest, sparse)
-    ]
-    unions = [costs.numbered(recorder.queries(directed)) for directed in every]
-    sizes = {union: costs.cost(union) for union in dict.fromkeys(unions)}
-    best = minimal(sizes.values())
-    known = {cost: Cost(costs.readable(cost)) for cost in best}
-    candidates = tuple(
-        Candidate(directed, known[sizes[union]])
-        for directed, union in zip(every, unions, strict=True)
-        if sizes[union] in known
-    )
-    kept = sum(skeleton.count for skeleton in found.kept)
-    dropped = tuple(_dropped([sizes[union] for union in unions], known, costs))
+    choice = _Choice(sparse, Recorder(scope), costs, Incumbents(costs))
+    for skeleton in programs.kept:
+        for nest in nests(skeleton, dtype):
+            choice.visit(nest)
+    best = [(d, union) for d, union in choice.found if choice.incumbents.below(union) is None]
+    known = {union: Cost(costs.readable(union)) for union in dict.fromkeys(u for _, u in best)}
     return Frontier(
-        assignment, found.groupings, found.programs, found.depth, kept, len(every), dropped,
-        candidates,
-    )  # fmt: skip
+        assignment,
+        programs.groupings,
+        programs.programs,
+        programs.depth,
+        sum(skeleton.count for skeleton in programs.kept),
+        choice.universe,
+        tuple(choice.dropped()),
+        tuple(Candidate(directed, known[union]) for directed, union in best),
+    )
+
+
+@dataclass(slots=True)
+class _Choice:
+    """Chooses protocols, one access after another, and leaves off as soon as a bound is too high.
+
+    found   the schedules that no cost met so far is strictly below, with their costs
+    pruned  how many schedules have at least a cost, and what cost is strictly below it
+    """
+
+    sparse: tuple[Access, ...]
+    recorder: Recorder
+    costs: Costs
+    incumbents: Incumbents
+    universe: int = 0
+    found: list[tuple[Directed, Union]] = field(default_factory=list)
+    pruned: dict[Union, tuple[int, Union]] = field(default_factory=dict)
+
+    def visit(self, nest: Nest) -> None:
+        """All protocols of one nest: each mode of each access stepped through or located."""
+        open_ = (*self.sparse, *nest.temporaries)
+        self.universe += 2 ** sum(len(access.indices) for access in open_)
+        self.decide(nest.statement, {}, open_)
+
+    def decide(
+        self,
+        statement: Statement,
+        steps: Mapping[Access, frozenset[str]],
+        open_: tuple[Access, ...],
+    ) -> None:
+        """Protocols for the accesses that are `open_`, when the others have `steps`."""
+        directed = Directed(statement, steps)
+        cost = self.costs.union(self.recorder.queries(directed, frozenset(open_)))
+        low = self.incumbents.below(cost)
+        if low is not None:
+            count = 2 ** sum(len(access.indices) for access in open_)
+            self.pruned[cost] = (self.pruned.get(cost, (0, low))[0] + count, low)
+        elif open_:
+            access, *rest = open_
+            for chosen in _subsets(access.indices):
+                self.decide(statement, {**steps, access: chosen}, tuple(rest))
+        else:
+            self.incumbents.add(cost)
+            self.found.append((directed, cost))
+
+    def dropped(self) -> Iterator[Dropped]:
+        """The costs that most schedules were dropped for."""
+        late = [cost for _, cost in self.found]
+        for cost in late:
+            low = self.incumbents.below(cost)
+            if low is not None:
+                self.pruned[cost] = (self.pruned.get(cost, (0, low))[0] + 1, low)
+        most = sorted(self.pruned.items(), key=lambda item: -item[1][0])
+        for cost, (count, low) in most[:SHOWN]:
+            yield Dropped(self.cost(cost), count, self.cost(low))
+
+    def cost(self, union: Union) -> Cost:
+        return Cost(self.costs.readable(union))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +224,6 @@ def _names(assignment: Assignment) -> tuple[str, ...]:
     return tuple(name for name in names if name not in taken)
 
 
-def directions(nest: Nest, sparse: Iterable[Access]) -> Iterator[Directed]:
-    """The nest with every mode of each sparse operand and temporary stepped through or located."""
-    accesses = (*sparse, *nest.temporaries)
-    for choice in product(*(_subsets(access.indices) for access in accesses)):
-        yield Directed(nest.statement, dict(zip(accesses, choice, strict=True)))
-
-
 def _subsets(indices: tuple[str, ...]) -> tuple[frozenset[str], ...]:
     sizes = range(len(indices), -1, -1)
     chosen = chain.from_iterable(combinations(indices, size) for size in sizes)
@@ -188,19 +233,8 @@ def _subsets(indices: tuple[str, ...]) -> tuple[frozenset[str], ...]:
 # ---------------------------------------------------------------- explanation
 
 
-def _dropped(every: Sequence[int], known: Mapping[int, Cost], costs: Costs) -> Iterator[Dropped]:
-    """Each cost that is not minimal with the first one below it."""
-    counts: dict[int, int] = {}
-    for cost in every:
-        if cost not in known:
-            counts[cost] = counts.get(cost, 0) + 1
-    for cost, count in sorted(counts.items(), key=lambda item: -item[1])[:SHOWN]:
-        by = next(low for low in known if low & ~cost == 0)
-        yield Dropped(Cost(costs.readable(cost)), count, known[by])
-
-
 SHOWN = 8
-"""Costs that were dropped which are kept for explain()."""
+"""Costs for which schedules were dropped that explain() tells of."""
 
 
 def _explained(whole: Frontier) -> Iterator[str]:
@@ -214,5 +248,5 @@ def _explained(whole: Frontier) -> Iterator[str]:
         yield f"{len(members)} schedules: {cost}"
         yield from ("    " + line for line in to_text(members[0].statement).splitlines())
     for gone in whole.dropped:
-        yield f"{gone.count} schedules pruned: {gone.cost}"
+        yield f"{gone.count} schedules pruned: at least {gone.cost}"
         yield f"    by {gone.by}"

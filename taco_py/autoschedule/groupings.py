@@ -24,7 +24,7 @@ from taco_py.concrete.terms import sums_apart
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, Operator
-from taco_py.notation.tree import children, map_accesses, map_children
+from taco_py.notation.tree import children, exchange, map_accesses, map_children
 
 REWRITES = 16
 """Distributed forms of an expression that are considered."""
@@ -132,7 +132,7 @@ def _distributed(expr: Expr) -> Iterator[Expr]:
                 yield Call(arg.operator, terms)
     for child in children(expr):
         for new in _distributed(child):
-            yield map_children(expr, lambda old, c=child, n=new: n if old is c else old)
+            yield exchange(expr, child, new)
 
 
 # ---------------------------------------------------------------- temporaries
@@ -257,4 +257,3 @@ def _set_partitions(items: tuple[Expr, ...]) -> Iterator[tuple[tuple[Expr, ...],
             others = tuple(item for p, item in enumerate(rest) if p not in places)
             for below in _set_partitions(others):
                 yield (block, *below)
-

@@ -20,7 +20,7 @@ from math import factorial
 from taco_py.autoschedule.groupings import Group
 from taco_py.concrete.nodes import Assign, Statement, Where, Workspace, WorkspaceKind, forall
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access
+from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import map_accesses
 
@@ -80,8 +80,7 @@ def _skeletons(group: Group, bound: tuple[str, ...]) -> Iterator[Skeleton]:
                 continue  # two `where`s around nothing in common come in one order
             around = (*bound, *loops)
             target = _trimmed(part.target, around)
-            reader = replace(rest, body=map_accesses(rest.body, lambda a, p=part, t=target: (
-                t if a == p.target else a)))  # fmt: skip
+            reader = replace(rest, body=_exchanged(rest.body, part.target, target))
             made = replace(part, target=target)
             for producer in _skeletons(made, around):
                 for consumer in _skeletons(reader, around):
@@ -112,6 +111,10 @@ def _inside(groups: Iterable[Group]) -> Iterator[Group]:
 
 def _trimmed(access: Access, bound: tuple[str, ...]) -> Access:
     return Access(access.tensor, tuple(i for i in access.indices if i not in bound))
+
+
+def _exchanged(body: Expr, old: Access, new: Access) -> Expr:
+    return map_accesses(body, lambda access: new if access == old else access)
 
 
 def _subsets(items: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -10,14 +10,14 @@ each head of a is the image of a head of b of its dimension (Chandra and Merlin 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from math import factorial, prod
 
 from taco_py.cost.queries import MARK, Atom, Query, dimension, rename, variables
 
-NAMINGS = 5040
-"""Namings of quantified variables up to which all are compared."""
+NAMINGS = 24
+"""Namings of variables that stand alike up to which all are compared."""
 
 
 def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
@@ -53,7 +53,7 @@ def _maps(source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, st
     images: dict[str, list[tuple[str, ...]]] = {}
     for atom in target:
         images.setdefault(atom.relation, []).append(atom.variables)
-    pending = sorted(source, key=lambda atom: len(images.get(atom.relation, ())))
+    pending = _ordered(source, start, images)
 
     def search(place: int, found: Mapping[str, str]) -> bool:
         if place == len(pending):
@@ -66,6 +66,29 @@ def _maps(source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, st
         return False
 
     return search(0, start)
+
+
+def _ordered(
+    source: Iterable[Atom],
+    start: Mapping[str, str],
+    images: Mapping[str, Sequence[tuple[str, ...]]],
+) -> list[Atom]:
+    """The atoms with the fewest open variables first, of those the ones with few images."""
+    rest = sorted(source)
+    known = set(start)
+    found: list[Atom] = []
+    while rest:
+        best = min(
+            rest,
+            key=lambda atom: (
+                sum(v not in known for v in atom.variables),
+                len(images.get(atom.relation, ())),
+            ),
+        )
+        rest.remove(best)
+        known.update(best.variables)
+        found.append(best)
+    return found
 
 
 def _unified(
@@ -110,24 +133,51 @@ def _says_nothing(
 
 def _named(atoms: frozenset[Atom], heads: frozenset[str]) -> frozenset[Atom]:
     """`atoms` with quantified variables numbered so that equal queries get equal names."""
-    groups: dict[str, list[str]] = {}
-    for variable in sorted(variables(atoms) - heads):
-        groups.setdefault(dimension(variable), []).append(variable)
+    open_ = variables(atoms) - heads
+    colours = _coloured(atoms, heads)
+    groups: dict[tuple[str, int], list[str]] = {}
+    for variable in sorted(open_, key=lambda v: (dimension(v), colours[v], v)):
+        groups.setdefault((dimension(variable), colours[variable]), []).append(variable)
     best: list[Atom] | None = None
-    for names in _namings(groups):
+    for names in _namings(list(groups.values())):
         named = sorted(rename(atoms, names))
         if best is None or named < best:
             best = named
     return frozenset(best or ())
 
 
-def _namings(groups: Mapping[str, list[str]]) -> Iterator[dict[str, str]]:
-    """All ways to number the variables of each dimension; one where there are too many."""
-    few = prod(factorial(len(group)) for group in groups.values()) <= NAMINGS
-    orders = [permutations(group) if few else iter((tuple(group),)) for group in groups.values()]
+def _coloured(atoms: frozenset[Atom], heads: frozenset[str]) -> dict[str, int]:
+    """For each variable a number; those that stand differently in the atoms have different ones.
+
+    Colours are refined by the colours beside each occurrence until they stay (Weisfeiler and Leman
+    1968).
+    """
+    names = variables(atoms)
+    first = [*sorted(names & heads), ""]
+    colours = {v: first.index(v if v in heads else "") for v in names}
+    while True:
+        seen: dict[str, list[tuple[str, int, tuple[int, ...]]]] = {v: [] for v in names}
+        for atom in atoms:
+            beside = tuple(colours[v] for v in atom.variables)
+            for place, variable in enumerate(atom.variables):
+                seen[variable].append((atom.relation, place, beside))
+        marks = {v: (colours[v], tuple(sorted(seen[v]))) for v in names}
+        order = {mark: number for number, mark in enumerate(sorted(set(marks.values())))}
+        finer = {v: order[marks[v]] for v in names}
+        if len(order) == len(set(colours.values())):
+            return finer
+        colours = finer
+
+
+def _namings(groups: Sequence[list[str]]) -> Iterator[dict[str, str]]:
+    """All ways to number the variables, group by group; one where there are too many."""
+    few = prod(factorial(len(group)) for group in groups) <= NAMINGS
+    orders = [permutations(group) if few else iter((tuple(group),)) for group in groups]
     for choice in product(*orders):
-        yield {
-            old: f"{dimension(old)}{MARK}{number}"
-            for group in choice
-            for number, old in enumerate(group, start=1)
-        }
+        numbers: dict[str, int] = {}
+        names = {}
+        for old in (variable for group in choice for variable in group):
+            index = dimension(old)
+            numbers[index] = numbers.get(index, 0) + 1
+            names[old] = f"{index}{MARK}{numbers[index]}"
+        yield names

@@ -5,9 +5,8 @@ comparison every cost is given what no schedule avoids: reading each sparse oper
 over each dimension. Operands are assumed to store something. What is then equal costs the same up
 to a constant. (Ahrens et al. 2022, sections 6 and 7.)
 
-Costs are compared once each: a query is reduced to its smallest form, which has a number; a cost
-is the set of all queries below its own, as bits of one integer. Equal costs are equal integers, and
-`a ⪯ b` is `a & ~b == 0`.
+Queries are reduced to their smallest form and numbered, so that each pair is compared once. A union
+is kept as its largest queries: equal costs are equal sets of numbers.
 """
 
 from __future__ import annotations
@@ -59,9 +58,12 @@ def _dimensions(every: Sequence[Access]) -> dict[str, str]:
     return found
 
 
+Union = frozenset[int]
+
+
 @dataclass(slots=True)
 class Costs:
-    """Numbers queries, and turns unions of them into integers that compare costs.
+    """Numbers queries and compares unions of them.
 
     Queries below what is sunk have no number: they make no difference.
     """
@@ -70,7 +72,8 @@ class Costs:
     queries: list[Query] = field(default_factory=list)
     numbers: dict[Query, int] = field(default_factory=dict)
     raw: dict[Query, int] = field(default_factory=dict)
-    masks: dict[int, int] = field(default_factory=dict)
+    pairs: dict[tuple[int, int], bool] = field(default_factory=dict)
+    unions: dict[Union, Union] = field(default_factory=dict)
 
     def number(self, whole: Query) -> int:
         """The number of the query's smallest form, -1 if it is sunk."""
@@ -89,51 +92,66 @@ class Costs:
     def is_sunk(self, whole: Query) -> bool:
         return any(contained(whole, free, self.given.dimensions) for free in self.given.sunk)
 
-    def numbered(self, union: Iterable[Query]) -> frozenset[int]:
-        """The numbers of a union's queries that are not sunk."""
-        return frozenset(number for q in union if (number := self.number(q)) >= 0)
-
-    def mask(self, number: int) -> int:
-        """The queries below one query, as bits. Ask when all queries are known."""
-        found = self.masks.get(number)
+    def union(self, queries: Iterable[Query]) -> Union:
+        """The largest of the queries, without those that are sunk."""
+        numbers = frozenset(number for q in queries if (number := self.number(q)) >= 0)
+        found = self.unions.get(numbers)
         if found is None:
-            top = self.queries[number]
-            found = sum(
-                1 << other
-                for other, low in enumerate(self.queries)
-                if other == number or contained(low, top, self.given.dimensions)
-            )
-            self.masks[number] = found
+            found = frozenset(n for n in numbers if not self.is_covered(n, numbers))
+            self.unions[numbers] = found
         return found
 
-    def cost(self, union: frozenset[int]) -> int:
-        """All queries below a union's, as bits."""
-        found = 0
-        for number in sorted(union):
-            if not found >> number & 1:
-                found |= self.mask(number)
+    def is_covered(self, number: int, numbers: Union) -> bool:
+        """Whether another of `numbers` is above this one, or equal to it and before it."""
+        return any(
+            self.contained(number, other) and (other < number or not self.contained(other, number))
+            for other in numbers
+            if other != number
+        )
+
+    def contained(self, low: int, high: int) -> bool:
+        """Whether the first query is contained in the second."""
+        key = (low, high)
+        found = self.pairs.get(key)
+        if found is None:
+            a, b = self.queries[low], self.queries[high]
+            found = low == high or contained(a, b, self.given.dimensions)
+            self.pairs[key] = found
         return found
 
-    def readable(self, cost: int) -> tuple[Query, ...]:
-        """The largest queries of a cost, those of most heads first."""
-        members = [n for n in range(cost.bit_length()) if cost >> n & 1]
-        largest = [
-            n
-            for n in members
-            if not any(
-                m != n and self.mask(m) >> n & 1 and not (self.mask(n) >> m & 1 and n < m)
-                for m in members
-            )
-        ]
-        return tuple(sorted((self.queries[n] for n in largest), key=lambda q: (-len(q.heads), str(q))))
+    def below(self, low: Union, high: Union) -> bool:
+        """Whether low ⪯ high."""
+        return all(any(self.contained(a, b) for b in high) for a in low)
+
+    def strictly_below(self, low: Union, high: Union) -> bool:
+        return self.below(low, high) and not self.below(high, low)
+
+    def readable(self, union: Union) -> tuple[Query, ...]:
+        """The queries of a union, those of most heads first."""
+        found = (self.queries[number] for number in union)
+        return tuple(sorted(found, key=lambda q: (-len(q.heads), str(q))))
 
 
-def minimal(costs: Iterable[int]) -> tuple[int, ...]:
-    """The costs that no other is strictly below, in their order."""
-    different = tuple(dict.fromkeys(costs))
-    frontier: list[int] = []
-    for cost in sorted(different, key=int.bit_count):
-        if not any(low & ~cost == 0 for low in frontier):
-            frontier.append(cost)
-    kept = set(frontier)
-    return tuple(cost for cost in different if cost in kept)
+@dataclass(slots=True)
+class Incumbents:
+    """The least costs met so far, none of them strictly below another."""
+
+    costs: Costs
+    best: list[Union] = field(default_factory=list)
+    verdicts: dict[Union, Union] = field(default_factory=dict)
+
+    def below(self, cost: Union) -> Union | None:
+        """A cost met so far that is strictly below `cost`, None if there is none."""
+        known = self.verdicts.get(cost)
+        if known is None:
+            below = (low for low in self.best if self.costs.strictly_below(low, cost))
+            known = next(below, None)
+            if known is not None:
+                self.verdicts[cost] = known  # costs met later do not change that
+        return known
+
+    def add(self, cost: Union) -> None:
+        """Take a schedule's cost into account."""
+        if cost not in self.best and self.below(cost) is None:
+            self.best = [old for old in self.best if not self.costs.strictly_below(cost, old)]
+            self.best.append(cost)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 MARK = "'"
+PRIME = "\u2032"
 
 
 class Atom(NamedTuple):
@@ -107,4 +108,4 @@ def groups_of(whole: Query) -> list[list[Atom]]:
 
 def _primed(variable: str) -> str:
     index, mark, number = variable.partition(MARK)
-    return index + "′" * int(number) if mark else index
+    return index + PRIME * int(number) if mark else index

@@ -12,6 +12,7 @@ so that all queries stay conjunctive (an upper bound). A workspace stores what i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -20,11 +21,12 @@ from typing import assert_never
 
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
 from taco_py.cost.protocols import Directed
-from taco_py.cost.queries import Atom, Query, fresh, query, rename, variables
+from taco_py.cost.queries import MARK, Atom, Query, fresh, query, rename, variables
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 
 Condition = frozenset[Atom]
 TRUE: Condition = frozenset()
+NEVER: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +68,35 @@ class Recorder:
 
     scope: Scope = Scope.ROUND
     known: dict[object, _Part] = field(default_factory=dict)
-    read: dict[int, tuple[Statement, tuple[Access, ...]]] = field(default_factory=dict)
+    read: dict[object, tuple[Statement, tuple[Access, ...] | None]] = field(default_factory=dict)
 
     def tasks(self, directed: Directed) -> tuple[Task, ...]:
+        """Every task of a statement, in order of execution."""
         walk = _Walk(self, directed.steps, {}, {})
         walk.visit(directed.statement, (), TRUE, frozenset())
         return tuple(dict.fromkeys(walk.found))
 
-    def queries(self, directed: Directed) -> frozenset[Query]:
-        """The sets of tasks whose union is the statement's cost."""
-        walk = _Walk(self, directed.steps, {}, {})
+    def queries(
+        self, directed: Directed, undecided: frozenset[Access] = frozenset()
+    ) -> frozenset[Query]:
+        """The sets of tasks whose union is the statement's cost.
+
+        undecided  accesses whose protocols are still open: the cost is then no more than with any
+                   protocols for them, for they are taken to be known and to cost nothing
+        """
+        walk = _Walk(self, directed.steps, {}, {}, undecided)
         walk.visit(directed.statement, (), TRUE, frozenset())
         return frozenset([task.query for task in walk.found])
 
-    def reads(self, part: Statement) -> tuple[Access, ...]:
-        """What `part` reads; it is kept alive, for it is known by its identity."""
-        found = self.read.get(id(part))
+    def reads(
+        self, part: Statement, absent: frozenset[Access] = frozenset()
+    ) -> tuple[Access, ...] | None:
+        """`present_in`, asked once; `part` is kept alive, for it is known by its identity."""
+        key = (id(part), absent)
+        found = self.read.get(key)
         if found is None:
-            found = (part, present_in(part, frozenset()) or ())
-            self.read[id(part)] = found
+            found = (part, present_in(part, absent))
+            self.read[key] = found
         return found[1]
 
 
@@ -148,6 +160,7 @@ class _Walk:
     steps: Mapping[Access, frozenset[str]]
     stored: dict[str, tuple[Condition, ...]]
     bases: dict[str, tuple[str, ...]]
+    undecided: frozenset[Access] = frozenset()
     found: list[Task] = field(default_factory=list)
     written: dict[str, list[Condition]] = field(default_factory=dict)
 
@@ -163,8 +176,8 @@ class _Walk:
     ) -> None:
         """Record the tasks of `statement` below loops over `bound`, where `guard` holds."""
         match statement:
-            case Assign(target, value):
-                if live(value, absent) is not None:
+            case Assign(target):
+                if self.recorder.reads(statement, absent) is not None:
                     self.assign(target, bound, guard)
             case Forall():
                 self.loop(statement, (*bound, statement.index), guard, absent)
@@ -188,14 +201,16 @@ class _Walk:
         absent: frozenset[Access],
     ) -> None:
         """`visit`, or what it found before for the same part in the same place."""
-        read = self.recorder.reads(part)
-        steps = tuple(self.steps.get(a) for a in read)
+        read = self.recorder.reads(part) or ()
+        steps = tuple(None if a in self.undecided else self.steps.get(a, NEVER) for a in read)
         stored = tuple(self.stored.get(a.tensor) for a in read)
         bases = tuple(self.bases.items())
         key = (id(part), bound, guard, absent, steps, stored, bases)
         known = self.recorder.known.get(key)
         if known is None:
-            walk = _Walk(self.recorder, self.steps, dict(self.stored), dict(self.bases))
+            walk = _Walk(
+                self.recorder, self.steps, dict(self.stored), dict(self.bases), self.undecided
+            )
             walk.visit(part, bound, guard, absent)
             written = tuple((name, tuple(found)) for name, found in walk.written.items())
             known = _Part(tuple(dict.fromkeys(walk.found)), written)
@@ -221,11 +236,12 @@ class _Walk:
     def loop(
         self, loop: Forall, bound: tuple[str, ...], guard: Condition, absent: frozenset[Access]
     ) -> None:
-        read = present_in(loop.body, absent)
+        read = self.recorder.reads(loop.body, absent)
         if read is None:
             return
-        steppers = [a for a in read if loop.index in self.steps.get(a, ())]
-        if not steppers:
+        steppers = [a for a in read if loop.index in self.steps.get(a, NEVER)]
+        known = [a for a in read if a in self.undecided and loop.index in a.indices]
+        if not steppers and not known:
             self.record(bound, "", guard)
             self.visit(loop.body, bound, guard, absent)
             return
@@ -234,8 +250,8 @@ class _Walk:
                 self.record(bound, "", met)
         for present in _subsets(steppers):
             without = absent | {a for a in steppers if a not in present}
-            if present_in(loop.body, without) is not None:
-                for met in self.all_meeting(present, bound, guard):
+            if self.recorder.reads(loop.body, without) is not None:
+                for met in self.all_meeting((*present, *known), bound, guard):
                     self.visit(loop.body, bound, met, without)
 
     def all_meeting(
@@ -256,12 +272,34 @@ class _Walk:
 
         One condition for each of the ways in which a workspace may have been written.
         """
+        open_ = [i for i in access.indices if i not in bound]
         patterns = self.stored.get(access.tensor)
-        if patterns is None:
-            patterns = (frozenset((Atom(access.tensor, access.indices),)),)
-        for pattern in patterns:
-            open_ = [i for i in access.indices if i not in bound]
-            yield guard | _quantified(pattern, open_, variables(guard))
+        if patterns is not None:
+            for pattern in patterns:
+                yield guard | _quantified(pattern, open_, variables(guard))
+            return
+        whole = frozenset((Atom(access.tensor, access.indices),))
+        (atom,) = _quantified(whole, open_, variables(guard))
+        yield _without_implied(guard, atom) | {atom}
+
+
+def _without_implied(guard: Condition, atom: Atom) -> Condition:
+    """`guard` without what `atom` implies by itself: that fewer of its variables are bound.
+
+    B[i,k] implies ∃k' B[i,k'], which is what the loop outside found.
+    """
+    similar = [old for old in guard if old.relation == atom.relation]
+    if not similar:
+        return guard
+    uses = Counter(v for old in guard for v in old.variables)
+    return guard - {
+        old
+        for old in similar
+        if all(
+            v == new or (MARK in v and uses[v] == 1)
+            for v, new in zip(old.variables, atom.variables, strict=True)
+        )
+    }
 
 
 def _quantified(condition: Condition, indices: list[str], taken: Iterable[str]) -> Condition:
@@ -269,7 +307,7 @@ def _quantified(condition: Condition, indices: list[str], taken: Iterable[str]) 
     names: dict[str, str] = {}
     used = set(taken)
     for variable in sorted(variables(condition)):
-        index, mark, _ = variable.partition("'")
+        index, mark, _ = variable.partition(MARK)
         if mark or variable in indices:
             names[variable] = fresh(index, used)
             used.add(names[variable])
@@ -279,5 +317,3 @@ def _quantified(condition: Condition, indices: list[str], taken: Iterable[str]) 
 def _subsets(accesses: list[Access]) -> Iterator[tuple[Access, ...]]:
     sizes = range(len(accesses), -1, -1)
     return chain.from_iterable(combinations(accesses, size) for size in sizes)
-
-
