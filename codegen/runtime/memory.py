@@ -112,16 +112,14 @@ class Pool:
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Like `numpy.empty`, but large arrays are recycled, and in huge pages throughout."""
-        kind = np.dtype(dtype)
-        size = kind.itemsize
-        for extent in shape:
-            size *= extent
+        plain = np.empty(shape, dtype)  # which touches nothing
+        size = plain.nbytes
         if size < _SMALL:
-            return np.empty(shape, kind)
+            return plain
         address, mapped = self._large(size)
-        if address == 0:
-            return np.empty(shape, kind)
-        return np.asarray(Block(self, address, mapped, shape, kind))
+        return (
+            plain if address == 0 else np.asarray(Block(self, address, mapped, shape, plain.dtype))
+        )
 
     def _large(self, size: int) -> tuple[int, int]:
         """A mapping of at least `size` bytes and not much more, or (0, 0)."""

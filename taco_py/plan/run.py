@@ -17,6 +17,7 @@ from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import COO, CSC, CSR, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import coordinate_order
+from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.room import first_room
@@ -216,7 +217,7 @@ def new_array(shape: tuple[int, ...], type: TensorType, covered: bool) -> Array:
         )
     order = type.format.mode_order
     stored = tuple(shape[mode] for mode in order)
-    array: Array = (np.empty if covered else np.zeros)(stored, type.dtype)
+    array: Array = (KERNELS.pool.empty if covered else np.zeros)(stored, type.dtype)
     return array.transpose(np.argsort(order)) if order != tuple(range(len(order))) else array
 
 
