@@ -64,7 +64,7 @@ _LATER = {
     "taco_py.api.tensor": ("Tensor", "check", "read", "tensor", "write"),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
     "taco_py.oracle": ("evaluate_dense",),
-    "taco_py.schedule.commands": ("Schedule",),
+    "taco_py.schedule.schedule": ("Schedule",),
 }
 
 __all__ = [

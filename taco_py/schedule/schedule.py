@@ -69,6 +69,10 @@ class Schedule:
     @classmethod
     def parse(cls, text: str) -> Schedule:
         """`"reorder(i,k,j), parallelize(i)"`. Raises ScheduleError with the place of a mistake."""
+        if not isinstance(text, str):
+            raise ScheduleError(
+                f"Expected a schedule's text, found {text!r}", hint='as in "reorder(i,k,j)"'
+            )
         return cls(parse_commands(text))
 
     def __str__(self) -> str:

@@ -652,3 +652,8 @@ def test_a_kernel_prints_in_one_line() -> None:
     assert repr(spmv_kernel()) == (
         "<Kernel y[i] = sum(j, A[i,j] * x[j]) with A: ds/float64, x: d/float64, y: d/float64>"
     )
+
+
+@pytest.mark.parametrize("name", tp.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(tp, name) is not None
