@@ -29,8 +29,8 @@ class Literal:
     """A number in the expression.
 
     Without `dtype` it adapts to its operands' dtype as a Python scalar does in NumPy (NEP 50). With
-    one (a NumPy name) it promotes as a NumPy scalar of that dtype does: the lowerer's stand-in for
-    the fill value of an absent operand, which the text has no syntax for.
+    one (a NumPy name) it promotes as a NumPy scalar of that dtype does: what the compiler puts in
+    has a dtype, such as the zero a negative term is subtracted from; the text has no syntax for it.
 
     Two literals are equal when they mean the same in every expression: 1, 1.0 and True are three,
     and so are 0.0 and -0.0, though Python calls them equal; a NaN equals itself.
