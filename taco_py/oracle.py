@@ -70,6 +70,12 @@ def evaluate_dense(
         DimensionError: two uses of an index, or `initial`, disagree about its size.
         OperandTypeError: an operand has no numeric dtype, or an operator does not take it.
     """
+    if not isinstance(assignment, Assignment) or not isinstance(operands, Mapping):
+        raise OperandTypeError(
+            "Expected an Assignment and a mapping of operands, found "
+            f"{type(assignment).__name__} and {type(operands).__name__}",
+            hint="evaluate takes text, and operands by name",
+        )
     assignment = insert_reductions(assignment)
     check_assignment(assignment)
     arrays = {name: _array(name, operands) for name in operand_names(assignment)}
@@ -97,10 +103,21 @@ def _array(name: str, operands: Mapping[str, ArrayLike]) -> Array:
         raise OperandError(
             f"Expected an operand named {name}, found {', '.join(operands) or 'none'}"
         )
-    array = np.asarray(operands[name])
+    return _numbers(name, operands[name])
+
+
+def _numbers(name: str, given: ArrayLike) -> Array:
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise OperandTypeError(
+            f"Expected a NumPy array of numbers for {name}, found something that NumPy cannot "
+            f"convert: {error}",
+            hint="nested lists need rows of equal length",
+        ) from error
     if array.dtype.kind not in "biufc":
         raise OperandTypeError(
-            f"Expected a NumPy array of numbers for {name}, found {type(operands[name]).__name__} "
+            f"Expected a NumPy array of numbers for {name}, found {type(given).__name__} "
             f"of dtype {array.dtype}",
             hint="convert a sparse operand first, for instance with A.toarray()",
         )
@@ -128,7 +145,7 @@ def _places(name: str, array: Array, stored: Mapping[str, ArrayLike] | None) -> 
 
 
 def _initial(target: Access, initial: ArrayLike, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(initial)
+    array = _numbers(target.tensor, initial)
     if array.shape != shape:
         raise DimensionError(
             f"Expected {target.tensor} of shape {shape} to add to, found shape {array.shape}",

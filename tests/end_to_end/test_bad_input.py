@@ -19,6 +19,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.notation.parser import parse_assignment
 
 ROOT = Path(__file__).parent.parent.parent
 A = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
@@ -657,3 +658,12 @@ def test_a_kernel_prints_in_one_line() -> None:
 @pytest.mark.parametrize("name", tp.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(tp, name) is not None
+
+
+def test_the_oracle_refuses_in_words_too() -> None:
+    copy = parse_assignment("y[i] += x[i]")
+    for assignment, operands in (("y[i] = x[i]", {"x": X}), (copy, None), (copy, [X])):
+        call = functools.partial(tp.evaluate_dense, assignment, operands)  # type: ignore[arg-type]
+        names(error_of(call, TypeError), "Assignment")
+    names(error_of(lambda: tp.evaluate_dense(copy, {"x": [[1], [1, 2]]}), TypeError), "x")
+    names(error_of(lambda: tp.evaluate_dense(copy, {"x": X}, initial=[None] * 3), TypeError), "y")
