@@ -76,13 +76,12 @@ class BoundKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Tiles of `size`: `parent = lo + outer * size + inner`."""
+class _Tiled:
+    """A parent that is cut into tiles."""
 
     parent: str
     outer: str
     inner: str
-    size: int
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -91,6 +90,29 @@ class Split:
     @property
     def children(self) -> tuple[str, ...]:
         return (self.outer, self.inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """A parent with one child in its place."""
+
+    parent: str
+    child: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Split(_Tiled):
+    """Tiles of `size`: `parent = lo + outer * size + inner`."""
+
+    size: int
 
     def tile(self, parent: Interval) -> Expr:
         """How many values of the parent a tile has."""
@@ -105,21 +127,10 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Divide:
+class Divide(_Tiled):
     """`parts` tiles of one size: `parent = lo + outer * ⌈length / parts⌉ + inner`."""
 
-    parent: str
-    outer: str
-    inner: str
     parts: int
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-    @property
-    def children(self) -> tuple[str, ...]:
-        return (self.outer, self.inner)
 
     def tile(self, parent: Interval) -> Expr:
         """How many values of the parent a tile has."""
@@ -154,60 +165,29 @@ class Fuse:
 
 
 @dataclass(frozen=True, slots=True)
-class Pos:
+class Pos(_Replaced):
     """`child` runs over the positions of `tensor`'s level that stores `parent`."""
 
-    parent: str
-    child: str
     tensor: str
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-    @property
-    def children(self) -> tuple[str, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"pos({self.parent},{self.child},{self.tensor})"
 
 
 @dataclass(frozen=True, slots=True)
-class Coord:
+class Coord(_Replaced):
     """`child` runs over the coordinates that lie in a range of positions `parent`."""
-
-    parent: str
-    child: str
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-    @property
-    def children(self) -> tuple[str, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"coord({self.parent},{self.child})"
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(_Replaced):
     """`child` is `parent`, whose range begins or ends as promised."""
 
-    parent: str
-    child: str
     value: int
     kind: BoundKind
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-    @property
-    def children(self) -> tuple[str, ...]:
-        return (self.child,)
 
     def holds(self, range: Interval) -> Expr:
         """Whether `range` is as promised."""
@@ -226,19 +206,8 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(_Replaced):
     """`child` is `parent`, in the loops that fill a workspace."""
-
-    parent: str
-    child: str
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-    @property
-    def children(self) -> tuple[str, ...]:
-        return (self.child,)
 
     def __str__(self) -> str:
         return f"precompute({self.parent},{self.child})"
