@@ -8,7 +8,7 @@ The kernel cache is asked first; on a hit none of it is imported.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
 
 if TYPE_CHECKING:
+    from codegen.ir import Module
     from codegen.runtime.kernels import KernelSource
 
 PHASES = ("evaluate", "assemble", "compute")
@@ -140,11 +141,31 @@ def make_source(recipe: Recipe) -> KernelSource:
     if recipe.strategy is Strategy.TILES:
         return _tiled_source(recipe)
     from codegen.emit.c import emit_c
-    from codegen.ir import Module
     from codegen.passes.order import run_passes
-    from codegen.passes.phases import select_phase
     from codegen.runtime.kernels import KernelSource
     from codegen.runtime.signature import signature_of
+
+    target = native_target()
+    lowered = lower_recipe(recipe)
+    module = run_passes(lowered.module, target)
+    facts = {**lowered.facts, "bindings": bindings_to_json(_used(lowered.bindings, module))}
+    signatures = tuple(signature_of(f) for f in module.exported)
+    return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoweredRecipe:
+    """A recipe's loop IR before any pass, where its arguments come from, and what else is known."""
+
+    module: Module
+    bindings: Bindings
+    facts: Mapping[str, Any]
+
+
+def lower_recipe(recipe: Recipe) -> LoweredRecipe:
+    """The loops of `recipe`. Raises ScheduleError."""
+    from codegen.ir import Module
+    from codegen.passes.phases import select_phase
     from taco_py.concrete.nodes import WorkspaceKind
     from taco_py.concrete.printer import to_text
     from taco_py.concrete.tree import workspaces_of
@@ -161,16 +182,13 @@ def make_source(recipe: Recipe) -> KernelSource:
     statement = parallel.statement
     verify(recipe.problem, statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance)
-    target = native_target()
     lowered = lower(recipe.problem, graph, recipe.phase)
     function = select_phase(lowered.function, recipe.phase, recipe.phase)
     concrete = to_text(statement)
-    module = run_passes(Module((function,), header=_header(recipe, concrete)), target)
     workspaces = [
         f"{w.name}[{','.join(w.indices)}]: {w.kind.value}" for w in workspaces_of(statement)
     ]
     facts = {
-        "bindings": bindings_to_json(_used(lowered.bindings, module)),
         "requirements": [[r.tensor, r.ordered, r.unique] for r in graph.requirements],
         "covers": graph.covers_result,
         "keys": [w.indices for w in workspaces_of(statement) if w.kind is WorkspaceKind.HASH],
@@ -182,8 +200,8 @@ def make_source(recipe: Recipe) -> KernelSource:
             "workspaces": workspaces,
         },
     }
-    signatures = tuple(signature_of(f) for f in module.exported)
-    return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
+    module = Module((function,), header=_header(recipe, concrete))
+    return LoweredRecipe(module, lowered.bindings, facts)
 
 
 def _tiled_source(recipe: Recipe) -> KernelSource:
