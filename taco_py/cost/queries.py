@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 MARK = "'"
-PRIME = "\u2032"
+PRIME = "′"
 
 
 class Atom(NamedTuple):

@@ -31,13 +31,16 @@ NEVER: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one statement does: `query` tells how often, `place` which loop or assignment it is.
+    """What one loop or assignment does: `query` tells how often.
 
-    place  the loops' indices, outermost first, and the tensor that is assigned, "" for a loop
+    bound    the indices of the loops around it and of itself, outermost first
+    place    the loop or assignment
+    stepper  the access whose coordinates a loop walks, None where it counts through the dimension
     """
 
-    place: tuple[str, ...]
-    target: str
+    bound: tuple[str, ...]
+    place: Forall | Assign
+    stepper: Access | None
     query: Query
 
 
@@ -128,9 +131,9 @@ def present_in(statement: Statement, absent: frozenset[Access]) -> tuple[Access,
             return live(value, absent)
         case Forall(_, body):
             return present_in(body, absent)
-        case Where(_, consumer, producer):
-            used = present_in(consumer, absent)
+        case Where(filled, consumer, producer):
             made = present_in(producer, absent)
+            used = present_in(consumer, absent if made is not None else absent | {filled.access})
             return used if used is None else tuple(dict.fromkeys((*(made or ()), *used)))
         case Sequence(statements):
             parts = [p for s in statements if (p := present_in(s, absent)) is not None]
@@ -164,8 +167,14 @@ class _Walk:
     found: list[Task] = field(default_factory=list)
     written: dict[str, list[Condition]] = field(default_factory=dict)
 
-    def record(self, bound: tuple[str, ...], target: str, guard: Condition) -> None:
-        self.found.append(Task(bound, target, query(bound, guard)))
+    def record(
+        self,
+        bound: tuple[str, ...],
+        place: Forall | Assign,
+        guard: Condition,
+        stepper: Access | None = None,
+    ) -> None:
+        self.found.append(Task(bound, place, stepper, query(bound, guard)))
 
     def visit(
         self,
@@ -176,9 +185,9 @@ class _Walk:
     ) -> None:
         """Record the tasks of `statement` below loops over `bound`, where `guard` holds."""
         match statement:
-            case Assign(target):
+            case Assign():
                 if self.recorder.reads(statement, absent) is not None:
-                    self.assign(target, bound, guard)
+                    self.assign(statement, bound, guard)
             case Forall():
                 self.loop(statement, (*bound, statement.index), guard, absent)
             case Where(workspace, consumer, producer):
@@ -186,6 +195,8 @@ class _Walk:
                 self.bases[name] = bound
                 self.part(producer, bound, guard, absent)
                 self.stored[name] = tuple(self.written.pop(name, ()))
+                if self.recorder.reads(producer, absent) is None:
+                    absent |= {workspace.access}
                 self.part(consumer, bound, guard, absent)
             case Sequence(statements):
                 for part in statements:
@@ -213,7 +224,8 @@ class _Walk:
             )
             walk.visit(part, bound, guard, absent)
             written = tuple((name, tuple(found)) for name, found in walk.written.items())
-            known = _Part(tuple(dict.fromkeys(walk.found)), written)
+            different = {(id(t.place), t.stepper, t.query): t for t in walk.found}
+            known = _Part(tuple(different.values()), written)
             self.recorder.known[key] = known
         self.found += known.found
         for name, patterns in known.written:
@@ -225,8 +237,9 @@ class _Walk:
         if pattern not in patterns:
             patterns.append(pattern)
 
-    def assign(self, target: Access, bound: tuple[str, ...], guard: Condition) -> None:
-        self.record(bound, target.tensor, guard)
+    def assign(self, place: Assign, bound: tuple[str, ...], guard: Condition) -> None:
+        self.record(bound, place, guard)
+        target = place.target
         if target.tensor in self.bases:
             exact = self.recorder.scope is Scope.ROUND
             kept = {*(self.bases[target.tensor] if exact else ()), *target.indices}
@@ -242,12 +255,14 @@ class _Walk:
         steppers = [a for a in read if loop.index in self.steps.get(a, NEVER)]
         known = [a for a in read if a in self.undecided and loop.index in a.indices]
         if not steppers and not known:
-            self.record(bound, "", guard)
+            self.record(bound, loop, guard)
             self.visit(loop.body, bound, guard, absent)
             return
         for access in steppers:
             for met in self.meeting(access, bound, guard):
-                self.record(bound, "", met)
+                self.record(bound, loop, met, access)
+        if self.recorder.reads(loop.body, absent | {*steppers, *known}) is not None:
+            self.record(bound, loop, guard)
         for present in _subsets(steppers):
             without = absent | {a for a in steppers if a not in present}
             if self.recorder.reads(loop.body, without) is not None:
