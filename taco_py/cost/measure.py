@@ -1,6 +1,6 @@
 """The sizes of task sets on given patterns: what a statement executes, exactly.
 
-    {(i,k,j) | B[i,k] ∧ C[k,j]}  on  B = {(0,1)}, C = {(1,0), (1,2)}  has 2 tasks
+{(i,k,j) | B[i,k] ∧ C[k,j]}  on  B = {(0,1)}, C = {(1,0), (1,2)}  has 2 tasks
 """
 
 from __future__ import annotations

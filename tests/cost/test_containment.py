@@ -125,4 +125,3 @@ def test_indices_of_one_mode_share_a_dimension() -> None:
     dimensions = assumptions((), twice).dimensions
     assert len({dimensions[i] for i in "ijk"}) == 1
     assert dimensions["l"] == "l"
-
