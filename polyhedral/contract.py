@@ -36,7 +36,7 @@ from polyhedral.contraction import Contraction
 from polyhedral.micro_kernel import tile_function
 from polyhedral.offsets import Steps, made
 from polyhedral.packing import pack_left, pack_right
-from polyhedral.product import PRODUCT, product_function
+from polyhedral.product import STRIPS, product_function, strips_function
 from polyhedral.register_tile import Blocks, Tile
 
 SHARED = 1 << 19
@@ -100,6 +100,7 @@ def to_functions(
             pack_right(tile, operands.element, whole.right_columns, whole.right_depth),
             pack_left(tile, operands.element, whole.left_rows, whole.left_depth),
             product_function(whole),
+            strips_function(whole),
             main,
         )
     )
@@ -139,10 +140,9 @@ def _batch(found: Contraction, operands: Operands, classes: list[Steps], names: 
         )
         tables = [place for steps in classes for place in steps.places(0)]
         values = [value for steps in classes for value in steps.values]
-        return Invoke(PRODUCT, (*starts, *tables), (*counts, *values), threads)
+        return Invoke(STRIPS, (*starts, *tables), (*counts, *values), threads)
 
-    work = mul(*counts)
-    own = select(ge(work, SHARED), THREADS, ONE_THREAD)
+    own = select(ge(mul(*counts), SHARED), THREADS, ONE_THREAD)
     if not found.batch:
         return product(own)
     body = Block((product(ONE_THREAD),))

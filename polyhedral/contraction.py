@@ -22,8 +22,8 @@ from polyhedral.model import Access, Mode, Statement
 class Contraction:
     """`result += left * right`, and the loops of each class.
 
-    rows and columns are in the order of the result's subscripts, the innermost last; depth is in
-    the order of right's, so that its rows follow each other.
+    rows and columns are in the order of the result's subscripts, the innermost last. depth ends
+    with right's last one and left's last one: a block of it then takes whole cache lines of both.
     """
 
     statement: Statement
@@ -85,8 +85,18 @@ def _classified(
         tuple(both),
         tuple(loop for loop in in_result if loop not in in_right),
         tuple(loop for loop in in_result if loop not in in_left),
-        tuple(loop for loop in in_right if loop not in in_result),
+        _depth(
+            [loop for loop in in_left if loop not in in_result],
+            [loop for loop in in_right if loop not in in_result],
+        ),
     )
+
+
+def _depth(in_left: Sequence[str], in_right: Sequence[str]) -> tuple[str, ...]:
+    """The summed loops, given in the orders of left and of right."""
+    last = [*in_right[-1:], *in_left[-1:]]
+    inner = last[-1:] if len(set(last)) == 1 else last
+    return (*(loop for loop in in_left if loop not in inner), *inner)
 
 
 def _is_box(statement: Statement) -> bool:

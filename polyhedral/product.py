@@ -10,9 +10,13 @@
 (Goto and van de Geijn 2008). Depth and rows are cut into equal blocks, so that none is a rest, and
 rows into at least one block a thread.
 
-An operand is read in place where it advances by one element along the class that tiles read it by,
-and its rows do not lie so far apart that each step meets another page; or where it is read only
-once or twice.
+Where one block holds all rows, no other block uses a packed panel again. Then `strips` cuts the
+columns into strips that keep what they pack in half of the second cache, and threads share these.
+
+Right is read in place where its columns are neighbours and all of it lies in the first cache (rows
+a power of two apart fall into few sets of a larger one), or where it is read once or twice. Left is
+read in place where k runs along its rows and these do not start a page or more apart, or where
+there are few panels of right to read it for.
 """
 
 from __future__ import annotations
@@ -52,13 +56,15 @@ from codegen.ir import (
     Storage,
     Var,
 )
-from codegen.types import BOOL
+from codegen.types import BOOL, INT32
 from polyhedral.blocked import BLOCK, LINE, Shape
 from polyhedral.offsets import parameters
 from polyhedral.packing import PACK_LEFT, PACK_RIGHT, PAD
-from polyhedral.register_tile import PAGE, far_stride
+from polyhedral.register_tile import PAGE
 
-PRODUCT = "product"
+PRODUCT, STRIPS = "product", "strips"
+FEW = 16
+"""Panels of right up to which copying left, once for all of them, costs more than it saves."""
 
 ROWS, COLUMNS, DEPTH = Var("rows"), Var("columns"), Var("depth")
 LEFT_IN_PLACE, RIGHT_IN_PLACE = Var("left_in_place", BOOL), Var("right_in_place", BOOL)
@@ -132,17 +138,19 @@ def _block_sizes(shape: Shape) -> Block:
 
 def _decisions(shape: Shape) -> Block:
     tile, size = shape.tile, shape.element.itemsize
-    far = far_stride(shape.blocks.depth, size)
+    near = shape.blocks.near
     rows, depth = shape.left_rows, shape.left_depth
     along = and_(depth.even, eq(depth.stride, 1))
-    near = or_(
-        and_(along, lt(rows.stride, PAGE // size)),
-        and_(eq(rows.stride, 1), lt(depth.stride, far)),
+    by_rows = or_(lt(rows.stride, PAGE // size), le(COLUMNS, FEW * tile.columns))
+    once = le(COLUMNS, tile.columns)
+    left = and_(
+        rows.even,
+        depth.even,
+        or_(and_(along, by_rows), le(mul(DEPTH, depth.stride), near), once),
     )
-    left = and_(rows.even, depth.even, or_(near, le(COLUMNS, 2 * tile.columns)))
     columns, deep = shape.right_columns, shape.right_depth
     readable = and_(columns.even, eq(columns.stride, 1), deep.even)
-    right = and_(readable, or_(lt(deep.stride, far), le(ROWS, 2 * tile.rows)))
+    right = and_(readable, or_(le(mul(DEPTH, deep.stride), near), le(ROWS, 2 * tile.rows)))
     return block(
         Declare(LEFT_ALONG, along, True),
         Declare(RIGHT_ALONG, and_(deep.even, eq(deep.stride, 1)), True),
@@ -260,3 +268,42 @@ def _block_call(
     places = (Place(arrays.c, start), left, right, *rows.places(I0), *across.places(j))
     scalars = (TALL, columns, STEEP, *steps, lt(0, K0), *rows.values, *across.values)
     return Invoke(BLOCK, places, scalars)
+
+
+# ---------------------------------------------------------------- strips
+
+
+def strips_function(shape: Shape) -> Function:
+    """`strips(C, A, B, …)`, with the parameters of `product`, which it calls once or for strips."""
+    element, across, over = shape.element, shape.result_columns, shape.right_columns
+    c = Array("C", element, Storage.OUTPUT)
+    a, b = Array("A", element, Storage.INPUT), Array("B", element, Storage.INPUT)
+    tables, steps = parameters(*shape.classes)
+    width = shape.blocks.strip
+    strip = Var("strip")
+    j = mul(strip, width)
+
+    def product(places: tuple[Place, Place], columns: Expr, j: Expr, threads: Expr) -> Invoke:
+        moved = (across, over)
+        inside = [
+            place
+            for each in shape.classes
+            for place in each.places(j if each in moved else const(0))
+        ]
+        left = Place(a, const(0))
+        operands = (places[0], left, places[1])
+        return Invoke(PRODUCT, (*operands, *inside), (ROWS, columns, DEPTH, *steps), threads)
+
+    start = (Place(c, across.origin(j)), Place(b, over.origin(j)))
+    part = product(start, minimum(sub(COLUMNS, j), width), j, const(1, INT32))
+    all_at_once = product((Place(c, const(0)), Place(b, const(0))), COLUMNS, const(0), THREADS)
+    flat = and_(le(ROWS, shape.blocks.rows), lt(width, COLUMNS))
+    body = If(
+        flat,
+        block(_shared(strip, const(0), _quotient(COLUMNS, const(width)), Block((part,)))),
+        block(all_at_once),
+    )
+    scalars = (ROWS, COLUMNS, DEPTH, *steps)
+    return Function(
+        STRIPS, (c, a, b, *tables), scalars, Block((body,)), threaded=True, internal=True
+    )

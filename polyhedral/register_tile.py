@@ -25,9 +25,8 @@ LATENCY = 4
 """Cycles until the sum of a multiply-add can be added to."""
 ISSUE = 2
 """Multiply-adds that start each cycle."""
-PAGES = 64
-"""Pages of memory that the first level of address translation knows."""
 PAGE = 4096
+"""Bytes of memory that are translated to addresses together."""
 LEAST_DEPTH = 256
 MOST_COLUMNS = 4096
 
@@ -61,11 +60,17 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The largest blocks of the three classes; fewer are left where the extents are smaller."""
+    """The largest blocks of the three classes; fewer are left where the extents are smaller.
+
+    strip  columns of right whose block takes half of the second cache, for products of few rows
+    near   elements that fit the first cache
+    """
 
     rows: int
     columns: int
     depth: int
+    strip: int
+    near: int
 
 
 def register_tile(machine: Machine) -> Tile:
@@ -96,14 +101,9 @@ def cache_blocks(tile: Tile, machine: Machine) -> Blocks:
     depth = max(LEAST_DEPTH, _multiple(first // 2 // (tile.columns * size), 8))
     rows = _multiple(second // 2 // (depth * size), tile.rows)
     columns = min(MOST_COLUMNS, third // 2 // (depth * size))
-    return Blocks(rows, _multiple(columns, tile.columns), depth)
+    strip = _multiple(second // 2 // (depth * size), tile.columns)
+    return Blocks(rows, _multiple(columns, tile.columns), depth, strip, first // size)
 
 
 def _multiple(value: int, of: int) -> int:
     return max(of, value // of * of)
-
-
-def far_stride(depth: int, element_bytes: int) -> int:
-    """The distance of rows, in elements, from which `depth` of them lie in more pages than PAGES:
-    reading them in place then misses the address translation at every step."""
-    return max(1, PAGES * PAGE // (depth * element_bytes))
