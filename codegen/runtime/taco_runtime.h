@@ -28,7 +28,12 @@
 #define taco_unlikely(x) __builtin_expect(!!(x), 0)
 #define TACO_UNUSED __attribute__((unused))
 #define TACO_COLD __attribute__((unused, noinline))
-#define TACO_INTERNAL __attribute__((unused, noinline)) /* registers are allotted to it alone */
+/* A function of this file that stays one: registers are allotted to it alone. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define TACO_INTERNAL __attribute__((unused, noinline, noclone))
+#else
+#define TACO_INTERNAL __attribute__((unused, noinline))
+#endif
 #define TACO_EXPORT __attribute__((visibility("default")))
 
 /* ---------------------------------------------------------------- memory
