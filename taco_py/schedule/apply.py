@@ -90,7 +90,8 @@ def _replaced(order: Order, relation: Relation) -> Order:
 def _sized(loops: Loops, command: Split | Divide) -> Loops:
     size = command.size if isinstance(command, Split) else command.parts
     if type(size) is not int or not 1 <= size < 2**31:
-        raise refuse(command, f"the size {size} is no positive 32-bit integer")
+        hint = "sizes and numbers of tiles are from 1 to 2^31 - 1"
+        raise refuse(command, f"the size {size} is no positive 32-bit integer", hint)
     return _derive(loops, command)
 
 
@@ -112,7 +113,11 @@ def _fuse(loops: Loops, command: Fuse) -> Loops:
 def _pos(loops: Loops, command: Pos) -> Loops:
     _require_loop(loops, command, command.parent)
     if loops.provenance.positions_above(command.parent) is not None:
-        raise refuse(command, f"{command.parent} runs over positions already")
+        raise refuse(
+            command,
+            f"{command.parent} runs over positions already",
+            "coord turns positions back, split and divide cut them into tiles",
+        )
     return _derive(loops, command)
 
 
@@ -166,7 +171,9 @@ def _vectorize(loops: Loops, command: Vectorize) -> Loops:
 def _unroll(loops: Loops, command: Unroll) -> Loops:
     _require_loop(loops, command, command.index)
     if not 1 <= command.factor <= 256:
-        raise refuse(command, "a loop is unrolled 1 to 256 times")
+        raise refuse(
+            command, f"{command.index} cannot be unrolled {command.factor} times", "1 to 256 can be"
+        )
     mode = replace(loops.mode(command.index), unroll=command.factor)
     return loops.with_mode(command.index, mode)
 
