@@ -51,8 +51,10 @@ from taco_py.diagnostics.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
+    from taco_py.api.frontier import frontier
     from taco_py.api.kernel import Kernel, compile
     from taco_py.api.tensor import Tensor, check, read, tensor, write
+    from taco_py.autoschedule.frontier import Frontier
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
     from taco_py.oracle import evaluate_dense
     from taco_py.schedule.schedule import Schedule
@@ -60,8 +62,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LATER = {
+    "taco_py.api.frontier": ("frontier",),
     "taco_py.api.kernel": ("Kernel", "compile"),
     "taco_py.api.tensor": ("Tensor", "check", "read", "tensor", "write"),
+    "taco_py.autoschedule.frontier": ("Frontier",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
     "taco_py.oracle": ("evaluate_dense",),
     "taco_py.schedule.schedule": ("Schedule",),
@@ -69,12 +73,12 @@ _LATER = {
 
 __all__ = [
     "COO", "CSC", "CSF", "CSR", "DCSR",
-    "CompilerError", "DimensionError", "FileFormatError", "Format", "FormatError",
+    "CompilerError", "DimensionError", "FileFormatError", "Format", "FormatError", "Frontier",
     "IndexOverflowError", "InternalError", "Kernel", "MissingExtraError", "NotationError",
     "NumberOverflowError", "OperandError", "OperandTypeError", "OutputError", "Schedule",
     "ScheduleError", "StructureError", "TacoError", "Tensor",
-    "check", "compile", "dense", "einsum", "evaluate", "evaluate_dense", "explain", "read",
-    "tensor", "write",
+    "check", "compile", "dense", "einsum", "evaluate", "evaluate_dense", "explain", "frontier",
+    "read", "tensor", "write",
 ]  # fmt: skip
 
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
+from math import inf
+from time import monotonic
 from typing import overload
 
 from taco_py.autoschedule.groupings import Group, groupings
+from taco_py.autoschedule.kernels import ScheduledKernel, kernels_of
 from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.printer import to_text
@@ -25,6 +28,7 @@ from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text as expression_text
+from taco_py.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,18 @@ class Candidate:
     def protocols(self) -> str:
         return str(self.directed)
 
+    @property
+    def kernels(self) -> tuple[ScheduledKernel, ...] | None:
+        """Assignments to evaluate in turn, each with its schedule; None for a fused schedule, whose
+        temporaries are made inside loops."""
+        return kernels_of(self.statement)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule of the kernel that makes the result, None for a fused one."""
+        kernels = self.kernels
+        return None if kernels is None else kernels[-1].schedule
+
     def __str__(self) -> str:
         return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"
 
@@ -75,6 +91,7 @@ class Frontier(Sequence[Candidate]):
     depth     the least depth of their loop nests; `kept` programs have it
     universe  those with every choice of protocols
     dropped   the costs for which most schedules were dropped
+    seen      how many of the `kept` programs were looked at before the budget ran out
     """
 
     assignment: Assignment
@@ -83,8 +100,14 @@ class Frontier(Sequence[Candidate]):
     depth: int
     kept: int
     universe: int
+    seen: int
     dropped: tuple[Dropped, ...]
     candidates: tuple[Candidate, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the budget was enough for every program of least depth."""
+        return self.seen == self.kept
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -110,6 +133,7 @@ def frontier(
     assignment: Assignment,
     formats: Mapping[str, Format],
     scope: Scope = Scope.ALL,
+    budget: float | None = None,
     dtype: str = "float64",
 ) -> Frontier:
     """The frontier of an assignment whose sums are explicit.
@@ -117,15 +141,20 @@ def frontier(
     formats  of the operands; those that are not all dense have a pattern, and every mode of theirs
              may be stepped through or located
     scope    how much is known of workspaces (see there)
+    budget   seconds after which the best found so far are returned; at least one nest is looked at
     """
+    end = inf if budget is None else monotonic() + budget
     programs = search(assignment)
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not formats[a.tensor].is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
     choice = _Choice(sparse, Recorder(scope), costs, Incumbents(costs))
-    for skeleton in programs.kept:
-        for nest in nests(skeleton, dtype):
-            choice.visit(nest)
+    seen = 0
+    for nest in (nest for skeleton in programs.kept for nest in nests(skeleton, dtype)):
+        if seen and monotonic() > end:
+            break
+        choice.visit(nest)
+        seen += 1
     best = [(d, union) for d, union in choice.found if choice.incumbents.below(union) is None]
     known = {union: Cost(costs.readable(union)) for union in dict.fromkeys(u for _, u in best)}
     return Frontier(
@@ -135,6 +164,7 @@ def frontier(
         programs.depth,
         sum(skeleton.count for skeleton in programs.kept),
         choice.universe,
+        seen,
         tuple(choice.dropped()),
         tuple(Candidate(directed, known[union]) for directed, union in best),
     )
@@ -241,6 +271,8 @@ def _explained(whole: Frontier) -> Iterator[str]:
     yield f"schedules of {expression_text(whole.assignment)}"
     yield f"  candidates        {whole.programs} loop nests of {whole.groupings} groupings"
     yield f"  least depth       {whole.kept} loop nests of depth {whole.depth}"
+    if not whole.complete:
+        yield f"  the budget ended  after {whole.seen} of these: the best found so far follow"
     yield f"  with protocols    {whole.universe}"
     yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
     for cost in whole.costs:

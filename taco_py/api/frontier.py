@@ -1,0 +1,78 @@
+"""`frontier`: the schedules of an assignment that no other is asymptotically better than."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from taco_py.api.arguments import merged
+from taco_py.api.compute import accumulated, parsed
+from taco_py.api.operands import check_names
+from taco_py.api.tensor import as_format
+from taco_py.autoschedule.frontier import Frontier
+from taco_py.autoschedule.frontier import frontier as search_frontier
+from taco_py.cost.tasks import Scope
+from taco_py.diagnostics.errors import NotationError, ScheduleError
+from taco_py.formats import dense
+from taco_py.notation.checks import accesses
+
+if TYPE_CHECKING:
+    from taco_py.formats import Format
+
+SCOPES = {scope.value: scope for scope in Scope}
+
+
+def frontier(
+    text: str,
+    formats: Mapping[str, Format | str] | None = None,
+    /,
+    *,
+    scope: str = "all",
+    schedule_budget: float | None = None,
+    **named: Format | str,
+) -> Frontier:
+    """The schedules of an assignment that no other is asymptotically better than, for study.
+
+    >>> f = tp.frontier("A[i,j] = B[i,k] * C[k,j]", B=tp.CSR, C=tp.CSR)
+    >>> f.universe, len(f), str(f[0].cost)
+    (96, 12, 'Σ over {(i,k,j) | B[i,k] ∧ C[k,j]}')
+    >>> print(f.explain())
+
+    formats  of the operands; those left out are dense. An operand with a sparse format has a
+             pattern, each mode of which a schedule may step through or look up; which levels the
+             format has makes no difference, for a transpose or copy costs no more than reading.
+    scope    "all": a workspace stores what any round of the loops around it writes, as in the
+             literature; "round": what one round does, which tells apart schedules that skip empty
+             slices
+    schedule_budget  seconds; the best schedules found until then are returned, and `complete` is
+             False
+
+    Raises NotationError, OperandError, FormatError, ScheduleError.
+    """
+    written = parsed(text)
+    assignment = accumulated(written, {written.target.tensor: None})
+    for access in accesses(assignment):
+        if len(set(access.indices)) < len(access.indices):
+            raise NotationError(
+                f"Expected different indices in each access, found {access.tensor} with one twice",
+                access.span,
+                "take the diagonal first",
+            )
+    given = merged(formats, named, "formats")
+    check_names(assignment, {**dict.fromkeys(a.tensor for a in accesses(assignment)), **given})
+    orders = {access.tensor: len(access.indices) for access in accesses(assignment)}
+    stored = {name: as_format(given.get(name), n) or dense(n) for name, n in orders.items()}
+    if scope not in SCOPES:
+        raise ScheduleError(f"Expected scope to be one of {', '.join(SCOPES)}, found {scope!r}")
+    return search_frontier(assignment, stored, SCOPES[scope], _budget(schedule_budget))
+
+
+def _budget(seconds: float | None) -> float | None:
+    """Raise ScheduleError unless it is a number of seconds or None."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (number and seconds >= 0):
+        raise ScheduleError(
+            f"Expected schedule_budget to be a number of seconds, found {seconds!r}",
+            hint="leave it out to search to the end",
+        )
+    return seconds

@@ -1,0 +1,92 @@
+"""`tp.frontier`: what it returns, how it refuses, and that its schedules compute the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+TEXT = "A[i,j] = B[i,k] * C[k,j]"
+
+
+def test_what_a_frontier_tells() -> None:
+    found = tp.frontier(TEXT, B=tp.CSR, C=tp.CSR)
+    assert isinstance(found, tp.Frontier)
+    assert (found.universe, len(found), found.complete) == (96, 12, True)
+    assert str(found[0].cost) == "Σ over {(i,k,j) | B[i,k] ∧ C[k,j]}"
+    assert found[0].schedule == tp.Schedule.parse("reorder(i,k,j)")
+    assert "forall k" in str(found[0])
+    assert "after domination  12" in found.explain()
+
+
+def test_formats_by_name_or_letters_dense_where_left_out() -> None:
+    texts = [
+        [str(c) for c in tp.frontier("a[i] = B[i,j] * c[j]", *given, **named)]
+        for given, named in (
+            ((), {"B": tp.CSR}),
+            ((), {"B": "ds", "c": "d"}),
+            (({"B": tp.DCSR},), {}),
+        )
+    ]
+    assert texts[0] == texts[1] == texts[2]
+    assert len(tp.frontier("a[i] = B[i,j] * c[j]")) == 2
+
+
+def test_the_budget_ends_the_search() -> None:
+    found = tp.frontier("A[i,j] = B[i,k] * C[k,l] * D[j,l]", B="ds", C="ds", schedule_budget=0)
+    assert not found.complete
+    assert found.seen == 1
+    assert len(found) > 0
+    assert "the budget ended  after 1 of these" in found.explain()
+
+
+REFUSALS: tuple[tuple[str, dict[str, Any], type[Exception], str], ...] = (
+    ("a[i] = B[i,j] * c[j]", {"X": "s"}, tp.OperandError, "does not use"),
+    ("a[i] = B[i,j] * c[j]", {"B": "d"}, tp.FormatError, "2 levels"),
+    ("a[i] = B[i,j] * c[j]", {"schedule_budget": "1"}, tp.ScheduleError, "seconds"),
+    ("a[i] = B[i,j] * c[j]", {"scope": "some"}, tp.ScheduleError, "all"),
+    ("a[i] = B[i,i]", {"B": "ds"}, tp.NotationError, "diagonal"),
+)
+
+
+@pytest.mark.parametrize(("text", "arguments", "error", "message"), REFUSALS)
+def test_refusals(
+    text: str, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        tp.frontier(text, **arguments)
+
+
+def random(rng: np.random.Generator, rows: int, columns: int) -> Any:
+    return sp.random_array((rows, columns), density=0.3, format="csr", rng=rng)
+
+
+PRODUCTS = (
+    ("A[i,j] = B[i,k] * C[k,j]", "ik,kj->ij"),
+    ("A[i,j] = B[i,k] * C[k,l] * D[j,l]", "ik,kl,jl->ij"),
+    ("A[i,j] = B[i,k] * C[j,k] * D[j,k]", "ik,jk,jk->ij"),
+)
+
+
+@pytest.mark.parametrize(("text", "subscripts"), PRODUCTS)
+def test_schedules_of_the_frontier_compute_the_result(text: str, subscripts: str) -> None:
+    rng = np.random.default_rng(5)
+    names = "BCD"[: subscripts.count(",") + 1]
+    operands = {name: random(rng, 9, 9) for name in names}
+    expected = np.einsum(subscripts, *(operand.toarray() for operand in operands.values()))
+    found = tp.frontier(text, dict.fromkeys(names, tp.CSR))
+    runs = list(dict.fromkeys(c.kernels for c in found if c.kernels is not None))
+    assert len(runs) > 1
+    for kernels in runs[:: max(1, len(runs) // 4)]:
+        known = dict(operands)
+        for kernel in kernels:
+            used = {n: known[n] for n in known if n + "[" in str(kernel)}
+            target = kernel.assignment.target.tensor
+            written = str(kernel).partition(" with ")[0]
+            known[target] = tp.evaluate(written, used, schedule=kernel.schedule)
+        result = known["A"]
+        np.testing.assert_allclose(result.toarray() if sp.issparse(result) else result, expected)
