@@ -14,7 +14,6 @@ from taco_py.api.arguments import (
     as_schedule,
     check_apart,
     check_static,
-    check_static_index,
     check_static_size,
     check_threads,
     merged,
@@ -22,11 +21,10 @@ from taco_py.api.arguments import (
 from taco_py.api.call_text import by_name
 from taco_py.api.compute import (
     Prepared,
-    accumulated,
-    parsed,
     task_of,
     writable,
 )
+from taco_py.api.draft import Draft, draft
 from taco_py.api.fast import Ways, make_call, reads_in_place
 from taco_py.api.operands import (
     Given,
@@ -39,7 +37,7 @@ from taco_py.api.operands import (
     is_number,
 )
 from taco_py.api.results import ResultKind, hand_out
-from taco_py.api.tensor import as_data, as_format
+from taco_py.api.tensor import as_data
 from taco_py.diagnostics.errors import (
     FormatError,
     IndexOverflowError,
@@ -47,26 +45,17 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
-from taco_py.formats import Format, dense
+from taco_py.formats import Format
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import accesses, operand_names, unique
-from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.explain import explain
-from taco_py.plan.formats import default_format
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Operand, Plan
-from taco_py.plan.request import Request
+from taco_py.plan.nodes import Plan
 from taco_py.plan.run import Execution, run, run_phase
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
-from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import Array, TensorData
-
-NOMINAL_SIZE = 1000
-NOMINAL_DENSITY = 0.01
-"""What the loop order is chosen for when no data is at hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -300,96 +289,31 @@ def compile(
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
-    written = parsed(text)
-    target = written.target.tensor
-    assignment = accumulated(written, {target: None})  # y += value has y among its operands
-    given = merged(formats, named, "formats")
-    names = operand_names(assignment)
-    if written.operator is not None:
-        given.setdefault(target, dense(len(written.target.indices)))
-    check_names(assignment, [name for name in given if name != target or name in names])
-    orders = dict.fromkeys(names, 0)
-    for access in accesses(assignment):
-        orders[access.tensor] = len(access.indices)
-    chosen = {name: _format(given[name], orders[name], name) for name in names}
+    drafted = draft(text, merged(formats, named, "formats"), dtypes, index_dtype, static)
     settings = Settings(
         schedule=as_schedule(schedule), threads=check_threads(threads), static=check_static(static)
     )
-    for name, _ in settings.static:
-        check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
-    index = check_index_dtype(index_dtype)
-    operands = _nominal(assignment, chosen, names_to_dtypes(names, dtypes), index, settings.static)
-    order = len(assignment.target.indices)
-    wanted = (
-        _format(given[target], order, target)
-        if target in given
-        else default_format(assignment, chosen)
-    )
-    natural = wanted.is_dense and wanted.mode_order == tuple(range(order))
-    kind = ResultKind(wanted, "ndarray" if natural else "tensor")
-    found = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
-    dtype = result_dtype(assignment, found)
-    request = Request(TensorType(wanted, dtype.name, index), settings.static)
-    plan = make_plan(assignment, operands, request, Options(schedule=settings.schedule))
-    types = {name: o.type for name, o in operands.items()}
+    return compile_draft(drafted, settings)
+
+
+def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
+    """The kernel of an assignment over operands of known formats."""
+    options = Options(schedule=settings.schedule)
+    plan = make_plan(drafted.assignment, drafted.operands, drafted.request, options)
     steps = plan.kernels
     compiled = tuple(
         compile_recipe(Recipe(s.problem, s.orders, "evaluate", s.schedule, s.strategy))
         for s in steps
     )
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
-    return Kernel(assignment, plan, chosen, types, kind, dtype, settings, compiled, kernels)
-
-
-def _format(given: Format | str, order: int, name: str) -> Format:
-    found = as_format(given, order)
-    if found is None:
-        raise FormatError(f"Expected a format for {name}, found None")
-    return found
-
-
-def names_to_dtypes(
-    names: tuple[str, ...], dtypes: Mapping[str, DTypeLike] | DTypeLike | None
-) -> dict[str, str]:
-    """A supported dtype's name for each operand."""
-    given = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
-    for name in given:
-        if name not in names:
-            raise OperandError(f"Expected dtypes of {', '.join(names)}, found one of {name}")
-    found: dict[str, str] = {}
-    for name in names:
-        wanted: Any = given.get(name)
-        dtype = np.float64 if wanted is None else wanted
-        found[name] = as_dtype(dtype, f"dtypes[{name!r}]").name
-    return found
-
-
-def check_index_dtype(index_dtype: Any) -> str:
-    """ "int32" or "int64". Raises OperandTypeError for anything else."""
-    name: str = as_dtype(index_dtype, "index_dtype").name
-    if name not in ("int32", "int64"):
-        raise OperandTypeError(
-            f"Expected index_dtype to be int32 or int64, found {name}",
-            hint="int64 holds every size",
-        )
-    return name
-
-
-def _nominal(
-    assignment: Assignment,
-    formats: Mapping[str, Format],
-    dtypes: Mapping[str, str],
-    index: str,
-    static: tuple[tuple[str, int], ...],
-) -> dict[str, Operand]:
-    """Operands of sizes and densities to choose loop orders for."""
-    known = dict(static)
-    found = {}
-    for access in accesses(assignment):
-        form = formats[access.tensor]
-        shape = tuple(known.get(i, NOMINAL_SIZE) for i in access.indices)
-        volume = float(np.prod([float(n) for n in shape])) if shape else 1.0
-        nnz = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
-        type = TensorType(form, dtypes[access.tensor], index)
-        found[access.tensor] = Operand(type, shape, nnz)
-    return found
+    return Kernel(
+        drafted.assignment,
+        plan,
+        drafted.formats,
+        drafted.types,
+        drafted.kind,
+        drafted.dtype,
+        settings,
+        compiled,
+        kernels,
+    )
