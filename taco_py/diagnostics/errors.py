@@ -64,6 +64,10 @@ class IndexOverflowError(TacoError, OverflowError):
     """A size or a number of nonzeros passes what the index type can hold."""
 
 
+class OutOfMemoryError(TacoError, MemoryError):
+    """There is too little memory for a result or for what a kernel needs on its way to it."""
+
+
 class FileFormatError(TacoError, ValueError):
     """A file is truncated or malformed; the message names its line."""
 

@@ -12,7 +12,12 @@ import numpy as np
 from codegen.runtime.signature import Kind
 from taco_py.convert import recopied
 from taco_py.convert.diagonal import diagonal
-from taco_py.diagnostics.errors import IndexOverflowError, InternalError, StructureError
+from taco_py.diagnostics.errors import (
+    IndexOverflowError,
+    InternalError,
+    OutOfMemoryError,
+    StructureError,
+)
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import COO, CSC, CSR, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
@@ -163,6 +168,29 @@ def index_dtype_of(data: TensorData) -> str:
 
 
 def _compute(
+    step: Compute,
+    execution: Execution,
+    out: Array | None,
+    phase: str,
+    pattern: TensorData | None,
+) -> TensorData:
+    """Run a kernel. Raises OutOfMemoryError that names what it was to make."""
+    try:
+        return _computed(step, execution, out, phase, pattern)
+    except MemoryError as error:
+        target = step.problem.assignment.target
+        operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
+        sizes = sizes_of(step, operands)
+        shape = ", ".join(f"{i}={sizes[i]}" for i in target.indices)
+        form = step.problem.result.format
+        raise OutOfMemoryError(
+            f"Expected memory for {step.target} in the format {form} with {shape or 'no index'}, "
+            "found too little",
+            hint="a sparse result by format=, fewer rows at a time, or a smaller dtype need less",
+        ) from error
+
+
+def _computed(
     step: Compute,
     execution: Execution,
     out: Array | None,
