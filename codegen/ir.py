@@ -96,7 +96,8 @@ class Load:
 class Search:
     """The first place in `array[start:stop]` whose element is at least `value`, `stop` if none is.
 
-    With `after`, at least `value + 1`. The elements, of an INPUT array, ascend.
+    With `after`, at least `value + 1`. The elements, of an INPUT array, ascend. With `near`, the
+    place is looked for in growing steps from `start` on, which is fast where it is not far.
     """
 
     array: Array
@@ -104,6 +105,7 @@ class Search:
     stop: Expr
     value: Expr
     after: bool = False
+    near: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +267,11 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for (var = start; var < stop; var += step)`."""
+    """`for (var = start; var < stop; var += step)`.
+
+    Of a SERIAL loop, `unroll` iterations stand one after another in the machine's code; 0 leaves
+    that open.
+    """
 
     var: Var
     start: Expr
@@ -274,6 +280,7 @@ class For:
     step: int = 1
     kind: LoopKind = LoopKind.SERIAL
     reductions: tuple[Reduction, ...] = ()
+    unroll: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,10 +132,10 @@ def _primary(
             return str(value).lower() if isinstance(value, bool) else str(value)
         case Load(array=array, index=index):
             return f"{array.name}[{_expression(index)}]"
-        case Search(array, start, stop, value, after):
+        case Search(array, start, stop, value, after, near):
             sign = ">" if after else ">="
             where = f"{array.name}[{_expression(start)}:{_expression(stop)}]"
-            return f"first({where} {sign} {_expression(value)})"
+            return f"{'next' if near else 'first'}({where} {sign} {_expression(value)})"
         case Call(function=function, args=args):
             return f"{function}({', '.join(map(_expression, args))})"
         case Count(table=table):
@@ -180,7 +180,8 @@ def _loop_head(loop: For) -> str:
     extent = f"{_expression(loop.start, 5)}..{_expression(loop.stop, 5)}"
     step = f" step {loop.step}" if loop.step != 1 else ""
     reductions = "".join(f" reducing {r.op} {r.var.name}" for r in loop.reductions)
-    return f"{kind}for {loop.var.name} in {extent}{step}{reductions}:"
+    unroll = f" unroll {loop.unroll}" if loop.unroll else ""
+    return f"{kind}for {loop.var.name} in {extent}{step}{unroll}{reductions}:"
 
 
 def _role(role: Role) -> str:

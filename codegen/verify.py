@@ -255,6 +255,8 @@ class _Verifier:
         for bound in (loop.start, loop.stop):
             self.index(bound)
         self.require(loop.step > 0, f"a loop of step {loop.step}")
+        plain = loop.kind is LoopKind.SERIAL or not loop.unroll
+        self.require(plain and loop.unroll >= 0, f"a {loop.kind.value} loop unrolled")
         self.require(loop.var.type == INT64, f"a loop counter of type {loop.var.type}")
         for reduction in loop.reductions:
             self.depth_of(reduction.var)

@@ -174,6 +174,7 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
     from taco_py.iteration.printer import graph_text
     from taco_py.lower.lower import lower
     from taco_py.schedule.apply import apply_all
+    from taco_py.schedule.lanes import check_modes
     from taco_py.schedule.loops import Loops
     from taco_py.schedule.parallel import choose_parallel
 
@@ -182,6 +183,7 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
     statement = parallel.statement
     verify(recipe.problem, statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance)
+    check_modes(graph)
     lowered = lower(recipe.problem, graph, recipe.phase)
     function = select_phase(lowered.function, recipe.phase, recipe.phase)
     concrete = to_text(statement)

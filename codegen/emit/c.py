@@ -159,7 +159,7 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
         case For(kind=LoopKind.PARALLEL):
             return _parallel_for(stmt, scope)
         case For():
-            return [*_simd(stmt), *_for(stmt, _body(stmt.body, scope))]
+            return [*_pragma(stmt), *_for(stmt, _body(stmt.body, scope))]
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
         case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke():
@@ -237,8 +237,10 @@ def _reductions(loop: For) -> str:
     return "".join(f" reduction({r.op}:{r.var.name})" for r in loop.reductions)
 
 
-def _simd(loop: For) -> Lines:
-    return [f"#pragma omp simd{_reductions(loop)}"] if loop.kind is LoopKind.VECTOR else []
+def _pragma(loop: For) -> Lines:
+    if loop.kind is LoopKind.VECTOR:
+        return [f"#pragma omp simd{_reductions(loop)}"]
+    return [f"#pragma GCC unroll {loop.unroll}"] if loop.unroll else []
 
 
 def _parallel_for(loop: For, scope: Scope) -> Lines:

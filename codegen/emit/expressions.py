@@ -102,9 +102,9 @@ def _render_postfix(
     match expr:
         case Load(array=array, index=index):
             return f"{array.name}[{widened(index)}]"
-        case Search(array, start, stop, value, after):
+        case Search(array, start, stop, value, after, near):
             arguments = (start, stop, add(value, 1) if after else value)
-            search = f"taco_search_{array.element}"
+            search = f"taco_{'gallop' if near else 'search'}_{array.element}"
             return f"{search}({array.name}, {', '.join(map(widened, arguments))})"
         case Call(function=function, args=args):
             return f"{function}({', '.join(map(expression, args))})"

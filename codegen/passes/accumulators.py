@@ -114,6 +114,7 @@ def _is_indirect_sum(loop: For) -> bool:
     """Whether `loop` only adds to scalars, and cannot be vectorized."""
     statements = [s for s in loop.body.body if not isinstance(s, Comment)]
     simple = loop.kind is LoopKind.SERIAL and loop.step == 1 and len(statements) <= MAX_STATEMENTS
+    simple = simple and not loop.unroll
     if not simple or not all(isinstance(s, Declare | Assign) for s in statements):
         return False
     if any(find(loop.body, Call)):

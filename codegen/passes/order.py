@@ -9,6 +9,7 @@ from codegen.ir import Module
 from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.dead_code import remove_dead_code
+from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.simplify import simplify
@@ -39,6 +40,7 @@ def tidy(module: Module) -> Module:
 
 C_PASSES: tuple[Step, ...] = (
     Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
+    Step("full_tiles", _for_any_target(separate_full_tiles), "marked loops are the user's so far"),
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
     Step("tidy_panels", _for_any_target(tidy), "a static number of columns leaves few panels"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),

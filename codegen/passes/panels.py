@@ -146,7 +146,7 @@ def match_nest(root: For) -> Nest | None:
 
 def _columns(loop: For) -> For | None:
     """The innermost loop of a nest in which each body is declarations and then one loop."""
-    if loop.kind is not LoopKind.SERIAL:
+    if loop.kind is not LoopKind.SERIAL or loop.unroll:
         return None
     *before, last = loop.body.body or (Comment(""),)
     if not all(isinstance(stmt, Declare | Comment) for stmt in before):

@@ -61,6 +61,8 @@ def vectorize(module: Module) -> Module:
 def _mark(node: Any) -> Any:
     if not isinstance(node, For) or node.kind is not LoopKind.SERIAL or node.step != 1:
         return node
+    if node.unroll:
+        return node
     found = lanes_of(node)
     if found is None:
         return node
@@ -101,6 +103,26 @@ def reductions_of(loop: For, also_complex: bool = False) -> tuple[Reduction, ...
             return None
     local = declared_vars(loop.body)
     return None if local & found.keys() else tuple(found.values())
+
+
+def carried(loop: For) -> tuple[Reduction, ...] | None:
+    """The reductions of a loop over whose other effects nothing is carried, as its maker knows.
+
+    Inner loops may update variables of their own. None where a variable from outside is no
+    reduction.
+    """
+    own = declared_vars(loop.body)
+    read = variables_read(loop.body)
+    found: dict[Var, Reduction] = {}
+    for stmt in find(loop.body, Assign):
+        if stmt.var in own:
+            continue
+        op = stmt.op
+        if op is None or op not in _REDUCING[stmt.var.type.kind] or stmt.var in read:
+            return None
+        if found.setdefault(stmt.var, Reduction(op, stmt.var)).op != op:
+            return None
+    return tuple(found.values())
 
 
 # ---------------------------------------------------------------- how places advance

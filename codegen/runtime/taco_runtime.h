@@ -411,6 +411,25 @@ TACO_DEFINE_SORT(taco_sort_int64, int64_t, uint64_t)
 TACO_DEFINE_SEARCH(int32)
 TACO_DEFINE_SEARCH(int64)
 
+/* The same where the place is likely near `start`: steps of 1, 2, 4 ... lead past it, and the last of
+ * them is searched. (Bentley and Yao 1976, An almost optimal algorithm for unbounded searching.) */
+#define TACO_DEFINE_GALLOP(type)                                                                          \
+    static TACO_UNUSED int64_t taco_gallop_##type(const type##_t *a, int64_t start, int64_t stop,         \
+                                                  int64_t value)                                          \
+    {                                                                                                     \
+        int64_t step = 1;                                                                                 \
+        while (step < stop - start && a[start + step] < value) {                                          \
+            start += step;                                                                                \
+            step *= 2;                                                                                    \
+        }                                                                                                 \
+        if (step < stop - start)                                                                          \
+            stop = start + step;                                                                          \
+        return taco_search_##type(a, start, stop, value);                                                 \
+    }
+
+TACO_DEFINE_GALLOP(int32)
+TACO_DEFINE_GALLOP(int64)
+
 /* ---------------------------------------------------------------- table
  *
  * Open addressing with linear probing, at most half full. `keys` lists the keys in the order of their

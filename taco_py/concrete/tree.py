@@ -27,6 +27,24 @@ def assignments(statement: Statement) -> Iterator[Assign]:
             assert_never(statement)
 
 
+def foralls(statement: Statement) -> Iterator[Forall]:
+    """Every loop, outer ones before those inside them."""
+    match statement:
+        case Assign():
+            pass
+        case Forall(_, body):
+            yield statement
+            yield from foralls(body)
+        case Where(_, consumer, producer):
+            yield from foralls(producer)
+            yield from foralls(consumer)
+        case Sequence(statements):
+            for part in statements:
+                yield from foralls(part)
+        case _:
+            assert_never(statement)
+
+
 def workspaces_of(statement: Statement) -> Iterator[Workspace]:
     """Every workspace, outermost first."""
     match statement:

@@ -15,16 +15,18 @@ from dataclasses import dataclass, replace
 
 from codegen import build
 from codegen.ir import Declare, Expr, For, LoopKind, Stmt, Var, While
+from codegen.passes.vectorize import carried
 from codegen.types import BOOL, INT64
 from taco_py.concrete.nodes import Forall
 from taco_py.concrete.tree import assignments, read_in
-from taco_py.diagnostics.errors import InternalError
+from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import Lattice, Point, build_lattice
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.ranges import Opening, Ranges, chain, open_chain, open_positions
 from taco_py.lower.result import Result
 from taco_py.lower.walks import Walk, Walker
+from taco_py.provenance.relations import Interval
 
 Body = Callable[[Scope], Iterator[Stmt]]
 
@@ -48,10 +50,6 @@ class LoopLowering:
     @property
     def size(self) -> Expr:
         return self.env.sizes[self.forall.index]
-
-    @property
-    def kind(self) -> LoopKind:
-        return _kind(self.forall)
 
     @property
     def strided(self) -> str | None:
@@ -129,7 +127,7 @@ def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> I
     if inside:
         yield from code
         var = env.indices[forall.index]
-        yield For(var, extent.lo, extent.hi, build.block(*inside), kind=_kind(forall))
+        yield _for(forall, var, extent, *inside)
 
 
 def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -148,8 +146,7 @@ def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterat
     else:
         known = Declare(it.index, here.value(variable), constant=True)
     guarded = build.if_(here.inside(variable, known.var), build.block(*body))
-    code = build.block(known, guarded)
-    yield For(it.env.indices[leaf], extent.lo, extent.hi, code, kind=it.kind)
+    yield _for(it.forall, it.env.indices[leaf], extent, known, guarded)
 
 
 def appending_level(env: Environment, result: Result, forall: Forall) -> int | None:
@@ -162,8 +159,22 @@ def appending_level(env: Environment, result: Result, forall: Forall) -> int | N
     return result.format.mode_order.index(mode)
 
 
-def _kind(forall: Forall) -> LoopKind:
-    return LoopKind.PARALLEL if forall.parallel else LoopKind.SERIAL
+def _for(forall: Forall, var: Var, extent: Interval, *code: Stmt) -> For:
+    """The loop over `extent`, carried out as `forall` says."""
+    mode = forall.mode
+    loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
+    if mode.parallel is not None:
+        return replace(loop, kind=LoopKind.PARALLEL, unroll=0)
+    if not mode.vector:
+        return loop
+    reductions = carried(loop)
+    if reductions is None:
+        raise ScheduleError(
+            f"vectorize({forall.index}) cannot be applied: an iteration needs what the one before "
+            "it has computed",
+            hint=f"leave the loop over {forall.index} to the compiler",
+        )
+    return replace(loop, kind=LoopKind.VECTOR, reductions=reductions, unroll=0)
 
 
 def _reserve(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -202,7 +213,7 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
         code.append(build.increment(walk.position, _as_count(present[walk.iterator])))
     if any(body for _, body in cases):
         extent = it.walker.extent()
-        yield For(it.index, extent.lo, extent.hi, build.block(*code), kind=it.kind)
+        yield _for(it.forall, it.index, extent, *code)
 
 
 def _as_count(flag: Expr) -> Expr:
@@ -236,7 +247,7 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
         yield Declare(walk.position, start, constant=True)
         yield from code
     else:
-        yield For(walk.position, start, walk.stop, build.block(*code), kind=it.kind)
+        yield _for(it.forall, walk.position, Interval(start, walk.stop), *code)
 
 
 def _alone(it: LoopLowering, walk: Walk) -> Point:

@@ -24,7 +24,8 @@ from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
 from taco_py.plan.split import split
 from taco_py.problem import TensorType
-from taco_py.schedule.schedule import Schedule
+from taco_py.schedule.commands import Serial
+from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
 
 
@@ -84,9 +85,14 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
     if schedule is None:
         return tuple(steps)
     last = next(s for s in reversed(steps) if isinstance(s, Compute))
+    others = Schedule((Serial(),)) if schedule.serial else OPEN
     return tuple(
-        replace(s, schedule=schedule.sharing, strategy=_strategy(s, schedule))
-        if isinstance(s, Compute) and (schedule.serial or s is last)
+        replace(
+            s,
+            schedule=schedule.sharing if s is last else others,
+            strategy=_strategy(s, schedule) if s is last else s.strategy,
+        )
+        if isinstance(s, Compute)
         else s
         for s in steps
     )
@@ -94,7 +100,8 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
 
 def _strategy(step: Compute, schedule: Schedule) -> Strategy:
     """Loops where the user names one of them."""
-    return step.strategy if schedule.parallel is None else Strategy.LOOPS
+    names_none = all(isinstance(command, Serial) for command in schedule.commands)
+    return step.strategy if names_none else Strategy.LOOPS
 
 
 def _temporary(

@@ -19,6 +19,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.provenance.relations import Fuse, Pos
+from taco_py.schedule.lanes import check_modes
 from taco_py.schedule.loops import Loops
 
 
@@ -33,6 +34,7 @@ def check(loops: Loops, problem: Problem) -> None:
     graph = loops.graph(problem)
     for loop in graph.loops:
         _check_range(graph, loop)
+    check_modes(graph)
 
 
 def _check_inner_sums(term: Term, order: tuple[str, ...]) -> None:

@@ -79,13 +79,21 @@ def refusal_reason(graph: IterationGraph) -> Refusal | None:
     statement = graph.statement
     if isinstance(statement, Forall):
         outermost = graph.loops[0]
-        return _structure(graph, outermost) or _race(graph, outermost)
+        return _taken(outermost) or _structure(graph, outermost) or _race(graph, outermost)
     if not graph.loops:
         return Refusal("there is no loop to share among threads", "one thread is all it takes")
     remedy = "reorder so that an index of the result is outermost in every term"
     if isinstance(statement, Where):
         return Refusal("all loops add to one workspace", remedy)
     return Refusal("the terms are computed one after another", remedy)
+
+
+def _taken(loop: Loop) -> Refusal | None:
+    """Where the schedule wants the iterations carried out otherwise."""
+    if not loop.mode.vector and not loop.mode.unroll:
+        return None
+    done = "vectorized" if loop.mode.vector else "unrolled"
+    return Refusal(f"the loop {loop.index} is {done}", f"split {loop.index}: share its tiles")
 
 
 def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
