@@ -65,6 +65,13 @@ def type_of(expr: Expr) -> ScalarType:
             assert_never(expr)
 
 
+def has_atomic(element: ScalarType, op: str) -> bool:
+    """Whether `place op= value` can be one operation that threads do side by side."""
+    if element.kind == "bool":
+        return op in UPDATES and supports(element, op)
+    return element.kind in ("int", "uint", "float") and op in ("+", "-", "*", "/")
+
+
 def _binary_type(op: str, left: Expr, right: Expr) -> ScalarType:
     if op in COMPARISONS or op in LOGICAL:
         return BOOL

@@ -229,6 +229,17 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class AtomicStore:
+    """`array[index] op= value` as one operation, which other threads may do to the same element."""
+
+    array: Array
+    index: Expr
+    value: Expr
+    op: str
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
 class VectorStore:
     """Write the lanes of `value` to `array`, from `index` on."""
 
@@ -403,7 +414,7 @@ Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
-    | Invoke
+    | Invoke | AtomicStore
 )  # fmt: skip
 
 

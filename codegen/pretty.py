@@ -20,6 +20,7 @@ from codegen.ir import (
     Allocate,
     Array,
     Assign,
+    AtomicStore,
     Binary,
     Block,
     Broadcast,
@@ -82,6 +83,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
     Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
+    AtomicStore,
 )  # fmt: skip
 
 
@@ -190,7 +192,7 @@ def _role(role: Role) -> str:
 
 def _simple(
     stmt: Declare | Assign | Store | VectorStore | Allocate | Reserve | SetLength | Fill
-    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke,
+    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke | AtomicStore,
 ) -> str:  # fmt: skip
     match stmt:
         case Declare(var=var, value=value):
@@ -199,6 +201,8 @@ def _simple(
             return f"{var.name} {op or ''}= {_expression(value)}"
         case Store(array=array, index=index, value=value, op=op):
             return f"{array.name}[{_expression(index)}] {op or ''}= {_expression(value)}"
+        case AtomicStore(array=array, index=index, value=value, op=op):
+            return f"atomic {array.name}[{_expression(index)}] {op}= {_expression(value)}"
         case VectorStore(array=array, index=index, value=value):
             return f"{array.name}[{_expression(index)}:+] = {_expression(value)}"
         case Fill(array=array, start=start, count=count, value=value):

@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from typing import Any, assert_never
 
 from codegen.emit.abi import THREADS
-from codegen.infer import UPDATES, agree, supports, type_of
+from codegen.infer import UPDATES, agree, has_atomic, supports, type_of
 from codegen.ir import (
     Allocate,
     Array,
     Assign,
+    AtomicStore,
     Binary,
     Block,
     Broadcast,
@@ -246,7 +247,7 @@ class _Verifier:
                 self.table(stmt)
             case Allocate() | Reserve() | SetLength():
                 self.memory(stmt)
-            case Store() | VectorStore() | Fill() | Sort() | Prefetch() | Invoke():
+            case Store() | VectorStore() | AtomicStore() | Fill() | Sort() | Prefetch() | Invoke():
                 self.access(stmt)
             case _:
                 assert_never(stmt)
@@ -331,7 +332,9 @@ class _Verifier:
         for value, scalar in zip(stmt.scalars, called.scalars, strict=True):
             self.expect(value, scalar.type)
 
-    def access(self, stmt: Store | VectorStore | Fill | Sort | Prefetch | Invoke) -> None:
+    def access(
+        self, stmt: Store | VectorStore | AtomicStore | Fill | Sort | Prefetch | Invoke
+    ) -> None:
         if isinstance(stmt, Invoke):
             self.invoke(stmt)
             return
@@ -343,6 +346,11 @@ class _Verifier:
             case Store(index=index, value=value, op=op):
                 self.index(index)
                 self.update(op, array.element, value)
+            case AtomicStore(index=index, value=value, op=op):
+                self.index(index)
+                self.update(op, array.element, value)
+                atomic = has_atomic(array.element, op)
+                self.require(atomic, f"the atomic update {op}= of a {array.element}")
             case VectorStore(index=index, value=value):
                 self.index(index)
                 scalar = self.type(value)

@@ -18,6 +18,7 @@ from codegen.ir import (
     Allocate,
     Array,
     Assign,
+    AtomicStore,
     Block,
     Broadcast,
     ClearTable,
@@ -156,12 +157,12 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
         case While(condition=condition, body=body):
             head = f"while ({expression(condition)}) {{"
             return [head, *indent(_body(body, scope)), "}"]
-        case For(kind=LoopKind.PARALLEL):
-            return _parallel_for(stmt, scope)
         case For():
-            return [*_pragma(stmt), *_for(stmt, _body(stmt.body, scope))]
+            return _loop(stmt, scope)
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
+        case AtomicStore():
+            return _atomic(stmt, scope)
         case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke():
             return memory(stmt, scope)
         case NewTable() | Insert() | SortTable() | ClearTable():
@@ -222,6 +223,12 @@ def _update(place: str, old: Expr, scalar: ScalarType, op: str | None, value: Ex
 _BOOL_UPDATES = {"+": "|=", "max": "|=", "||": "|=", "*": "&=", "min": "&=", "&&": "&="}
 
 
+def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
+    place = Load(stmt.array, stmt.index)
+    update = _update(expression(place), place, stmt.array.element, stmt.op, stmt.value)
+    return ["#pragma omp atomic", update] if scope.target.openmp else [update]
+
+
 # ---------------------------------------------------------------- loops
 
 
@@ -243,9 +250,13 @@ def _pragma(loop: For) -> Lines:
     return [f"#pragma GCC unroll {loop.unroll}"] if loop.unroll else []
 
 
+def _loop(loop: For, scope: Scope) -> Lines:
+    if loop.kind is LoopKind.PARALLEL and scope.target.openmp:
+        return _parallel_for(loop, scope)
+    return [*_pragma(loop), *_for(loop, _body(loop.body, scope))]
+
+
 def _parallel_for(loop: For, scope: Scope) -> Lines:
-    if not scope.target.openmp:
-        return _for(loop, _body(loop.body, scope))
     if not _can_fail(loop.body):
         return [*_parallel_pragma(loop), *_for(loop, _body(loop.body, scope))]
     status, label = scope.names.fresh("status"), scope.names.fresh("out_of_memory")

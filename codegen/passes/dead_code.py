@@ -22,6 +22,7 @@ from codegen.ir import (
     Allocate,
     Array,
     Assign,
+    AtomicStore,
     Block,
     ClearTable,
     Comment,
@@ -59,7 +60,7 @@ from codegen.variables import assigned_vars, count_reads, declared_vars, stateme
 
 _VISIBLE = (
     Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
-    ClearTable, Invoke,
+    ClearTable, Invoke, AtomicStore,
 )  # fmt: skip
 
 
@@ -147,6 +148,7 @@ def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
             return stmt if table in uses.mentioned else None
         case (
             Store(array=array) | VectorStore(array=array) | Allocate(array=array)
+            | AtomicStore(array=array)
             | Fill(array=array) | Sort(array=array) | Reserve(array=array) | Prefetch(array=array)
         ):  # fmt: skip
             return stmt if uses.needs(array) else None

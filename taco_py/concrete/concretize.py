@@ -62,6 +62,11 @@ class Concretizer:
         dtype = expression_dtype(reduce, self.dtypes)
         return Workspace(self.names.fresh("t"), (), WorkspaceKind.SCALAR, dtype.name)
 
+    def total(self) -> Workspace:
+        """A scalar workspace of the result's dtype."""
+        dtype = self.problem.result.dtype
+        return Workspace(self.names.fresh("t"), (), WorkspaceKind.SCALAR, dtype)
+
 
 def result_order(problem: Problem) -> Order:
     """The result's indices in storage order, outermost level first."""
@@ -244,10 +249,13 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
 def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
     """Loops over `order` around `target += value`.
 
-    Each inner sum stands at the loop that completes its indices.
+    Each inner sum stands at the loop that completes its indices. Where the innermost loops add to
+    one element of the result, they add to a scalar first: `where(y[i] += t, forall j t += …)`.
     """
     own = {*term.reduced, *target.indices}
     loops = [v for v in order if own.intersection(maker.provenance.roots(v))]
+    summed = _summed_from(maker, target, loops, value)
+    total = maker.total() if summed < len(loops) else None
     hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
     for reduce in tuple(reductions(value)):
         workspace = maker.workspace(reduce)
@@ -257,13 +265,32 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
         depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
         hoisted.setdefault(depth, []).append((workspace, producer))
         value = exchange(value, reduce, workspace.access)
-    statement: Statement = Assign(target, value, ADD)
+    statement: Statement = Assign(target if total is None else total.access, value, ADD)
     for depth in range(len(loops), -1, -1):
         for workspace, producer in reversed(hoisted.get(depth, [])):
             statement = Where(workspace, statement, producer)
+        if total is not None and depth == summed:
+            statement = Where(total, Assign(target, total.access, ADD), statement)
         if depth:
             statement = forall((loops[depth - 1],), statement)
     return statement
+
+
+def _summed_from(maker: Concretizer, target: Access, loops: list[str], value: Expr) -> int:
+    """How many of `loops` are around those that add to one element of the result, all if these
+    make one round each."""
+    if target != maker.problem.assignment.target:
+        return len(loops)
+    depth = len(loops)
+    while depth and not set(maker.provenance.roots(loops[depth - 1])) & set(target.indices):
+        depth -= 1
+    once = {
+        access.indices[mode]
+        for access in accesses(value)
+        for level, mode in enumerate(maker.problem.type_of(access.tensor).format.mode_order)
+        if maker.problem.type_of(access.tensor).format.levels[level].branchless
+    }
+    return len(loops) if once.issuperset(loops[depth:]) else depth
 
 
 def _without(order: Order, prefix: Order) -> Order:

@@ -132,6 +132,7 @@ class Scope:
     absent       accesses known to be zero here
     intervals    the whole range of each variable over positions
     left         for each level walked through such a range: the positions that tiles leave of it
+    atomic       the loop whose iterations add to common elements of the result, if there is one
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -139,6 +140,7 @@ class Scope:
     absent: frozenset[Access]
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     left: Mapping[tuple[Access, int], Interval] = field(default_factory=dict)
+    atomic: str | None = None
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 above the root, None while it is unknown."""

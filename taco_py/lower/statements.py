@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
-from codegen.ir import Block, Declare, Expr, Role, Stmt, Store
-from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
+from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
+from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement, Where
 from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import workspaces
+from taco_py.lower.atomic import add_atomically
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loops import appending_level, lower_loop
@@ -60,7 +61,12 @@ class Lowerer:
             return
         values = self.env.tensors[tensor].values
         value = lower_value(self.env, scope, assign.value, values.element)
-        yield Store(values, value_position(scope, assign.target), value, op, Role.VALUES)
+        place = value_position(scope, assign.target)
+        if scope.atomic is not None and op is not None:
+            update = AtomicStore(values, place, value, op, Role.VALUES)
+            yield from add_atomically(self.env, scope, scope.atomic, update)
+        else:
+            yield Store(values, place, value, op, Role.VALUES)
 
     def _where(self, where: Where, scope: Scope) -> Iterator[Stmt]:
         arrays = self.env.workspaces[where.workspace.name]
@@ -76,6 +82,8 @@ class Lowerer:
 
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
         def body(inner: Scope) -> Iterator[Stmt]:
+            if forall.mode.parallel is Race.ATOMICS:
+                inner = replace(inner, atomic=forall.index)
             inner, located = self._enter(forall, inner)
             below = tuple(self.statement(forall.body, inner))
             if below:

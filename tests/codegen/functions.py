@@ -7,6 +7,7 @@ from codegen.ir import (
     Allocate,
     Array,
     Assign,
+    AtomicStore,
     Block,
     ClearTable,
     Comment,
@@ -267,6 +268,19 @@ def hashed() -> Function:
     return Function("hashed", arrays, (N_I, N_J), Block((rows,)), threaded=True)
 
 
+def scatter() -> Function:
+    """y += the values of A, each at its column: threads meet at the same elements."""
+    column = load_index(CRD, P)
+    entries = For(
+        P,
+        const(0),
+        load_index(POS, N_I),
+        block(AtomicStore(Y, column, load(VALS, P), "+")),
+        kind=LoopKind.PARALLEL,
+    )
+    return Function("scatter", (POS, CRD, VALS, Y), (N_I,), Block((entries,)), threaded=True)
+
+
 def mttkrp() -> Function:
     """M[i,r] += T[i,k,l] C[k,r] D[l,r] over a CSF tensor: a nest of two sums around columns."""
     pos2, crd2, pos3, crd3 = (source(n, INT32) for n in ("T2_pos", "T2_crd", "T3_pos", "T3_crd"))
@@ -281,7 +295,8 @@ def mttkrp() -> Function:
 
 
 def all_functions() -> tuple[Function, ...]:
-    return (dot(), spmv(), spmm(), spmm(32), row_append(), workspace(), hashed(), mttkrp())
+    sparse = (row_append(), workspace(), hashed(), mttkrp(), scatter())
+    return (dot(), spmv(), spmm(), spmm(32), *sparse)
 
 
 def all_in_one() -> Module:

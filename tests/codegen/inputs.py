@@ -37,6 +37,7 @@ def arguments(name: str, seed: int) -> Arguments:
     by_name: dict[str, Arguments] = {
         "dot": ({"x": whole(rng, n), "z": whole(rng, n), "y": np.zeros(1)}, {"n_i": n}),
         "spmv": (a | {"x": whole(rng, COLUMNS), "y": np.zeros(ROWS)}, {"n_i": ROWS}),
+        "scatter": (a | {"y": np.zeros(COLUMNS)}, {"n_i": ROWS}),
         "row_append": (a | b | {"C2_pos": np.zeros(ROWS + 1, np.int32)}, {"n_i": ROWS}),
         "workspace": (a | b, {"n_j": COLUMNS}),
         "hashed": (a | {"out": np.zeros(ROWS * COLUMNS)}, {"n_i": ROWS, "n_j": COLUMNS}),

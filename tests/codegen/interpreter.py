@@ -13,6 +13,7 @@ from codegen.infer import type_of
 from codegen.ir import (
     Allocate,
     Assign,
+    AtomicStore,
     Binary,
     Block,
     Broadcast,
@@ -28,6 +29,7 @@ from codegen.ir import (
     Function,
     If,
     Insert,
+    Invoke,
     Key,
     Load,
     NewTable,
@@ -51,18 +53,27 @@ from codegen.ir import (
 
 @dataclass
 class State:
-    """Scalars, arrays, tables (keys in order of insertion, ranks) and lengths, by name."""
+    """Scalars, arrays, tables (keys in order of insertion, ranks), lengths and the functions that
+    may be called, by name."""
 
     scalars: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, list[Any]] = field(default_factory=dict)
     ranks: dict[str, list[int]] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
 
 
-def run(function: Function, arrays: Mapping[str, Any], scalars: Mapping[str, Any]) -> State:
-    """Run `function` on copies of `arrays`; growing arrays start empty."""
+def run(
+    function: Function,
+    arrays: Mapping[str, Any],
+    scalars: Mapping[str, Any],
+    earlier: tuple[Function, ...] = (),
+) -> State:
+    """Run `function`, which may call `earlier` ones, on copies of `arrays`; growing arrays start
+    empty."""
     state = State(dict(scalars), {name: np.array(a) for name, a in arrays.items()})
+    state.functions = {each.name: each for each in earlier}
     state.scalars["threads"] = 1
     for array in function.arrays:
         state.arrays.setdefault(array.name, np.zeros(0, array.element.name))
@@ -82,7 +93,7 @@ def execute(stmt: Stmt, s: State) -> None:  # noqa: C901 - one case a node
         case Assign(var=var, value=value, op=op):
             new = Binary(op, var, value) if op else value
             s.scalars[var.name] = _as(var.type.name, evaluate(new, s))
-        case Store(array=array, index=index, value=value, op=op):
+        case Store(array, index, value, op) | AtomicStore(array, index, value, op):
             at = evaluate(index, s)
             assert 0 <= at < len(s.arrays[array.name]), f"{array}[{at}] is out of bounds"
             new = Binary(op, load(array, index), value) if op else value
@@ -105,8 +116,10 @@ def execute(stmt: Stmt, s: State) -> None:  # noqa: C901 - one case a node
             _memory(stmt, s)
 
 
-def _memory(stmt: Any, s: State) -> None:
+def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
     match stmt:
+        case Invoke():
+            _invoke(stmt, s)
         case Allocate(array=array, size=size):
             s.arrays[array.name] = np.zeros(evaluate(size, s), array.element.name)
         case Reserve(array=array, size=size):
@@ -132,6 +145,20 @@ def _memory(stmt: Any, s: State) -> None:
         case SortTable(table=table):
             keys = s.tables[table.name]
             s.ranks[table.name] = sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def _invoke(stmt: Invoke, s: State) -> None:
+    called = s.functions[stmt.function]
+    inner = State(functions=s.functions)
+    for array, place in zip(called.arrays, stmt.places, strict=True):
+        at, whole = evaluate(place.start, s), s.arrays[place.array.name]
+        assert at >= 0, f"{place.array}[{at}:] starts outside"  # past the end, nothing is read
+        inner.arrays[array.name] = whole[at:]
+    for scalar, value in zip(called.scalars, stmt.scalars, strict=True):
+        inner.scalars[scalar.name] = evaluate(value, s)
+    if stmt.threads is not None:
+        inner.scalars["threads"] = evaluate(stmt.threads, s)
+    execute(called.body, inner)
 
 
 def evaluate(expr: Expr, s: State) -> Any:  # noqa: C901 - one case a node

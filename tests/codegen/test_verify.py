@@ -10,6 +10,7 @@ from codegen.build import block, load, lt
 from codegen.ir import (
     Allocate,
     Assign,
+    AtomicStore,
     Binary,
     Block,
     Broadcast,
@@ -103,6 +104,7 @@ ILLEGAL: dict[str, tuple[Stmt, ...]] = {
         replace(PARALLEL, body=block(replace(PARALLEL, var=J, body=Block()))),
     ),
     "a float64 stored in y": (VectorStore(Y, const(0), TOTAL),),
+    "the atomic update min= of a float64": (AtomicStore(Y, const(0), ZERO, "min"),),
     "a int64x4 stored in y": (VectorStore(Y, const(0), Broadcast(N_I, 4)),),
 }
 
@@ -119,6 +121,7 @@ LEGAL: dict[str, tuple[Stmt, ...]] = {
     "reduction": (replace(PARALLEL, reductions=(Reduction("+", TOTAL),)),),
     "threads": (Declare(J, Var("threads", INT32)),),
     "own memory": (replace(PARALLEL, body=block(Allocate(local("w"), N_I))),),
+    "atomic addition": (replace(PARALLEL, body=block(AtomicStore(Y, I, ZERO, "+"))),),
     "prefetch of an input": (Prefetch(X, N_I),),
     "narrow store": (Fill(C, const(0), N_I, ZERO),),
     "widths of integers": (If(lt(load(CRD, const(0)), N_I), Block()),),
