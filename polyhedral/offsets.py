@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.build import add, and_, block, const, eq, increment, load, mul
+from codegen.build import add, and_, block, const, eq, increment, load, maximum, mul
 from codegen.ir import Allocate, Array, Block, Declare, Expr, For, Place, Storage, Store, Var
 from codegen.names import Names
 from codegen.types import BOOL, INT64
@@ -74,7 +74,8 @@ def made(
     counter = Var(names.fresh(f"{name}_step"))
     code = block(
         Declare(even, is_even, constant=True),
-        Allocate(table, mul(*sizes)),
+        Allocate(table, maximum(mul(*sizes), 1)),
+        Store(table, const(0), const(0)),
         Declare(counter, const(0)),
         _walk(table, counter, sizes, strides, [names.fresh("s") for _ in sizes]),
     )

@@ -130,9 +130,10 @@ def _block_sizes(shape: Shape) -> Block:
     blocks, tile = shape.blocks, shape.tile
     depth_blocks = maximum(_quotient(DEPTH, const(blocks.depth)), 1)
     rounds = maximum(_quotient(ROWS, mul(THREADS, blocks.rows)), 1)
+    each = _quotient(ROWS, mul(THREADS, rounds))
     return block(
         Declare(DEEP, maximum(rounded(_quotient(DEPTH, depth_blocks), 8), 8), True),
-        Declare(HIGH, rounded(_quotient(ROWS, mul(THREADS, rounds)), tile.rows), True),
+        Declare(HIGH, maximum(rounded(each, tile.rows), tile.rows), True),
     )
 
 

@@ -1,0 +1,99 @@
+"""Contractions of dense tensors through register tiles, against NumPy: orders, strides, types, and
+sizes at the edges of tiles and blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+
+TEXTS = (
+    "ik,kj->ij",
+    "ki,jk->ji",
+    "ij,kj->ki",
+    "bij,bjk->bik",
+    "bij,bkj->kib",
+    "aebf,dfce->abcd",
+    "abc,dca->bd",
+    "ace,ecb->ba",
+    "bqhd,bkhd->bhqk",
+    "ijk,ir->rjk",
+)
+SIZES = (1, 5, 6, 7, 8, 9, 13, 33)
+
+
+def operands(text: str, rng: np.random.Generator, dtype: str, large: int) -> list[Any]:
+    """Arrays of small integers, so that sums are exact in any order."""
+    terms = text.split("->")[0].split(",")
+    indices = sorted(set("".join(terms)))
+    choices = SIZES if len(indices) < 5 else SIZES[:5]
+    sizes = {i: int(rng.choice(choices)) for i in indices}
+    sizes[str(rng.choice(indices))] = large
+    return [rng.integers(-4, 5, [sizes[i] for i in term]).astype(dtype) for term in terms]
+
+
+def strided(array: Any, rng: np.random.Generator) -> Any:
+    """The same numbers in another layout."""
+    match int(rng.integers(4)):
+        case 0:
+            return np.asfortranarray(array)
+        case 1:
+            wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1] + 1), array.dtype)
+            wide[..., 1::2] = array
+            return wide[..., 1::2]
+        case 2:
+            return array[::-1].copy()[::-1]
+    return array
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("large", [0, 1, 20, 131, 260])
+@pytest.mark.parametrize("text", TEXTS)
+def test_against_numpy(text: str, large: int, dtype: str) -> None:
+    rng = np.random.default_rng(large)
+    arrays = operands(text, rng, dtype, large)
+    expected = np.einsum(text, *arrays)
+    for threads in (1, 2):
+        given = [strided(array, rng) for array in arrays]
+        found = tp.einsum(text, *given, threads=threads)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(300, 260, 520), (127, 4100, 9), (1, 700, 300), (700, 1, 300)])
+def test_many_blocks(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, size).astype(float) for size in ((m, k), (k, n)))
+    kernel = tp.compile("C[i,j] = A[i,k] * B[k,j]", A=tp.dense(2), B=tp.dense(2), C=tp.dense(2))
+    assert "tiles of" in kernel.explain()
+    for threads in (1, 2):
+        np.testing.assert_array_equal(kernel(A=a, B=b, threads=threads), a @ b)
+        out = np.full((m, n), np.nan)
+        assert kernel(A=a, B=b, out=out, threads=threads) is out
+        np.testing.assert_array_equal(out, a @ b)
+
+
+def test_infinities_and_nan_stay_where_they_are() -> None:
+    a, b = np.ones((9, 9)), np.ones((9, 9))
+    a[2, 3], b[5, 8] = np.inf, np.nan
+    found = tp.einsum("ik,kj->ij", a, b)
+    np.testing.assert_array_equal(found, a @ b)
+
+
+def test_a_static_size_and_the_same_operand_twice() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (70, 40)).astype(float)
+    np.testing.assert_array_equal(tp.einsum("ik,jk->ij", a, a), a @ a.T)
+    found = tp.evaluate("C[i,j] = A[i,k] * A[j,k]", A=a, static={"k": 40})
+    np.testing.assert_array_equal(found, a @ a.T)
+
+
+def test_an_order_of_loops_that_the_user_wants_is_kept() -> None:
+    a = np.ones((70, 70))
+    text = "C[i,j] = A[i,k] * B[k,j]"
+    assert "tiles of" in tp.explain(text, A=a, B=a)
+    assert "tiles of" not in tp.explain(text, A=a, B=a, schedule="reorder(i,k,j)")
