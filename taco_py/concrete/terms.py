@@ -96,6 +96,28 @@ def _renamed(access: Access, old: str, new: str) -> Access:
     return replace(access, indices=tuple(new if i == old else i for i in access.indices))
 
 
+def sums_outside(assignment: Assignment) -> Assignment:
+    """The assignment with the sums inside each product around it, where it is linear in them.
+
+    y[i] = A[i,k] * sum(j, B[k,j] * x[j])  →  y[i] = sum(j, A[i,k] * B[k,j] * x[j])
+
+    Its loops then come in any order. No sum may have the index of another (`sums_apart`).
+    """
+    value = _outside(assignment.value)
+    return assignment if value is assignment.value else replace(assignment, value=value)
+
+
+def _outside(expr: Expr) -> Expr:
+    expr = map_children(expr, _outside)
+    if not isinstance(expr, Call) or expr.operator.additive or not all(expr.operator.linear):
+        return expr
+    for place, arg in enumerate(expr.args):
+        if isinstance(arg, Reduce) and arg.operator.additive:
+            args = (*expr.args[:place], arg.body, *expr.args[place + 1 :])
+            return replace(arg, body=_outside(replace(expr, args=args)))
+    return expr
+
+
 def reductions(expr: Expr) -> Iterator[Reduce]:
     """The outermost reductions of `expr`, left to right."""
     if isinstance(expr, Reduce):

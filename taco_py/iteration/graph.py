@@ -267,11 +267,10 @@ def range_of(provenance: Provenance, variable: str, outer: tuple[str, ...]) -> R
         return Range.TILES
     if provenance.position_of(variable) is not None:
         return Range.POSITIONS
-    leaves = provenance.leaves(variable)
-    chosen = tuple(leaf for leaf in leaves if leaf in outer)
-    if not chosen or variable in leaves:
+    bound = frozenset(outer)
+    if not provenance.is_chosen(variable, bound):
         return Range.WHOLE
-    return Range.TILE if chosen == leaves[: len(chosen)] else Range.STRIDED
+    return Range.TILE if provenance.are_neighbours(variable, bound) else Range.STRIDED
 
 
 def _adds_to(statement: Statement, target: Access) -> bool:

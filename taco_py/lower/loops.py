@@ -134,7 +134,8 @@ def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterat
     """One coordinate, or one entry, of each tile: the loop counts the tiles and computes it."""
     leaf = Ranges(it.env, it.scope).open_leaf(variable)
     extent = Ranges(it.env, it.scope).whole(leaf)
-    here = Ranges(it.env, it.scope.within(leaf, frozenset()))
+    it = replace(it, scope=it.scope.within(leaf, frozenset()))
+    here = Ranges(it.env, it.scope)
     (point,) = it.lattice.points
     body = it.case(point, walks)
     if not body:

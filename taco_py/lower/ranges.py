@@ -25,6 +25,7 @@ from taco_py.provenance.relations import (
     child_bounds,
     parent_bounds,
     point,
+    recover_child,
     recover_parent,
 )
 
@@ -71,26 +72,29 @@ class Ranges:
             return self.whole(variable)
         if relation is None:
             return point(self.env.indices[variable])
-        children = tuple(map(self.remaining, relation.children))
-        if any(child is None for child in children) or self._has_gaps(relation.children):
+        if not self.env.provenance.are_neighbours(variable, self.scope.bound):
             return None
+        children = tuple(map(self.remaining, relation.children))
         parents = tuple(map(self.whole, relation.parents))
         if isinstance(relation, Fuse) and variable == relation.inner:
-            parents = (point(self.env.indices[relation.outer]), parents[1])
-        known = tuple(child for child in children if child is not None)
-        return parent_bounds(relation, variable, parents, known)
+            parents = (point(self.known(relation.outer)), parents[1])
+        return parent_bounds(relation, variable, parents, tuple(c for c in children if c))
 
     def _chosen(self, variable: str) -> bool:
-        """Whether a loop around is over a tile of `variable`."""
-        return any(leaf in self.scope.bound for leaf in self.env.provenance.leaves(variable))
+        return self.env.provenance.is_chosen(variable, self.scope.bound)
 
-    def _has_gaps(self, children: tuple[str, ...]) -> bool:
-        """Whether an inner child is known before the outer one is."""
-        if len(children) == 1:
-            return False
-        outer, inner = children
-        open_leaves = set(self.env.provenance.leaves(outer)) - self.scope.bound
-        return bool(open_leaves) and self._chosen(inner)
+    def known(self, variable: str) -> Expr:
+        """The value of `variable` where the loops around determine it."""
+        provenance, bound = self.env.provenance, self.scope.bound
+        if variable in bound:
+            return self.env.indices[variable]
+        if provenance.is_computed(variable, bound):
+            return self.value(variable)
+        relation = provenance.above(variable)
+        if relation is None:
+            raise InternalError(f"The value of {variable} is asked for before it is known")
+        values = tuple(map(self.known, relation.parents))
+        return recover_child(relation, variable, tuple(map(self.whole, relation.parents)), values)
 
     def value(self, variable: str) -> Expr:
         """The value of `variable` when all its leaves are known."""

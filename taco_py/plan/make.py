@@ -10,7 +10,7 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.concrete.narrow import narrow_apart
-from taco_py.concrete.terms import sums_apart
+from taco_py.concrete.terms import sums_apart, sums_outside
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import rename
@@ -71,6 +71,7 @@ def make_plan(
                 "narrower integer type, which must be computed first",
                 hint="convert the operands, or leave the schedule open",
             )
+        assignment = sums_outside(assignment)
         return Plan((*steps, *plan_single(assignment, known, request, names, options.schedule)))
     parts = split(assignment, known, request, names, options.path, options.contract)
     known.update(parts.operands)

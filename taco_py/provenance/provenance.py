@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from taco_py.provenance.relations import Pos, Relation
+from taco_py.provenance.relations import Coord, Fuse, Pos, Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,45 @@ class Provenance:
         leaves = self.leaves(self.roots(variable)[0])
         chosen = tuple(leaf for leaf in leaves if leaf in prefix)
         return variable not in leaves or (*chosen, variable) == leaves[: len(chosen) + 1]
+
+    def is_chosen(self, variable: str, bound: frozenset[str]) -> bool:
+        """Whether a loop in `bound` is over a tile of `variable`, or over all of it."""
+        return not bound.isdisjoint(self.leaves(variable))
+
+    def is_known(self, variable: str, bound: frozenset[str]) -> bool:
+        """Whether loops over `bound` determine `variable`: by what derives from it, or by what it
+        derives from."""
+        if self.is_computed(variable, bound):
+            return True
+        relation = self.above(variable)
+        if relation is None or isinstance(relation, Pos | Coord):
+            return False
+        return all(self.is_known(parent, bound) for parent in relation.parents)
+
+    def is_computed(self, variable: str, bound: frozenset[str]) -> bool:
+        """Whether loops over `bound` determine `variable` by what derives from it."""
+        relation = self.below(variable)
+        if variable in bound or relation is None or isinstance(relation, Pos | Coord):
+            return variable in bound
+        return all(self.is_computed(child, bound) for child in relation.children)
+
+    def are_neighbours(self, variable: str, bound: frozenset[str]) -> bool:
+        """Whether the values of `variable` that loops over `bound` leave are one interval.
+
+        They are not where an inner tile is known before the outer one, and of the inner one of two
+        fused variables before the outer one is known.
+        """
+        relation = self.below(variable)
+        if relation is None or isinstance(relation, Pos) or not self.is_chosen(variable, bound):
+            return True
+        if isinstance(relation, Fuse) and variable == relation.inner:
+            if not self.is_known(relation.outer, bound):
+                return False
+        elif len(relation.children) == 2:
+            outer, inner = relation.children
+            if self.is_chosen(inner, bound) and not bound.issuperset(self.leaves(outer)):
+                return False
+        return all(self.are_neighbours(child, bound) for child in relation.children)
 
     def is_derived(self, variable: str) -> bool:
         return self.above(variable) is not None

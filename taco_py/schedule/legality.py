@@ -28,6 +28,7 @@ def check(loops: Loops, problem: Problem) -> None:
     terms = split_terms(problem.assignment.value)
     for term, order in zip(terms, loops.index_orders, strict=True):
         _check_inner_sums(term, order)
+        _check_fused_sums(loops, term)
     for relation in loops.provenance.relations:
         if isinstance(relation, Pos):
             _check_positions(loops, problem, relation)
@@ -50,10 +51,36 @@ def _check_inner_sums(term: Term, order: tuple[str, ...]) -> None:
             )
 
 
+def _check_fused_sums(loops: Loops, term: Term) -> None:
+    """Raise ScheduleError where a loop is over indices of an inner sum and others at once."""
+    for inner in reductions(term.body):
+        nest = split_terms(inner)[0]
+        for relation in loops.provenance.relations:
+            roots = loops.provenance.roots(relation.children[0])
+            apart = not set(roots) <= set(nest.reduced)
+            if isinstance(relation, Fuse) and apart and not set(nest.reduced).isdisjoint(roots):
+                raise ScheduleError(
+                    f"{relation} cannot be applied: the sum over {', '.join(nest.reduced)} has "
+                    f"loops of its own, and {', '.join(roots)} are not all among them",
+                    hint="fuse indices of one sum",
+                )
+        _check_fused_sums(loops, nest)
+
+
 # ---------------------------------------------------------------- tiles
 
 
 def _check_range(graph: IterationGraph, loop: Loop) -> None:
+    if loop.range is Range.STRIDED:
+        leaves = graph.provenance.leaves(loop.index)
+        chosen = set(loop.outer).intersection(leaves)
+        if len(leaves) - len(chosen) != 1:
+            raise ScheduleError(
+                f"The loop over {loop.index} would meet coordinates that are no interval, nor at "
+                f"equal distances: of {', '.join(leaves)} only {', '.join(sorted(chosen))} are "
+                f"outside it",
+                hint="put the loops over tiles outside, the largest outermost",
+            )
     if loop.range is Range.STRIDED and not loop.plain:
         walked = ", ".join(map(str, loop.lattice.iterators)) or "nothing"
         raise ScheduleError(

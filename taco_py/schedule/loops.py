@@ -3,12 +3,13 @@ from. The concrete notation and the iteration graph are derived from it whenever
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from taco_py.concrete.concretize import Order, concretize
 from taco_py.concrete.nodes import SERIAL, Assign, Forall, Mode, Sequence, Statement, Where
-from taco_py.concrete.terms import split_terms
+from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.iteration.graph import IterationGraph, build_graph
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Assignment
@@ -65,15 +66,26 @@ class Loops:
 
 
 def textual_orders(assignment: Assignment) -> tuple[Order, ...]:
-    """For each term: its indices as they first occur, those of the result before all others."""
-    return tuple(
-        tuple(
-            dict.fromkeys(
-                (*assignment.target.indices, *(i for a in accesses(term.body) for i in a.indices))
-            )
-        )
-        for term in split_terms(assignment.value)
-    )
+    """For each term: its indices as they first occur, those of the result before all others.
+
+    Indices of a sum inside an operation that is not linear in it come after those around it.
+    """
+    return tuple(_textual_order(assignment, term) for term in split_terms(assignment.value))
+
+
+def _textual_order(assignment: Assignment, term: Term) -> Order:
+    depths = dict(_depths(term, 1))
+    used = dict.fromkeys(i for access in accesses(term.body) for i in access.indices)
+    order = dict.fromkeys((*assignment.target.indices, *used))
+    return tuple(sorted(order, key=lambda index: depths.get(index, 0)))
+
+
+def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
+    """The indices of inner sums, and how many sums are around each."""
+    for inner in reductions(term.body):
+        nest = split_terms(inner)[0]
+        yield from ((index, depth) for index in nest.reduced)
+        yield from _depths(nest, depth + 1)
 
 
 def _marked(loops: Loops, statement: Statement, outer: tuple[str, ...]) -> Statement:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.api.tensor import as_data
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
@@ -67,6 +68,14 @@ class Program:
         return (
             f"Program({self.text!r}, {shapes}, {self.forms} -> {self.result}{start}, {self.static})"
         )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The size of each index."""
+        uses = accesses(parse_assignment(self.text).value)
+        return {
+            i: n for a in uses for i, n in zip(a.indices, self.arrays[a.tensor].shape, strict=True)
+        }
 
     def run(self) -> Any:
         operands = self.stored if self.start is None else {**self.stored, "R": self.start.copy()}

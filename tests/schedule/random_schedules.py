@@ -1,0 +1,403 @@
+"""Random schedules of random programs: every legal one gives what the oracle gives.
+
+    python -m tests.schedule.random_schedules 10000 [--seed 1] [--compile 0.05]
+
+draws that many programs with schedules of up to five commands, runs each as its loop IR says and
+some of them compiled, by 1, 2 and 3 threads, and prints how many commands were refused and why.
+A schedule may be refused with a ScheduleError that says which precondition failed; anything else
+is a mistake, and is printed with the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest import mock
+
+import hypothesis
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
+
+from taco_py.api.arguments import settings_of
+from taco_py.api.compute import Prepared, accumulated, parsed, prepare, start
+from taco_py.api.results import hand_out
+from taco_py.concrete.nodes import Race
+from taco_py.concrete.terms import sums_apart, sums_outside
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.driver import Recipe
+from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.parser import parse_assignment
+from taco_py.plan import work
+from taco_py.plan.run import Execution, run, run_phase
+from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
+from taco_py.schedule.apply import apply
+from taco_py.schedule.commands import Command, Parallelize, Reorder, Unroll, Vectorize
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.schedule import Schedule
+from taco_py.strategy import Strategy
+from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
+from tests.corpus.programs import PATTERNS, SIZES, Program, messy, programs, whole_numbers
+from tests.interpreted import interpreted
+
+MOST_COMMANDS = 5
+DTYPES = ("float64", "float64", "float64", "int64", "complex128")
+NUMBERS = (1, 2, 3, 4, 7)
+"""Sizes of tiles, numbers of tiles: below, at and above the sizes of programs, none divides all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scheduled:
+    """A program and the commands for it.
+
+    phases  assemble first, then compute
+    """
+
+    program: Program
+    commands: tuple[Command, ...]
+    phases: bool
+
+    def __repr__(self) -> str:
+        apart = " in phases" if self.phases else ""
+        return f"{self.program!r} | {Schedule(self.commands)}{apart}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the schedules: how many ran, with how many commands, and the refusals."""
+
+    ran: int = 0
+    applied: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        applied = ", ".join(f"{name} {count}" for name, count in self.applied.most_common())
+        rows = [f"{count:6} {reason}" for reason, count in self.refused.most_common()]
+        return "\n".join([f"{self.ran} schedules ran", f"commands: {applied}", *rows])
+
+
+# ---------------------------------------------------------------- drawing
+
+
+@st.composite
+def scheduled_programs(draw: Any) -> Scheduled:
+    """A program with up to five commands, each of which fits the loops that exist by then."""
+    dtypes = (draw(st.sampled_from(DTYPES)),)
+    program = draw(st.one_of(programs(dtypes=dtypes), usual_programs(dtypes[0])))
+    if draw(st.integers(0, 4)) == 0:
+        program = replace(program, stored={n: _wide(o) for n, o in program.stored.items()})
+    names = Names()
+    loops = first_loops(program)
+    commands: list[Command] = []
+    for _ in range(draw(st.integers(1, MOST_COMMANDS))):
+        if not loops.variables:
+            break
+        kind = draw(st.sampled_from(KINDS))
+        command = kind(draw, loops, program, names)
+        commands.append(command)
+        try:
+            loops = apply(loops, command)
+        except ScheduleError:
+            break
+    return Scheduled(program, tuple(commands), draw(st.integers(0, 7)) == 0)
+
+
+USUAL = (
+    "y[i] = A[i,j] * x[j]",
+    "y[i] += A[i,j] * x[j]",
+    "y[i] = b[i] - A[i,j] * x[j]",
+    "y[i] = A[j,i] * x[j] + z[i]",
+    "s = A[i,j] * B[i,j]",
+    "C[i,j] = A[i,k] * B[k,j]",
+    "C[i,j] = A[i,k] * X[k,j]",
+    "C[i,j] = A[i,j] + B[i,j]",
+    "C[i,j] = A[i,j] - B[i,j] + D[i,j]",
+    "C[i,j] = A[i,j] * B[i,j]",
+    "C[i,j] = A[i,j] * U[i,k] * V[j,k]",
+    "C[i,j] = A[j,i]",
+    "C[i,j] = A[i,j] * A[j,i]",
+    "C[i,j] = T[i,j,k] * x[k]",
+    "C[i,j,k] = T[i,j,l] * A[k,l]",
+    "C[i,r] = T[i,k,l] * A[k,r] * B[l,r]",
+    "C[i,j,k] = T[i,j,k] + S[i,j,k]",
+)
+
+
+@st.composite
+def usual_programs(draw: Any, dtype: str) -> Program:
+    """One of the assignments that people schedule, on operands of random formats."""
+    text = draw(st.sampled_from(USUAL))
+    assignment = parse_assignment(text)
+    sizes = {i: draw(st.sampled_from(SIZES)) for i in all_indices(assignment)}
+    arrays, stored, forms = {}, {}, {}
+    for place, access in enumerate(accesses(assignment.value)):
+        if access.tensor in arrays:
+            sizes.update(zip(access.indices, arrays[access.tensor].shape, strict=True))
+            continue
+        if text.count(f"{access.tensor}[") > 1:  # a square matrix
+            sizes.update(dict.fromkeys(access.indices, sizes[access.indices[0]]))
+        random = np.random.default_rng(draw(st.integers(0, 9)) + 100 * place)
+        shape = tuple(sizes[i] for i in access.indices)
+        array = whole_numbers(random, shape, dtype, draw(st.sampled_from(sorted(PATTERNS))))
+        options = OPERANDS[len(shape)] * 2 + MORE_OPERANDS[len(shape)]
+        arrays[access.tensor] = array
+        forms[access.tensor] = draw(st.sampled_from(options))
+        stored[access.tensor] = messy(random, array, forms[access.tensor])
+    order = len(assignment.target.indices)
+    result = draw(st.sampled_from(RESULTS[order] * 2 + MORE_RESULTS[order]))
+    static = None
+    if draw(st.integers(0, 4)) == 0:
+        index = draw(st.sampled_from(sorted(sizes)))
+        static = {index: sizes[index]}
+    return Program(text, arrays, stored, forms, result, None, static)
+
+
+def first_loops(program: Program) -> Loops:
+    """The loops before any command."""
+    objects = program.stored if program.start is None else {**program.stored, "R": program.start}
+    assignment = sums_outside(sums_apart(accumulated(parsed(program.text), objects)))
+    return Loops(assignment, textual_orders(assignment))
+
+
+def _wide(operand: Any) -> Any:
+    """A scipy matrix with int64 coordinates."""
+    if not sp.issparse(operand) or operand.format not in ("csr", "csc"):
+        return operand
+    arrays = (operand.data, operand.indices.astype(np.int64), operand.indptr.astype(np.int64))
+    return type(operand)(arrays, shape=operand.shape)
+
+
+@dataclass(slots=True)
+class Names:
+    """New names for variables."""
+
+    count: int = 0
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+
+def _variable(draw: Any, loops: Loops) -> str:
+    return str(draw(st.sampled_from(loops.variables)))
+
+
+def _split(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    number = draw(st.sampled_from(NUMBERS))
+    return Split(_variable(draw, loops), names.fresh(), names.fresh(), number)
+
+
+def _divide(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    number = draw(st.sampled_from(NUMBERS))
+    return Divide(_variable(draw, loops), names.fresh(), names.fresh(), number)
+
+
+def _fuse(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    order = draw(st.sampled_from(loops.orders))
+    if len(order) < 2:
+        return _split(draw, loops, program, names)
+    place = draw(st.integers(0, len(order) - 2))
+    return Fuse(order[place], order[place + 1], names.fresh())
+
+
+def _pos(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """Mostly of a sparse operand with the variable's indices."""
+    variable = _variable(draw, loops)
+    return Pos(variable, names.fresh(), _with_indices(draw, loops, program, variable))
+
+
+def _fused_positions(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """`pos` of a fused variable where there is one."""
+    fused = [r.fused for r in loops.provenance.relations if isinstance(r, Fuse)]
+    fused = [variable for variable in fused if variable in loops.variables]
+    if not fused:
+        return _fuse(draw, loops, program, names)
+    variable = draw(st.sampled_from(fused))
+    return Pos(variable, names.fresh(), _with_indices(draw, loops, program, variable))
+
+
+def _with_indices(draw: Any, loops: Loops, program: Program, variable: str) -> str:
+    """An operand, one with the indices that a variable derives from if there is one."""
+    roots = set(loops.provenance.roots(variable))
+    likely = [
+        access.tensor
+        for access in accesses(loops.assignment.value)
+        if roots <= set(access.indices) and program.forms.get(access.tensor, "dense") != "dense"
+    ]
+    return str(draw(st.sampled_from(likely or sorted(program.stored))))
+
+
+def _coord(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    return Coord(_variable(draw, loops), names.fresh())
+
+
+def _bound(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """A promise that holds: the sizes of indices are known."""
+    variable = _variable(draw, loops)
+    size = program.sizes.get(variable)
+    if size is None:
+        return Bound(variable, names.fresh(), 0, BoundKind.MIN_CONSTRAINT)
+    kind = draw(st.sampled_from(list(BoundKind)))
+    value = {
+        BoundKind.MIN_EXACT: 0,
+        BoundKind.MIN_CONSTRAINT: 0,
+        BoundKind.MAX_EXACT: size,
+        BoundKind.MAX_CONSTRAINT: size + draw(st.integers(0, 2)),
+    }[kind]
+    return Bound(variable, names.fresh(), value, kind)
+
+
+def _reorder(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    order = draw(st.sampled_from(loops.orders))
+    if len(order) < 2:
+        return _split(draw, loops, program, names)
+    shuffled = draw(st.permutations(order))
+    count = draw(st.integers(2, len(order)))
+    return Reorder(tuple(shuffled[:count]))
+
+
+def _parallelize(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """Mostly an outermost loop. Nothing is promised that need not hold: IgnoreRaces is left out."""
+    outermost = [order[0] for order in loops.orders if order]
+    variable = draw(st.sampled_from([*outermost, *outermost, *loops.variables]))
+    race = draw(st.sampled_from((Race.NONE, Race.NONE, Race.ATOMICS, Race.TEMPORARY)))
+    return Parallelize(variable, race)
+
+
+def _unroll(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    return Unroll(_variable(draw, loops), draw(st.sampled_from(NUMBERS)))
+
+
+def _vectorize(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    return Vectorize(_variable(draw, loops))
+
+
+Kind = Callable[[Any, Loops, Program, Names], Command]
+KINDS: tuple[Kind, ...] = (
+    _split, _split, _split, _divide, _fuse, _fuse, _pos, _pos, _fused_positions, _fused_positions,
+    _coord, _bound, _reorder, _reorder, _reorder, _parallelize, _parallelize, _unroll, _vectorize,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- checking
+
+
+def check(case: Scheduled, tally: Tally, *, compiled: bool) -> None:
+    """Run the longest part of the schedule that is legal, and compare with the oracle."""
+    for count in range(len(case.commands), -1, -1):
+        try:
+            results = list(_results(case, Schedule(case.commands[:count]), compiled))
+        except ScheduleError as error:
+            check_refusal(error)
+            tally.refused[_general(error.message)] += 1
+            continue
+        expected = case.program.expected()
+        for result in results:
+            same(result, expected)
+        tally.ran += 1
+        tally.applied.update(type(c).__name__.lower() for c in case.commands[:count])
+        return
+
+
+def check_refusal(error: ScheduleError) -> None:
+    """A refusal says what failed and what would help."""
+    assert error.message
+    assert error.hint, f"no hint: {error.message}"
+
+
+def _general(message: str) -> str:
+    """A refusal without its names, so that equal reasons are counted together."""
+    message = re.sub(r"\b\w+\([^)]*\)", lambda call: call[0].split("(")[0] + "(…)", message)
+    return re.sub(r"\b(v\d+|[ijkl](_\d+)?|[TD]\d\w*)\b", "…", message)
+
+
+def same(result: Any, expected: Any) -> None:
+    """Equal, up to the rounding of quotients and sums in another order."""
+    result = to_dense(result)
+    assert result.shape == expected.shape
+    assert result.dtype == expected.dtype
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(result), finite)
+    np.testing.assert_allclose(result[finite], expected[finite], rtol=1e-9, atol=1e-9)
+
+
+def _results(case: Scheduled, schedule: Schedule, compiled: bool) -> Iterator[Any]:
+    program = case.program
+    operands = program.stored
+    if program.start is not None:
+        operands = {**operands, "R": program.start.copy()}
+    for threads in (1, 2, 3) if compiled else (1,):
+        settings = settings_of(program.result, schedule, threads, None, "safe", program.static)
+        prepared = prepare(parsed(program.text), operands, settings)
+        kernels = {} if compiled else _interpreted(prepared)
+        usual = start(prepared, settings, None)
+        execution = Execution(usual.tensors, threads, inform=usual.inform, kernels=kernels)
+        with mock.patch.object(work, "PARALLEL", 0):
+            yield hand_out(_run(prepared, execution, case.phases), prepared.kind)
+
+
+def _run(prepared: Prepared, execution: Execution, phases: bool) -> Any:
+    if not phases:
+        return run(prepared.plan, execution)
+    tensors = dict(execution.tensors)
+    pattern = run_phase(prepared.plan, execution, "assemble", None)
+    execution.tensors = tensors
+    return run_phase(prepared.plan, execution, "compute", pattern)
+
+
+def _interpreted(prepared: Prepared) -> dict[tuple[str, str], Any]:
+    """Every kernel of the plan, in each phase; register tiles are left to the compiler."""
+    return {
+        (step.target, phase): interpreted(Recipe(step.problem, step.orders, phase, step.schedule))
+        for step in prepared.plan.kernels
+        if step.strategy is Strategy.LOOPS
+        for phase in ("evaluate", "assemble", "compute")
+        if phase == "evaluate" or not step.problem.result.format.is_dense
+    }
+
+
+def search(count: int, compiled: bool, tally: Tally, seed: int | None = None) -> None:
+    """Check that many random cases."""
+    settings = hypothesis.settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=(Phase.explicit, Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+
+    def body(case: Scheduled) -> None:
+        check(case, tally, compiled=compiled)
+
+    test = settings(hypothesis.given(scheduled_programs())(body))
+    (test if seed is None else hypothesis.seed(seed)(test))()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Random schedules against the oracle.")
+    parser.add_argument("count", type=int, nargs="?", default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--compile", type=float, default=0.02, help="the part that is compiled")
+    options = parser.parse_args(arguments)
+    tally, chunk = Tally(), 500
+    for number, begin in enumerate(range(0, options.count, chunk)):
+        seed = options.seed * 1_000_003 + number
+        count = min(chunk, options.count - begin)
+        compiled = round(count * options.compile)
+        search(count - compiled, False, tally, seed)
+        if compiled:
+            search(compiled, True, tally, seed)
+        print(f"{begin + count} …", file=sys.stderr, flush=True)
+    print(tally)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
