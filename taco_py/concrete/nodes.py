@@ -68,6 +68,17 @@ class Race(Enum):
     TEMPORARY = "Temporary"
 
 
+class Merge(Enum):
+    """How a loop meets the coordinates that several levels have in common.
+
+    TWO_FINGER  step by step, whichever level is behind
+    GALLOP      the level behind leaps to the other's coordinate, looking ahead in growing steps
+    """
+
+    TWO_FINGER = "TwoFinger"
+    GALLOP = "Gallop"
+
+
 @dataclass(frozen=True, slots=True)
 class Mode:
     """How a loop is carried out.
@@ -75,11 +86,13 @@ class Mode:
     parallel  its iterations are shared among threads, with this strategy for common elements
     unroll    how many iterations stand one after another in the code, 0 to leave it open
     vector    its iterations take the lanes of a vector
+    merge     how several levels are walked together
     """
 
     parallel: Race | None = None
     unroll: int = 0
     vector: bool = False
+    merge: Merge = Merge.TWO_FINGER
 
 
 SERIAL = Mode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from taco_py.concrete.nodes import Assign, Forall, Mode, Race, Sequence, Statement, Where
+from taco_py.concrete.nodes import Assign, Forall, Merge, Mode, Race, Sequence, Statement, Where
 from taco_py.notation.printer import to_text as expression_text
 
 INDENT = "  "
@@ -36,7 +36,8 @@ def _mode(mode: Mode) -> str:
     race = "" if mode.parallel in (None, Race.NONE) else f" ({mode.parallel.value})"
     parallel = "" if mode.parallel is None else f" parallel{race}"
     unroll = f" unroll {mode.unroll}" if mode.unroll else ""
-    return parallel + unroll + (" vector" if mode.vector else "")
+    merge = " gallop" if mode.merge is Merge.GALLOP else ""
+    return parallel + unroll + (" vector" if mode.vector else "") + merge
 
 
 def _indented(statement: Statement) -> list[str]:

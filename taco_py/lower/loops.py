@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from codegen import build
-from codegen.ir import Declare, Expr, For, LoopKind, Stmt, Var, While
+from codegen.ir import Assign, Declare, Expr, For, LoopKind, Search, Stmt, Var, While
 from codegen.passes.vectorize import carried
 from codegen.types import BOOL, INT64
-from taco_py.concrete.nodes import Forall
+from taco_py.concrete.nodes import Forall, Merge
 from taco_py.concrete.tree import assignments, read_in
 from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import Lattice, Point, build_lattice
+from taco_py.levels import Compressed
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.ranges import Opening, Ranges, chain, open_chain, open_positions
@@ -274,12 +275,47 @@ def _merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
         if not isinstance(walk.stop, Var):
             yield Declare(_end(walk), walk.stop, constant=True)
     walks = tuple(w if isinstance(w.stop, Var) else _with_end(w) for w in walks)
+    if it.forall.mode.merge is Merge.GALLOP:
+        yield from _gallop(it, walks)
+        return
     for point in it.lattice.points:
         alive = tuple(w for w in walks if w.iterator in point.iterators)
         if len(alive) == 1:
             yield from _rest(it, alive[0])
         else:
             yield from _merge_point(it, point, alive)
+
+
+def _gallop(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
+    """The coordinates that all levels have: those behind leap to the largest that one stands at.
+
+    (Demaine, López-Ortiz and Munro 2000, Adaptive set intersections.)
+    """
+    (point,) = it.lattice.points
+    body = it.case(point, walks)
+    if not body:
+        return
+    here = [Declare(w.coordinate, it.coordinate(w, w.position), constant=True) for w in walks]
+    largest = build.maximum(*(w.coordinate for w in walks))
+    met = build.and_(*(build.eq(w.coordinate, it.index) for w in walks))
+    step = [build.increment(walk.position) for walk in walks]
+    leaps = [build.if_(build.lt(walk.coordinate, it.index), _leap(it, walk)) for walk in walks]
+    yield While(
+        build.and_(*(w.remains for w in walks)),
+        build.block(
+            *here,
+            Declare(it.index, largest, constant=True),
+            build.if_(met, build.block(*body, *step), build.block(*leaps)),
+        ),
+    )
+
+
+def _leap(it: LoopLowering, walk: Walk) -> Stmt:
+    level = it.env.iterated(walk.iterator)
+    if not isinstance(level, Compressed):
+        raise InternalError(f"No coordinate can be searched for in {walk.iterator}")
+    start = build.add(walk.position, 1)
+    return Assign(walk.position, Search(level.crd, start, walk.stop, it.index, near=True))
 
 
 def _end(walk: Walk) -> Var:

@@ -15,6 +15,7 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
 from taco_py.schedule.commands import (
     Command,
+    MergeBy,
     Parallelize,
     Reorder,
     Serial,
@@ -178,6 +179,11 @@ def _unroll(loops: Loops, command: Unroll) -> Loops:
     return loops.with_mode(command.index, mode)
 
 
+def _mergeby(loops: Loops, command: MergeBy) -> Loops:
+    _require_loop(loops, command, command.index)
+    return loops.with_mode(command.index, replace(loops.mode(command.index), merge=command.merge))
+
+
 def _serial(loops: Loops, command: Serial) -> Loops:
     return loops
 
@@ -193,6 +199,7 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Parallelize: _parallelize,
     Vectorize: _vectorize,
     Unroll: _unroll,
+    MergeBy: _mergeby,
     Serial: _serial,
 }
 """How each kind of command is applied."""

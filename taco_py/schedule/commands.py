@@ -10,6 +10,7 @@
     parallelize(i,CPUThread,NoRaces)    share the iterations of i among threads
     unroll(i,4)                         four iterations of i one after another in the code
     vectorize(i)                        iterations of i in the lanes of a vector
+    mergeby(i,Gallop)                   operands leap to each other's coordinates
     serial()                            share no loop
 
 Those that derive variables are relations of the provenance graph themselves (Senanayake et al.
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taco_py.concrete.nodes import Race
+from taco_py.concrete.nodes import Merge, Race
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 
 
@@ -69,6 +70,17 @@ class Unroll:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeBy:
+    """Meet the coordinates that operands have in common over `index` by this strategy."""
+
+    index: str
+    merge: Merge
+
+    def __str__(self) -> str:
+        return f"mergeby({self.index},{self.merge.value})"
+
+
+@dataclass(frozen=True, slots=True)
 class Serial:
     """Use one thread."""
 
@@ -77,4 +89,4 @@ class Serial:
 
 
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
-Command = Reorder | Derivation | Parallelize | Vectorize | Unroll | Serial
+Command = Reorder | Derivation | Parallelize | Vectorize | Unroll | MergeBy | Serial

@@ -16,12 +16,14 @@ from taco_py.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.schedule.merges import check_merge
 
 
 def check_modes(graph: IterationGraph) -> None:
-    """Raise ScheduleError unless each loop can be unrolled and vectorized as it is marked."""
+    """Raise ScheduleError unless each loop can be carried out as it is marked."""
     for loop in graph.loops:
         _check_mode(graph, loop)
+        check_merge(graph, loop)
 
 
 def _check_mode(graph: IterationGraph, loop: Loop) -> None:

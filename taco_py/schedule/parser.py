@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from taco_py.concrete.nodes import Race
+from taco_py.concrete.nodes import Merge, Race
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.diagnostics.source import Source, Span
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Command,
+    MergeBy,
     Parallelize,
     Reorder,
     Serial,
@@ -181,6 +182,14 @@ def _vectorize(arguments: tuple[str, ...]) -> Command:
     return Vectorize(*_names(arguments, 1))
 
 
+def _mergeby(arguments: tuple[str, ...]) -> Command:
+    (index,) = _names(arguments[:1], 1)
+    merges = {merge.value: merge for merge in Merge}
+    if len(arguments) != 2 or arguments[1] not in merges:
+        raise _MisfitError(f"the strategies are {', '.join(merges)}")
+    return MergeBy(index, merges[arguments[1]])
+
+
 def _serial(arguments: tuple[str, ...]) -> Command:
     _names(arguments, 0)
     return Serial()
@@ -197,5 +206,6 @@ _COMMANDS = {
     "parallelize": _Syntax("one index, and perhaps a unit and a strategy", _parallelize),
     "unroll": _Syntax("one index and a number of iterations", _unroll),
     "vectorize": _Syntax("one index", _vectorize),
+    "mergeby": _Syntax("one index and a strategy", _mergeby),
     "serial": _Syntax("nothing", _serial),
 }

@@ -47,7 +47,10 @@ def test_parse() -> None:
     assert Schedule.parse("parallelize(i), parallelize(j)").parallel == "j"
 
 
-COMMANDS = "reorder, split, divide, fuse, pos, coord, bound, parallelize, unroll, vectorize, serial"
+COMMANDS = (
+    "reorder, split, divide, fuse, pos, coord, bound, parallelize, unroll, vectorize, mergeby, "
+    "serial"
+)
 MISTAKES = (
     (
         "reorder(i,j), block(i,32)",
