@@ -410,11 +410,42 @@ class Invoke:
     threads: Expr | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A GROWING array to which every piece of a team's work appends a part; parts are put together.
+
+    counts  where given, the elements are lengths of this array so far, beginning with 0: the zero
+            that later parts begin with is left out, and their elements grow by the lengths of the
+            parts of `counts` before them
+    limit   the function fails where the array is longer in the end
+    """
+
+    array: Array
+    counts: Array | None = None
+    limit: int | None = None
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Threads that take pieces of work, numbers 0, 1 … `count - 1` of them, one after another.
+
+    setup  allocations that each thread does first; `body` uses them as the thread's own
+    body   what is done for one piece; the arrays of `parts` are its own parts there
+    """
+
+    piece: Var
+    count: Expr
+    setup: Block
+    body: Block
+    parts: tuple[Part, ...] = ()
+
+
 Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
-    | Invoke | AtomicStore
+    | Invoke | AtomicStore | Team
 )  # fmt: skip
 
 

@@ -55,6 +55,7 @@ from codegen.ir import (
     Stmt,
     Store,
     Table,
+    Team,
     Unary,
     Var,
     VectorLoad,
@@ -83,7 +84,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
     Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
-    AtomicStore,
+    AtomicStore, Team,
 )  # fmt: skip
 
 
@@ -174,6 +175,8 @@ def _statement(stmt: Stmt) -> list[str]:
             return [f"while {_expression(condition)}:", *_body(inner)]
         case For():
             return [_loop_head(stmt), *_body(stmt.body)]
+        case Team():
+            return [_team_head(stmt), *_body(stmt.setup), "  of each piece:", *_body(stmt.body)]
     return [_simple(stmt) + _role(getattr(stmt, "role", Role.CONTROL))]
 
 
@@ -184,6 +187,15 @@ def _loop_head(loop: For) -> str:
     reductions = "".join(f" reducing {r.op} {r.var.name}" for r in loop.reductions)
     unroll = f" unroll {loop.unroll}" if loop.unroll else ""
     return f"{kind}for {loop.var.name} in {extent}{step}{unroll}{reductions}:"
+
+
+def _team_head(team: Team) -> str:
+    parts = (
+        part.array.name + ("" if part.counts is None else f" counting {part.counts.name}")
+        for part in team.parts
+    )
+    appending = f" appending to {', '.join(parts)}" if team.parts else ""
+    return f"team for {team.piece.name} in 0..{_expression(team.count, 5)}{appending}:"
 
 
 def _role(role: Role) -> str:

@@ -23,6 +23,7 @@ from codegen.ir import (
     If,
     Insert,
     Stmt,
+    Team,
     Var,
     While,
 )
@@ -103,6 +104,8 @@ def statements(node: object) -> Iterator[Stmt]:
                 waiting.extend((orelse, then))
             case For(body=inner) | While(body=inner):
                 waiting.append(inner)
+            case Team(setup=setup, body=inner):
+                waiting.extend((inner, setup))
 
 
 def declared_vars(node: object) -> frozenset[Var]:
@@ -110,7 +113,7 @@ def declared_vars(node: object) -> frozenset[Var]:
     found = set()
     for stmt in statements(node):
         match stmt:
-            case Declare(var=var) | For(var=var) | Insert(entry=var):
+            case Declare(var=var) | For(var=var) | Insert(entry=var) | Team(piece=var):
                 found.add(var)
     return frozenset(found)
 

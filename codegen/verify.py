@@ -8,7 +8,8 @@ Calls      only of internal functions that stand before, with as many arguments 
 Arrays     INPUT is never written; LOCAL is allocated first; only GROWING and LOCAL are reserved and
            only GROWING has a length
 Parallel   a parallel loop assigns no variable declared outside it but its reductions, enlarges no
-           array allocated outside it, inserts into no table made outside it, and is in no other
+           array allocated outside it, inserts into no table made outside it, and is in no other;
+           the same holds for a team but for the arrays of which each piece has its own part
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ from codegen.ir import (
     Storage,
     Store,
     Table,
+    Team,
     Unary,
     Var,
     VectorLoad,
@@ -101,6 +103,7 @@ class _Verifier:
         self.scopes: list[dict[str, Named]] = [{}]
         self.parallel: int | None = None  # how many scopes are outside the parallel loop we are in
         self.reductions: frozenset[Var] = frozenset()
+        self.own: frozenset[Array] = frozenset()  # of which each piece of a team has its own part
 
     def run(self) -> None:
         for array in self.function.arrays:
@@ -145,6 +148,8 @@ class _Verifier:
 
     def outside_parallel(self, named: Named) -> bool:
         """Whether several threads share `named` here."""
+        if named in self.own:
+            return False
         return self.parallel is not None and self.depth_of(named) < self.parallel
 
     # ------------------------------------------------------------ expressions
@@ -239,8 +244,8 @@ class _Verifier:
             case While(condition=condition, body=body):
                 self.expect(condition, BOOL)
                 self.block(body)
-            case For():
-                self.loop(stmt)
+            case For() | Team():
+                self.repeated(stmt)
             case Declare() | Assign() | Insert():
                 self.variable(stmt)
             case NewTable() | SortTable() | ClearTable():
@@ -251,6 +256,31 @@ class _Verifier:
                 self.access(stmt)
             case _:
                 assert_never(stmt)
+
+    def repeated(self, stmt: For | Team) -> None:
+        if isinstance(stmt, For):
+            self.loop(stmt)
+        else:
+            self.team(stmt)
+
+    def team(self, team: Team) -> None:
+        self.index(team.count)
+        self.require(self.function.threaded, "a team in a function without threads")
+        self.require(self.parallel is None, "a team inside a parallel loop")
+        for part in team.parts:
+            self.depth_of(part.array)
+            self.require(part.array.storage is Storage.GROWING, f"parts of {part.array}")
+            known = part.counts is None or part.counts in (other.array for other in team.parts)
+            self.require(known, f"{part.array} counts what does not come in parts")
+        self.parallel = len(self.scopes)
+        self.own = frozenset(part.array for part in team.parts)
+        self.scopes.append({})
+        for stmt in team.setup.body:
+            self.require(isinstance(stmt, Allocate | NewTable), "a setup that does not allocate")
+            self.statement(stmt)
+        self.block(team.body, team.piece)
+        self.scopes.pop()
+        self.parallel, self.own = None, frozenset()
 
     def loop(self, loop: For) -> None:
         for bound in (loop.start, loop.stop):

@@ -1,18 +1,18 @@
 """Loop IR to C that a person can follow.
 
 Running out of memory is `return 1` where it happens, for memory is freed where its scope ends
-(`emit.memory`); inside a parallel loop, which cannot be left, it is a jump to the end of the
-iteration. Passing the limit of a length is `return 2`.
+(`emit.memory`); among threads it is a jump to the end of what they share (`emit.threads`). Passing
+the limit of a length is `return 2`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototype
 from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_place, widened
 from codegen.emit.memory import INDENT, Lines, Scope, indent, memory, table
+from codegen.emit.threads import among_threads, leaving, parallel_for, reductions, team
 from codegen.infer import type_of
 from codegen.ir import (
     Allocate,
@@ -36,6 +36,7 @@ from codegen.ir import (
     LoopKind,
     Module,
     NewTable,
+    Part,
     Prefetch,
     Reserve,
     SetLength,
@@ -45,6 +46,7 @@ from codegen.ir import (
     Storage,
     Store,
     Table,
+    Team,
     Var,
     VectorLoad,
     VectorStore,
@@ -56,8 +58,6 @@ from codegen.tree import find, walk
 from codegen.types import ScalarType, VectorType, vector
 
 WIDTH = 100
-SHARES = 16
-"""Shares of a parallel loop for each thread: so small that one heavy share delays nobody much."""
 
 
 def emit_c(module: Module, target: Target) -> str:
@@ -99,7 +99,7 @@ def _function(function: Function, target: Target) -> str:
     reserved = frozenset(
         r.array for r in find(function, Reserve) if r.array.storage is Storage.LOCAL
     )
-    scope = Scope(target, names, "return 1;", reserved)
+    scope = Scope(target, names, reserved)
     lines = _buffers(function) + _body(function.body, scope)
     if function.threaded and not _uses_threads(function, target):
         lines = [f"(void){THREADS.name};", *lines]
@@ -127,6 +127,9 @@ def _buffers(function: Function) -> Lines:
 
 
 def _uses_elements(function: Function, array: Array) -> bool:
+    """Whether statements are about elements of an array that does not come in parts."""
+    if any(part.array == array for part in find(function.body, Part)):
+        return False
     return any(
         getattr(node, "array", None) == array
         for node in walk(function.body)
@@ -135,7 +138,10 @@ def _uses_elements(function: Function, array: Array) -> bool:
 
 
 def _uses_threads(function: Function, target: Target) -> bool:
-    has_parallel = any(loop.kind is LoopKind.PARALLEL for loop in find(function, For))
+    has_parallel = any(
+        isinstance(node, Team) or (isinstance(node, For) and node.kind is LoopKind.PARALLEL)
+        for node in walk(function)
+    )
     return (target.openmp and has_parallel) or THREADS in set(find(function.body, Var))
 
 
@@ -159,6 +165,8 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
             return [head, *indent(_body(body, scope)), "}"]
         case For():
             return _loop(stmt, scope)
+        case Team():
+            return _team(stmt, scope)
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
         case AtomicStore():
@@ -240,57 +248,20 @@ def _for(loop: For, body: Lines) -> Lines:
     return [f"for ({start}; {test}; {step}) {{", *indent(body), "}"]
 
 
-def _reductions(loop: For) -> str:
-    return "".join(f" reduction({r.op}:{r.var.name})" for r in loop.reductions)
-
-
 def _pragma(loop: For) -> Lines:
     if loop.kind is LoopKind.VECTOR:
-        return [f"#pragma omp simd{_reductions(loop)}"]
+        return [f"#pragma omp simd{reductions(loop)}"]
     return [f"#pragma GCC unroll {loop.unroll}"] if loop.unroll else []
 
 
 def _loop(loop: For, scope: Scope) -> Lines:
     if loop.kind is LoopKind.PARALLEL and scope.target.openmp:
-        return _parallel_for(loop, scope)
+        inner = among_threads(scope, loop.body)
+        body = leaving(_body(loop.body, inner), inner)
+        return parallel_for(loop, _for(loop, body), scope, inner)
     return [*_pragma(loop), *_for(loop, _body(loop.body, scope))]
 
 
-def _parallel_for(loop: For, scope: Scope) -> Lines:
-    if not _can_fail(loop.body):
-        return [*_parallel_pragma(loop), *_for(loop, _body(loop.body, scope))]
-    status, label = scope.names.fresh("status"), scope.names.fresh("out_of_memory")
-    inner = replace(scope, failure=f"goto {label};")
-    body = [
-        "{",
-        *indent(_body(loop.body, inner)),
-        "}",
-        "continue;",
-        f"{label}:",
-        "#pragma omp atomic write",
-        f"{status} = 1;",
-    ]
-    return [
-        f"int32_t {status} = 0;",
-        *_parallel_pragma(loop),
-        *_for(loop, body),
-        f"if ({status} != 0) {{",
-        f"{INDENT}{scope.failure}",
-        "}",
-    ]
-
-
-def _parallel_pragma(loop: For) -> Lines:
-    extent = widened(loop.stop, PRECEDENCE["/"])
-    chunk = f"1 + {extent} / ({SHARES} * {THREADS.name})"
-    return [
-        f"#pragma omp parallel for schedule(dynamic, {chunk}) \\",
-        f"{INDENT}num_threads({THREADS.name}) if ({THREADS.name} > 1){_reductions(loop)}",
-    ]
-
-
-def _can_fail(body: Block) -> bool:
-    return any(
-        isinstance(node, Allocate | Reserve | NewTable | Insert | SortTable | Invoke)
-        for node in walk(body)
-    )
+def _team(stmt: Team, scope: Scope) -> Lines:
+    inner = among_threads(scope, stmt.setup, stmt.body)
+    return team(stmt, _body(stmt.setup, inner), _body(stmt.body, inner), scope, inner)

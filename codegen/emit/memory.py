@@ -37,6 +37,9 @@ STACK = 4096
 LONG = 24
 """Characters beyond which an expression that is needed twice gets a name."""
 
+OUT_OF_MEMORY, TOO_LONG = 1, 2
+"""What a function returns that fails."""
+
 Lines = list[str]
 
 
@@ -44,14 +47,21 @@ Lines = list[str]
 class Scope:
     """Where a statement stands.
 
-    failure   the statement that tells the caller that memory ran out
     reserved  the local arrays that some Reserve may enlarge
+    exit      among threads: the variable that is told of a failure, and the label to leave by
     """
 
     target: Target
     names: Names
-    failure: str
     reserved: frozenset[Array]
+    exit: tuple[str, str] | None = None
+
+    def fail(self, status: int | str = OUT_OF_MEMORY) -> Lines:
+        """The statements that tell the caller of a failure."""
+        if self.exit is None:
+            return [f"return {status};"]
+        variable, label = self.exit
+        return [f"taco_fail(&{variable}, {status});", f"goto {label};"]
 
 
 def indent(lines: Iterable[str]) -> Lines:
@@ -67,7 +77,7 @@ def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke, scope: S
         case Reserve():
             return _reserve(stmt, scope)
         case SetLength():
-            return _set_length(stmt)
+            return _set_length(stmt, scope)
         case Fill():
             return _fill(stmt, scope)
         case Sort(array=array, start=start, count=count):
@@ -79,9 +89,9 @@ def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke, scope: S
             assert_never(stmt)
 
 
-def _unless(condition: str, scope: Scope) -> Lines:
+def unless(condition: str, scope: Scope) -> Lines:
     """Fail here when `condition`, which tells that memory ran out, holds."""
-    return [f"if (taco_unlikely({condition})) {{", f"{INDENT}{scope.failure}", "}"]
+    return [f"if (taco_unlikely({condition})) {{", *indent(scope.fail()), "}"]
 
 
 def _allocate(stmt: Allocate, scope: Scope) -> Lines:
@@ -98,7 +108,7 @@ def _allocate(stmt: Allocate, scope: Scope) -> Lines:
         allocator, arguments = "taco_alloc_aligned", f"{arguments}, {stmt.align}"
     return [
         f"taco_local {element} *{array.name} = {allocator}({arguments});",
-        *_unless(f"{array.name} == NULL", scope),
+        *unless(f"{array.name} == NULL", scope),
     ]
 
 
@@ -116,7 +126,7 @@ def _allocate_buffer(stmt: Allocate, scope: Scope) -> Lines:
     buffer, element = buffer_name(array), array.element.c
     lines = [
         f"taco_local_buffer taco_buffer {buffer} = {{0}};",
-        *_unless(f"taco_grow(&{buffer}, {size}, sizeof({element}))", scope),
+        *unless(f"taco_grow(&{buffer}, {size}, sizeof({element}))", scope),
         f"{element} *restrict {array.name} = {buffer}.data;",
     ]
     if stmt.zero:
@@ -137,20 +147,20 @@ def _reserve(stmt: Reserve, scope: Scope) -> Lines:
         *lines,
         f"if (taco_unlikely({size} > {member}capacity)) {{",
         f"{INDENT}if (taco_grow({address}, {size}, sizeof({array.element.c}))) {{",
-        f"{INDENT * 2}{scope.failure}",
+        *indent(indent(scope.fail())),
         f"{INDENT}}}",
         f"{INDENT}{array.name} = {member}data;",
         "}",
     ]
 
 
-def _set_length(stmt: SetLength) -> Lines:
+def _set_length(stmt: SetLength, scope: Scope) -> Lines:
     size = widened(stmt.size)
     lines = [f"{buffer_name(stmt.array)}->length = {size};"]
     if stmt.limit is None:
         return lines
     test = f"if (taco_unlikely({widened(stmt.size, PRECEDENCE['<'])} > {stmt.limit})) {{"
-    return [test, f"{INDENT}return 2;", "}", *lines]
+    return [test, *indent(scope.fail(TOO_LONG)), "}", *lines]
 
 
 def _fill(stmt: Fill, scope: Scope) -> Lines:
@@ -177,7 +187,7 @@ def _invoke(stmt: Invoke, scope: Scope) -> Lines:
     places = [_address(place.array, place.start) for place in stmt.places]
     threads = [] if stmt.threads is None else [expression(stmt.threads)]
     arguments = ", ".join([*places, *map(widened, stmt.scalars), *threads])
-    return _unless(f"{stmt.function}({arguments})", scope)
+    return unless(f"{stmt.function}({arguments})", scope)
 
 
 def _address(array: Array, start: Expr) -> str:
@@ -194,15 +204,15 @@ def table(stmt: NewTable | Insert | SortTable | ClearTable, scope: Scope) -> Lin
         case NewTable():
             return [
                 f"taco_local_table taco_table {name};",
-                *_unless(f"taco_table_init(&{name})", scope),
+                *unless(f"taco_table_init(&{name})", scope),
             ]
         case Insert(key=key, entry=entry):
             return [
                 f"const int64_t {entry.name} = taco_table_insert(&{name}, {widened(key)});",
-                *_unless(f"{entry.name} < 0", scope),
+                *unless(f"{entry.name} < 0", scope),
             ]
         case SortTable():
-            return _unless(f"taco_table_sort(&{name})", scope)
+            return unless(f"taco_table_sort(&{name})", scope)
         case ClearTable():
             return [f"taco_table_clear(&{name});"]
         case _:

@@ -50,6 +50,7 @@ from codegen.ir import (
     Storage,
     Store,
     Table,
+    Team,
     Var,
     VectorLoad,
     VectorStore,
@@ -60,7 +61,7 @@ from codegen.variables import assigned_vars, count_reads, declared_vars, stateme
 
 _VISIBLE = (
     Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
-    ClearTable, Invoke, AtomicStore,
+    ClearTable, Invoke, AtomicStore, Team,
 )  # fmt: skip
 
 
@@ -136,7 +137,7 @@ def _block(block: Block, uses: _Uses) -> Block:
 def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
     """`stmt`, what is left of it, or None."""
     match stmt:
-        case Block() | If() | While() | For():
+        case Block() | If() | While() | For() | Team():
             return _compound(stmt, uses)
         case Declare(var=var) | Assign(var=var):
             return stmt if uses.reads[var] else None
@@ -155,13 +156,17 @@ def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
     return stmt
 
 
-def _compound(stmt: Block | If | While | For, uses: _Uses) -> Stmt | None:
+def _compound(stmt: Block | If | While | For | Team, uses: _Uses) -> Stmt | None:
     match stmt:
         case Block():
             inner = _block(stmt, uses)
             return inner if inner.body else None
         case If():
             return _if(stmt, uses)
+        case Team():
+            return map_children(
+                stmt, lambda below: _block(below, uses) if isinstance(below, Block) else below
+            )
         case While() | For():
             if _is_idle(stmt, uses):
                 return None

@@ -13,17 +13,19 @@ So a fixed pattern is recomputed without assembly (Kjolstad et al. 2017, section
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from codegen.ir import (
     Block,
     Function,
     Role,
+    Team,
 )
 from codegen.passes.dead_code import clean
 from codegen.passes.parameters import prune
 from codegen.passes.simplify import simplify_tree
-from codegen.tree import rewrite
+from codegen.tree import map_fields, rewrite
 
 PHASES = ("evaluate", "assemble", "compute")
 _DROPPED = {"evaluate": None, "assemble": Role.VALUES, "compute": Role.ASSEMBLY}
@@ -47,16 +49,18 @@ def select_phase(function: Function, phase: str, name: str) -> Function:
 
 
 def _without(body: Block, role: Role) -> Block:
-    return rewrite(
-        body,
-        lambda node: (
-            _keep(node, lambda s: getattr(s, "role", None) is not role)
-            if isinstance(node, Block)
-            else node
-        ),
-    )
+    def keep(node: Any) -> Any:
+        match node:
+            case Block(body=statements):
+                return map_fields(node, lambda _, old: _other(statements, role))
+            case Team(parts=parts):
+                return replace(node, parts=_other(parts, role))
+        return node
+
+    return rewrite(body, keep)
 
 
-def _keep(block: Block, wanted: Any) -> Block:
-    body = tuple(stmt for stmt in block.body if wanted(stmt))
-    return block if len(body) == len(block.body) else Block(body)
+def _other(nodes: tuple[Any, ...], role: Role) -> tuple[Any, ...]:
+    """Those of `nodes` that have another role or none."""
+    kept = tuple(node for node in nodes if getattr(node, "role", None) is not role)
+    return nodes if len(kept) == len(nodes) else kept

@@ -601,6 +601,127 @@ static TACO_UNUSED int taco_table_sort(taco_table *t)
     return 0;
 }
 
+/* ---------------------------------------------------------------- threads
+ *
+ * Pieces of work append to arrays of their own, which are put one behind another in the end. The first
+ * piece appends to the array that they are put together in, so that one piece costs nothing.
+ */
+
+typedef struct {
+    taco_buffer *whole; /* of the first piece at first, of all in the end */
+    taco_buffer *rest;  /* of all other pieces */
+    int64_t count;
+} taco_parts;
+
+static TACO_UNUSED int taco_split(taco_parts *p, taco_buffer *whole, int64_t count)
+{
+    p->whole = whole;
+    p->count = count;
+    p->rest = NULL;
+    if (count > 1)
+        p->rest = calloc((size_t)count - 1, sizeof *p->rest);
+    return count > 1 && p->rest == NULL;
+}
+
+static inline TACO_UNUSED taco_buffer *taco_part(const taco_parts *p, int64_t piece)
+{
+    return piece == 0 ? p->whole : &p->rest[piece - 1];
+}
+
+static TACO_COLD void taco_free_parts(taco_parts *p)
+{
+    if (p->rest == NULL)
+        return;
+    for (int64_t k = 0; k < p->count - 1; k++)
+        taco_release(&p->rest[k]);
+    free(p->rest);
+    p->rest = NULL;
+}
+
+/* The number of a piece that nobody has taken yet. */
+static inline TACO_UNUSED int64_t taco_next(int64_t *next)
+{
+    return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
+}
+
+static TACO_COLD void taco_fail(int32_t *status, int32_t code)
+{
+    __atomic_store_n(status, code, __ATOMIC_RELAXED);
+}
+
+#ifdef _OPENMP
+#define TACO_SHARED(threads, elements)                                                                  \
+    _Pragma(TACO_TEXT(omp parallel for schedule(static) num_threads(threads) if ((elements) > 50000)))
+#define TACO_TEXT(...) #__VA_ARGS__
+#else
+#define TACO_SHARED(threads, elements)
+#endif
+
+/* Elements in all parts before number `piece`, where each part but the first is `less` shorter. */
+static TACO_UNUSED int64_t taco_before(const taco_parts *p, int64_t piece, int64_t less)
+{
+    int64_t sum = 0;
+    for (int64_t k = 0; k < piece; k++)
+        sum += taco_part(p, k)->length - (k > 0 ? less : 0);
+    return sum;
+}
+
+/* Put all parts into the first one. The copies of each part are shared by the threads. */
+static TACO_UNUSED int taco_join(taco_parts *p, size_t itemsize, int32_t threads)
+{
+    if (p->count == 1)
+        return 0;
+    taco_buffer *const whole = p->whole;
+    const int64_t total = taco_before(p, p->count, 0);
+    if (taco_grow(whole, total, itemsize))
+        return 1;
+    const int64_t shares = threads;
+    TACO_SHARED(threads, total)
+    for (int64_t s = 0; s < (p->count - 1) * shares; s++) {
+        const int64_t piece = 1 + s / shares, share = s % shares;
+        const taco_buffer *const part = taco_part(p, piece);
+        const int64_t first = part->length * share / shares;
+        const int64_t last = part->length * (share + 1) / shares;
+        if (last > first)
+            memcpy((char *)whole->data + (size_t)(taco_before(p, piece, 0) + first) * itemsize,
+                   (char *)part->data + (size_t)first * itemsize, (size_t)(last - first) * itemsize);
+    }
+    whole->length = total;
+    taco_free_parts(p);
+    p->count = 1;
+    return 0;
+}
+
+/* The same for elements that count those of another array, which is still in parts: the zero that later
+ * parts begin with is left out, and the rest goes on from where the parts before end. */
+#define TACO_DEFINE_JOIN(type)                                                                           \
+    static TACO_UNUSED int taco_join_##type(taco_parts *p, const taco_parts *counted, int32_t threads)   \
+    {                                                                                                    \
+        if (p->count == 1)                                                                               \
+            return 0;                                                                                    \
+        const int64_t total = taco_before(p, p->count, 1);                                               \
+        if (taco_grow(p->whole, total, sizeof(type##_t)))                                                \
+            return 1;                                                                                    \
+        const int64_t shares = threads;                                                                  \
+        TACO_SHARED(threads, total)                                                                      \
+        for (int64_t s = 0; s < (p->count - 1) * shares; s++) {                                          \
+            const int64_t piece = 1 + s / shares, share = s % shares;                                    \
+            const taco_buffer *const part = taco_part(p, piece);                                         \
+            const type##_t *const from = (const type##_t *)part->data + 1;                               \
+            type##_t *const to = (type##_t *)p->whole->data + taco_before(p, piece, 1);                  \
+            const int64_t base = taco_before(counted, piece, 0), length = part->length - 1;              \
+            for (int64_t k = length * share / shares; k < length * (share + 1) / shares; k++)            \
+                to[k] = (type##_t)(from[k] + base);                                                      \
+        }                                                                                                \
+        p->whole->length = total;                                                                        \
+        taco_free_parts(p);                                                                              \
+        p->count = 1;                                                                                    \
+        return 0;                                                                                        \
+    }
+
+TACO_DEFINE_JOIN(int32)
+TACO_DEFINE_JOIN(int64)
+
 /* ---------------------------------------------------------------- what emitted code relies on
  *
  * A local that owns memory gives it back however its scope is left.
@@ -616,6 +737,7 @@ static inline void taco_free_local(void *local)
 #define taco_local __attribute__((cleanup(taco_free_local)))
 #define taco_local_buffer __attribute__((cleanup(taco_release)))
 #define taco_local_table __attribute__((cleanup(taco_table_free)))
+#define taco_local_parts __attribute__((cleanup(taco_free_parts)))
 
 /* Set `elements` elements to all bits zero. */
 static inline void taco_clear(void *data, int64_t elements, size_t itemsize)

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from codegen.build import add, and_, block, cast, eq, increment, load, load_index, lt, minimum, mul
+from codegen.build import (
+    add,
+    and_,
+    block,
+    cast,
+    div,
+    eq,
+    increment,
+    load,
+    load_index,
+    lt,
+    minimum,
+    mod,
+    mul,
+    sub,
+)
+from codegen.emit.abi import THREADS
 from codegen.ir import (
     Allocate,
     Array,
@@ -24,6 +40,7 @@ from codegen.ir import (
     LoopKind,
     Module,
     NewTable,
+    Part,
     Ranked,
     Reserve,
     Role,
@@ -34,10 +51,11 @@ from codegen.ir import (
     Storage,
     Store,
     Table,
+    Team,
     Var,
     While,
 )
-from codegen.types import BOOL, FLOAT64, INT32, ScalarType
+from codegen.types import BOOL, FLOAT64, INT32, INT64, ScalarType
 
 I, J, K, P, Q = (Var(name) for name in "ijkpq")  # noqa: E741 - the indices' own names
 N_I, N_J, N_K = Var("n_i"), Var("n_j"), Var("n_k")
@@ -268,6 +286,45 @@ def hashed() -> Function:
     return Function("hashed", arrays, (N_I, N_J), Block((rows,)), threaded=True)
 
 
+def team() -> Function:
+    """The entries of A in even columns, by pieces of rows; each thread has an array of its own."""
+    c_pos, c_crd, c_vals = growing("C2_pos", INT32), growing("C2_crd", INT32), growing("C_vals")
+    seen, piece, first, last = local("seen", BOOL), Var("piece"), Var("first"), Var("last")
+    p_c, even = Var("p_C"), Var("even", BOOL)
+    pieces = mul(2, cast(INT64, THREADS))
+    entry = block(
+        Declare(J, load_index(CRD, P), constant=True),
+        Store(seen, J, eq(mod(J, 2), 0)),
+        Declare(even, load(seen, J), constant=True),
+        If(even, block(*append(c_crd, c_vals, p_c, J, load(VALS, P)))),
+    )
+    body = block(
+        Declare(first, div(mul(N_I, piece), pieces), constant=True),
+        Declare(last, div(mul(N_I, add(piece, 1)), pieces), constant=True),
+        Declare(p_c, const(0)),
+        Reserve(c_pos, add(sub(last, first), 1), Role.ASSEMBLY),
+        Store(c_pos, const(0), Const(0, INT32), role=Role.ASSEMBLY),
+        loop(
+            I,
+            last,
+            segment(P, POS, I, *entry.body),
+            Store(c_pos, add(sub(I, first), 1), cast(INT32, p_c), role=Role.ASSEMBLY),
+            start=first,
+        ),
+        SetLength(c_pos, add(sub(last, first), 1), Role.ASSEMBLY),
+        SetLength(c_crd, p_c, Role.ASSEMBLY),
+        SetLength(c_vals, p_c, Role.VALUES),
+    )
+    parts = (
+        Part(c_pos, c_crd, role=Role.ASSEMBLY),
+        Part(c_crd, limit=1000, role=Role.ASSEMBLY),
+        Part(c_vals, role=Role.VALUES),
+    )
+    work = Team(piece, pieces, block(Allocate(seen, N_J)), body, parts)
+    arrays = (POS, CRD, VALS, c_pos, c_crd, c_vals)
+    return Function("team", arrays, (N_I, N_J), Block((work,)), threaded=True)
+
+
 def scatter() -> Function:
     """y += the values of A, each at its column: threads meet at the same elements."""
     column = load_index(CRD, P)
@@ -295,7 +352,7 @@ def mttkrp() -> Function:
 
 
 def all_functions() -> tuple[Function, ...]:
-    sparse = (row_append(), workspace(), hashed(), mttkrp(), scatter())
+    sparse = (row_append(), workspace(), hashed(), mttkrp(), scatter(), team())
     return (dot(), spmv(), spmm(), spmm(32), *sparse)
 
 

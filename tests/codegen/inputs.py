@@ -40,6 +40,7 @@ def arguments(name: str, seed: int) -> Arguments:
         "scatter": (a | {"y": np.zeros(COLUMNS)}, {"n_i": ROWS}),
         "row_append": (a | b | {"C2_pos": np.zeros(ROWS + 1, np.int32)}, {"n_i": ROWS}),
         "workspace": (a | b, {"n_j": COLUMNS}),
+        "team": (a, {"n_i": ROWS, "n_j": COLUMNS}),
         "hashed": (a | {"out": np.zeros(ROWS * COLUMNS)}, {"n_i": ROWS, "n_j": COLUMNS}),
     }
     return by_name[name]

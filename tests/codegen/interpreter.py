@@ -43,6 +43,7 @@ from codegen.ir import (
     SortTable,
     Stmt,
     Store,
+    Team,
     Unary,
     Var,
     VectorLoad,
@@ -74,7 +75,7 @@ def run(
     empty."""
     state = State(dict(scalars), {name: np.array(a) for name, a in arrays.items()})
     state.functions = {each.name: each for each in earlier}
-    state.scalars["threads"] = 1
+    state.scalars.setdefault("threads", 1)
     for array in function.arrays:
         state.arrays.setdefault(array.name, np.zeros(0, array.element.name))
     execute(function.body, state)
@@ -120,6 +121,8 @@ def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
     match stmt:
         case Invoke():
             _invoke(stmt, s)
+        case Team():
+            _team(stmt, s)
         case Allocate(array=array, size=size):
             s.arrays[array.name] = np.zeros(evaluate(size, s), array.element.name)
         case Reserve(array=array, size=size):
@@ -145,6 +148,26 @@ def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
         case SortTable(table=table):
             keys = s.tables[table.name]
             s.ranks[table.name] = sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def _team(team: Team, s: State) -> None:
+    """One thread takes all pieces; then the parts that they have made are put together."""
+    execute(team.setup, s)
+    made: dict[str, list[Any]] = {part.array.name: [] for part in team.parts}
+    for piece in range(evaluate(team.count, s)):
+        s.scalars[team.piece.name] = piece
+        for part in team.parts:
+            s.arrays[part.array.name] = np.zeros(0, part.array.element.name)
+        execute(team.body, s)
+        for name, parts in made.items():
+            parts.append(s.arrays[name][: s.lengths[name]])
+    for part in team.parts:
+        parts = made[part.array.name]
+        if part.counts is not None:
+            before = np.cumsum([0, *map(len, made[part.counts.name])])
+            parts = [p[k > 0 :] + before[k] for k, p in enumerate(parts)]
+        s.arrays[part.array.name] = np.concatenate(parts)
+        s.lengths[part.array.name] = len(s.arrays[part.array.name])
 
 
 def _invoke(stmt: Invoke, s: State) -> None:

@@ -18,34 +18,35 @@ int32_t hashed(
         {
             taco_local_table taco_table t;
             if (taco_unlikely(taco_table_init(&t))) {
-                goto out_of_memory;
+                taco_fail(&status, 1);
+                goto stop;
             }
             taco_local double *sums = taco_alloc_zero(n_j, sizeof(double));
             if (taco_unlikely(sums == NULL)) {
-                goto out_of_memory;
+                taco_fail(&status, 1);
+                goto stop;
             }
             for (int64_t p = A2_pos[i]; p < A2_pos[i + 1]; p++) {
                 const int64_t e = taco_table_insert(&t, A2_crd[p]);
                 if (taco_unlikely(e < 0)) {
-                    goto out_of_memory;
+                    taco_fail(&status, 1);
+                    goto stop;
                 }
                 sums[e] += A_vals[p];
             }
             if (taco_unlikely(taco_table_sort(&t))) {
-                goto out_of_memory;
+                taco_fail(&status, 1);
+                goto stop;
             }
             for (int64_t r = 0; r < t.count; r++) {
                 out[i * n_j + t.keys[t.ranked[r]]] = sums[t.ranked[r]];
             }
             taco_table_clear(&t);
         }
-        continue;
-        out_of_memory:
-        #pragma omp atomic write
-        status = 1;
+        stop:;
     }
     if (status != 0) {
-        return 1;
+        return status;
     }
     return 0;
 }
