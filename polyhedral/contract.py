@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.build import add, block, const, div, ge, mod, mul, select
+from codegen.build import add, and_, block, const, div, eq, ge, le, lt, mod, mul, select
 from codegen.emit.abi import THREADS
 from codegen.ir import (
     Array,
@@ -31,7 +31,7 @@ from codegen.ir import (
 )
 from codegen.names import Names
 from codegen.types import INT32, ScalarType
-from polyhedral.blocked import block_function, shape
+from polyhedral.blocked import BLOCK, block_function, shape
 from polyhedral.contraction import Contraction
 from polyhedral.micro_kernel import tile_function
 from polyhedral.offsets import Steps, made
@@ -39,6 +39,8 @@ from polyhedral.packing import pack_left, pack_right
 from polyhedral.product import STRIPS, product_function, strips_function
 from polyhedral.register_tile import Blocks, Tile
 
+SMALL = 1 << 15
+"""Products of elements up to which a step of a batch is small."""
 SHARED = 1 << 19
 """Products of elements from which on threads share one product of matrices."""
 ONE_THREAD = const(1, INT32)
@@ -91,7 +93,11 @@ def to_functions(
     whole = shape(operands.element, tile, blocks, several)
     tiles = [tile_function(rows, tile, operands.element) for rows in range(1, tile.rows + 1)]
     main = Function(
-        head.name, head.arrays, head.scalars, _main(found, operands, names), threaded=True
+        head.name,
+        head.arrays,
+        head.scalars,
+        _main(found, operands, names, tile, blocks),
+        threaded=True,
     )
     return Module(
         (
@@ -106,7 +112,9 @@ def to_functions(
     )
 
 
-def _main(found: Contraction, operands: Operands, names: Names) -> Block:
+def _main(
+    found: Contraction, operands: Operands, names: Names, tile: Tile, blocks: Blocks
+) -> Block:
     code: list[Stmt] = []
     classes: list[Steps] = []
     for name, loops, data in (
@@ -121,10 +129,17 @@ def _main(found: Contraction, operands: Operands, names: Names) -> Block:
         before, steps = made(name, sizes, data.along(loops), names)
         code.append(before)
         classes.append(steps)
-    return block(*code, _batch(found, operands, classes, names))
+    return block(*code, _batch(found, operands, classes, names, tile, blocks))
 
 
-def _batch(found: Contraction, operands: Operands, classes: list[Steps], names: Names) -> Stmt:
+def _batch(
+    found: Contraction,
+    operands: Operands,
+    classes: list[Steps],
+    names: Names,
+    tile: Tile,
+    blocks: Blocks,
+) -> Stmt:
     """The product for each step of the batch."""
     sizes = operands.sizes
     counts = [mul(*(sizes[x] for x in loops)) for loops in (found.rows, found.columns, found.depth)]
@@ -132,24 +147,65 @@ def _batch(found: Contraction, operands: Operands, classes: list[Steps], names: 
     total = mul(*(sizes[loop] for loop in found.batch))
     coordinates = _coordinates(step, found.batch, sizes)
 
-    def product(threads: Expr) -> Invoke:
-        arrays = (operands.result, operands.left, operands.right)
-        starts = (
+    def starts() -> tuple[Place, ...]:
+        return tuple(
             Place(data.array, add(*(mul(coordinates[x], data.strides[x]) for x in found.batch)))
-            for data in arrays
+            for data in (operands.result, operands.left, operands.right)
         )
+
+    def product(threads: Expr) -> Invoke:
         tables = [place for steps in classes for place in steps.places(0)]
         values = [value for steps in classes for value in steps.values]
-        return Invoke(STRIPS, (*starts, *tables), (*counts, *values), threads)
+        return Invoke(STRIPS, (*starts(), *tables), (*counts, *values), threads)
+
+    def tiles() -> Invoke:
+        return _in_place(tile, starts(), counts, classes)
+
+    def over(call: Invoke, kind: LoopKind = LoopKind.SERIAL) -> Block:
+        return Block((For(step, const(0), total, Block((call,)), 1, kind),))
 
     own = select(ge(mul(*counts), SHARED), THREADS, ONE_THREAD)
     if not found.batch:
         return product(own)
-    body = Block((product(ONE_THREAD),))
-    shared = For(step, const(0), total, body, 1, LoopKind.PARALLEL)
-    each = For(step, const(0), total, Block((product(own),)))
     many = ge(total, mul(THREADS, BATCHES_A_THREAD))
-    return If(many, Block((shared,)), Block((each,)))
+    return If(
+        _is_small(tile, blocks, counts, classes),
+        Block((_shared(over(tiles(), LoopKind.PARALLEL), over(tiles())),)),
+        block(If(many, over(product(ONE_THREAD), LoopKind.PARALLEL), over(product(own)))),
+    )
+
+
+def _shared(parallel: Block, serial: Block) -> If:
+    return If(lt(1, THREADS), parallel, serial)
+
+
+def _is_small(tile: Tile, blocks: Blocks, counts: list[Expr], classes: list[Steps]) -> Expr:
+    """Whether each step of the batch is a few whole tiles that can read both operands in place: to
+    decide and to copy would take longer than to compute."""
+    _, columns, depth = counts
+    _, _, left_rows, left_depth, right_depth, right_columns = classes
+    return and_(
+        left_rows.even,
+        left_depth.even,
+        right_depth.even,
+        right_columns.even,
+        eq(right_columns.stride, 1),
+        eq(mod(columns, tile.columns), 0),
+        le(mul(depth, right_depth.stride), blocks.near),
+        le(mul(*counts), SMALL),
+    )
+
+
+def _in_place(
+    tile: Tile, starts: tuple[Place, ...], counts: list[Expr], classes: list[Steps]
+) -> Invoke:
+    """The tiles of one step of the batch."""
+    result_rows, result_columns, left_rows, left_depth, right_depth, _ = classes
+    tables = [*result_rows.places(0), *result_columns.places(0)]
+    strides = (left_rows.stride, left_depth.stride, mul(left_rows.stride, tile.rows))
+    right = (right_depth.stride, const(tile.columns))
+    values = (*result_rows.values, *result_columns.values)
+    return Invoke(BLOCK, (*starts, *tables), (*counts, *strides, *right, const(False), *values))
 
 
 def _coordinates(step: Var, batch: tuple[str, ...], sizes: Mapping[str, Expr]) -> dict[str, Expr]:

@@ -54,10 +54,16 @@ class ContractionPlan:
 
 
 def plan_contraction(
-    found: Contraction, machine: Machine, extents: Mapping[str, int] | None = None
+    found: Contraction,
+    machine: Machine,
+    extents: Mapping[str, int] | None = None,
+    width: int = 0,
 ) -> ContractionPlan:
-    """The plan of `found` on `machine`; `extents` are those of the loops that are known."""
-    tile = register_tile(machine)
+    """The plan of `found` on `machine`; `extents` are those of the loops that are known.
+
+    width  columns of a tile at most, where it is not 0
+    """
+    tile = register_tile(machine, width)
     blocks = cache_blocks(tile, machine)
     reasons = (
         f"classes: {found.classes}",

@@ -73,19 +73,26 @@ class Blocks:
     near: int
 
 
-def register_tile(machine: Machine) -> Tile:
+def register_tile(machine: Machine, width: int = 0) -> Tile:
     """The tile with the fewest loads a product that fits the registers and hides the latency.
 
-    Its vectors are a power of two, so that usual extents have no rest.
+    Its vectors are a power of two, so that usual extents have no rest. It has at most `width`
+    columns, a power of two, where that is not 0; then it has no more rows than hide the latency,
+    for it is meant for small matrices.
     """
+    lanes = min(machine.lanes, width) if width else machine.lanes
     tiles = [
-        Tile(rows, vectors, machine.lanes)
+        Tile(rows, vectors, lanes)
         for vectors in (1, 2, 4, 8)
         for rows in range(1, machine.registers)
         if rows * vectors + vectors + SPARE <= machine.registers
     ]
-    hiding = [tile for tile in tiles if tile.rows * tile.vectors >= LATENCY * ISSUE]
-    return min(hiding or tiles, key=lambda tile: (loads_a_product(tile), tile.rows))
+    hiding = [tile for tile in tiles if tile.rows * tile.vectors >= LATENCY * ISSUE] or tiles
+    best = min(hiding, key=lambda tile: (loads_a_product(tile), tile.rows))
+    if not width or best.columns <= width:
+        return best
+    narrow = [tile for tile in hiding if tile.columns <= width] or hiding
+    return max(narrow, key=lambda tile: (tile.vectors, -tile.rows))
 
 
 def loads_a_product(tile: Tile) -> float:

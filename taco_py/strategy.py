@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from dataclasses import dataclass
+from typing import ClassVar
 
 
-class Strategy(Enum):
-    """LOOPS: concrete notation, lowered. TILES: register tiles and blocks of a contraction of two
-    dense tensors, through `polyhedral`."""
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """`loops`: concrete notation, lowered. `tiles`: register tiles and blocks of a contraction of
+    two dense tensors, through `polyhedral`.
 
-    LOOPS = "loops"
-    TILES = "tiles"
+    width  columns of a tile at most, 0 for as many as suit the machine; a batch of small matrices
+           wants tiles that these fill
+    """
+
+    kind: str
+    width: int = 0
+
+    LOOPS: ClassVar[Strategy]
+    TILES: ClassVar[Strategy]
+
+
+Strategy.LOOPS = Strategy("loops")
+Strategy.TILES = Strategy("tiles")

@@ -7,6 +7,7 @@ every row; loops alone do as well where either is few, for then it is memory tha
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
 
 from taco_py.cost.estimate import Statistics
@@ -14,10 +15,12 @@ from taco_py.lower.tiled import contraction_of
 from taco_py.problem import Problem
 from taco_py.strategy import Strategy
 
-REUSE = 4.0
+REUSE = 1.3
 """Products for each element of the operands and the result from which on tiles pay."""
 FEW = 3
 """Rows, columns or depth that are too few to fill tiles."""
+NARROW = 32
+"""Columns of the matrices of a batch below which tiles are no wider than these."""
 
 
 def choose_strategy(problem: Problem, stats: Statistics) -> Strategy:
@@ -33,4 +36,6 @@ def choose_strategy(problem: Problem, stats: Statistics) -> Strategy:
     moved = rows * depth + depth * columns + rows * columns
     if min(rows, columns, depth) <= FEW or rows * columns * depth < REUSE * moved:
         return Strategy.LOOPS
+    if found.batch and columns < NARROW:
+        return replace(Strategy.TILES, width=1 << (int(columns).bit_length() - 1))
     return Strategy.TILES

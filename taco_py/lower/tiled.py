@@ -90,14 +90,13 @@ def machine_of(target: Target, dtype: str) -> Machine:
     return Machine(target.lanes(element), element.itemsize, target.registers, target.caches)
 
 
-def tile(
-    problem: Problem, target: Target, name: str, extents: Mapping[str, int] | None = None
-) -> Tiled:
-    """The kernel called `name` of a problem that `contraction_of` knows."""
+def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
+    """The kernel called `name` of a problem that `contraction_of` knows; see Strategy.width."""
     found = contraction_of(problem)
     if found is None:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
-    plan = plan_contraction(found, machine_of(target, problem.result.dtype), extents)
+    machine = machine_of(target, problem.result.dtype)
+    plan = plan_contraction(found, machine, dict(problem.static), width)
     names = Names()
     sizes, bindings = _sizes(problem, names)
     tensors = {
