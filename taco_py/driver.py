@@ -136,18 +136,20 @@ def _source(recipe: Recipe) -> KernelSource:
         raise internal_error(f"{recipe.problem} | {recipe.orders}", error) from error
 
 
-def make_source(recipe: Recipe) -> KernelSource:
-    """C for `recipe`, through every stage."""
-    if recipe.strategy is Strategy.TILES:
-        return _tiled_source(recipe)
+def make_source(recipe: Recipe, name: str = "") -> KernelSource:
+    """C for `recipe`, through every stage.
+
+    name  of the function; that of the phase where none is given
+    """
     from codegen.emit.c import emit_c
     from codegen.passes.order import run_passes
     from codegen.runtime.kernels import KernelSource
     from codegen.runtime.signature import signature_of
 
     target = native_target()
-    lowered = lower_recipe(recipe)
-    module = run_passes(lowered.module, target)
+    tiled = recipe.strategy.kind == Strategy.TILES.kind
+    lowered = _tile_recipe(recipe, target) if tiled else lower_recipe(recipe)
+    module = _named(run_passes(lowered.module, target), name or recipe.phase)
     facts = {**lowered.facts, "bindings": bindings_to_json(_used(lowered.bindings, module))}
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
@@ -214,10 +216,7 @@ def _tiled_source(recipe: Recipe) -> KernelSource:
     from codegen.runtime.signature import signature_of
     from taco_py.lower.tiled import tile
 
-    target = native_target()
-    tiled = tile(recipe.problem, target, recipe.phase)
-    header = _header(recipe, str(tiled.plan))
-    module = run_passes(replace(tiled.module, header=header), target)
+    tiled = tile(recipe.problem, target, recipe.phase, recipe.strategy.width)
     serial = recipe.schedule.serial
     facts = {
         "bindings": bindings_to_json(_used(tiled.bindings, module)),
