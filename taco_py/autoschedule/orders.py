@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from taco_py.concrete.concretize import Order, copies_pattern, result_order
 from taco_py.concrete.terms import Term
-from taco_py.cost.estimate import Statistics
+from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Regions
@@ -24,13 +24,19 @@ from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
 # Costs in units of one innermost scalar operation.
-CONVERSION = 15.0  # an entry of an operand that is copied into another order
+CONVERSION = 15.0  # an entry of a matrix that is copied into another order
+SORTING = 60.0  # an entry of a tensor of three or more modes, whose coordinates must be sorted
 ROW = 2.0  # an accumulation into a row workspace
 HASH = 25.0  # an accumulation into a hash workspace
 VECTOR = 0.3  # an iteration of an innermost loop that vectorises
 MERGE = 2.0  # a step of a loop that walks several sparse levels together: it is hard to foresee
 SCATTER = 1.3  # an accumulation into memory instead of a register
 NODES = 4000  # search nodes a term
+
+
+def copying(pattern: Pattern) -> float:
+    """What a copy of an operand in another order costs."""
+    return (CONVERSION if pattern.format.order < 3 else SORTING) * pattern.nnz
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,7 @@ class _Search:
 
     def _consequences(self, order: Order, innermost: float) -> float:
         copies = sum(
-            CONVERSION * self.statistics.patterns[a.tensor].nnz
+            copying(self.statistics.patterns[a.tensor])
             for a in self.accesses
             if needs_copy(self.problem, self.term, a, order)
         )

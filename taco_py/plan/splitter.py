@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from codegen.names import Names
-from taco_py.autoschedule.orders import CONVERSION, best_order, needs_copy
+from taco_py.autoschedule.orders import best_order, copying, needs_copy
 from taco_py.concrete.terms import Term, summed
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.formats import Format
@@ -82,7 +82,7 @@ def copy_cost(
     """What the copies cost that the term's best order needs, of all operands or those `among`."""
     order = best_order(problem, term, stats).order
     return sum(
-        CONVERSION * stats.patterns[a.tensor].nnz
+        copying(stats.patterns[a.tensor])
         for a in dict.fromkeys(accesses(term.body) if among is None else among)
         if needs_copy(problem, term, a, order)
     )

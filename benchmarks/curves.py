@@ -1,0 +1,71 @@
+"""Curves over logarithmic axes as SVG text, without a plotting library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log2, log10
+
+WIDTH, HEIGHT, LEFT, TOP = 300, 220, 58, 30
+COLOURS = ("#b03030", "#2060a0", "#308040", "#907020")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One diagram: a title and named curves over the same abscissae, powers of two."""
+
+    title: str
+    across: Sequence[float]
+    curves: Mapping[str, Sequence[float]]
+
+
+def svg(panels: Sequence[Panel], across: str, up: str, columns: int = 3) -> str:
+    """The panels side by side, `columns` a row, with both axes labelled."""
+    rows = -(-len(panels) // columns)
+    width = columns * (WIDTH + LEFT) + LEFT
+    height = rows * (HEIGHT + 2 * TOP) + 2 * TOP
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        'font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for number, panel in enumerate(panels):
+        row, column = divmod(number, columns)
+        x, y = LEFT + column * (WIDTH + LEFT), 2 * TOP + row * (HEIGHT + 2 * TOP)
+        lines += _panel(panel, x, y)
+    lines += _legend(tuple(panels[0].curves))
+    lines.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">{across}</text>')
+    lines.append(f'<text x="12" y="{TOP}">{up}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _legend(names: Sequence[str]) -> Iterator[str]:
+    for number, name in enumerate(names):
+        x = 160 + 170 * number
+        yield f'<rect x="{x}" y="{TOP - 14}" width="18" height="4" fill="{COLOURS[number]}"/>'
+        yield f'<text x="{x + 24}" y="{TOP - 8}">{name}</text>'
+
+
+def _panel(panel: Panel, x: float, y: float) -> Iterator[str]:
+    every = [v for curve in panel.curves.values() for v in curve]
+    low, high = floor(log10(min(every))), ceil(log10(max(every)))
+    first, last = log2(min(panel.across)), log2(max(panel.across))
+
+    def place(a: float, b: float) -> str:
+        across = x + WIDTH * (log2(a) - first) / (last - first)
+        up = y + HEIGHT * (high - log10(b)) / (high - low)
+        return f"{across:.1f},{up:.1f}"
+
+    yield f'<text x="{x + WIDTH / 2}" y="{y - 8}" text-anchor="middle">{panel.title}</text>'
+    yield f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#888"/>'
+    for power in range(low, high + 1):
+        at = y + HEIGHT * (high - power) / (high - low)
+        yield f'<path d="M{x} {at:.1f}h{WIDTH}" stroke="#ddd"/>'
+        yield f'<text x="{x - 6}" y="{at + 4:.1f}" text-anchor="end">1e{power}</text>'
+    for power in range(round(first), round(last) + 1, 2):
+        at = x + WIDTH * (power - first) / (last - first)
+        yield f'<text x="{at:.1f}" y="{y + HEIGHT + 14}" text-anchor="middle">{power}</text>'
+    for number, curve in enumerate(panel.curves.values()):
+        points = " ".join(place(a, b) for a, b in zip(panel.across, curve, strict=True))
+        stroke = f'stroke="{COLOURS[number]}" stroke-width="2"'
+        yield f'<polyline points="{points}" fill="none" {stroke}/>'
