@@ -12,7 +12,9 @@ import numpy as np
 from taco_py.api.arguments import Settings, integer
 from taco_py.api.compute import compute
 from taco_py.api.operands import taken
+from taco_py.api.views import view_of
 from taco_py.diagnostics.errors import NotationError
+from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.storage.tensor_data import Array
@@ -41,6 +43,12 @@ def contract(
         assignment = _parsed(subscripts, orders)
     else:
         assignment = parse_einsum(subscripts, orders)
+    if out is None and len(tensors) == 1:
+        view = view_of(assignment, tensors[0], settings)
+        if view is not None:
+            if key is not None:
+                KERNELS.memo.put(key, lambda operand: view_of(assignment, operand, settings))
+            return view
     named = {f"op{k}": t for k, t in enumerate(tensors)}
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)

@@ -97,3 +97,19 @@ def test_an_order_of_loops_that_the_user_wants_is_kept() -> None:
     text = "C[i,j] = A[i,k] * B[k,j]"
     assert "tiles of" in tp.explain(text, A=a, B=a)
     assert "tiles of" not in tp.explain(text, A=a, B=a, schedule="reorder(i,k,j)")
+
+
+@pytest.mark.parametrize(
+    "text", ["ij->ji", "ijk->kij", "ij", "ii->i", "iji->ij", "...j->j...", "iii->i"]
+)
+def test_permutations_and_diagonals_are_views(text: str) -> None:
+    order = len(text.split("->")[0].replace("...", "a"))
+    array = np.arange(4**order, dtype=float).reshape((4,) * order)
+    found = tp.einsum(text, array)
+    np.testing.assert_array_equal(found, np.einsum(text, array))
+    assert np.shares_memory(found, array) and found.flags.writeable
+    array.flags.writeable = False
+    assert not tp.einsum(text, array).flags.writeable
+    out = np.empty(found.shape)
+    assert not np.shares_memory(tp.einsum(text, array, out=out), array)
+    assert not np.shares_memory(tp.einsum(text, array, dtype=complex), array)
