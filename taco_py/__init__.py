@@ -30,8 +30,10 @@ def _require_own(package: str) -> None:
 _require_own("codegen")
 _require_own("polyhedral")
 
+import taco_py.schedule  # noqa: E402, F401 - its first import would hide the function of that name
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
+from taco_py.api.schedule import schedule  # noqa: E402
 from taco_py.diagnostics.errors import (  # noqa: E402
     CompilerError,
     DimensionError,
@@ -108,6 +110,7 @@ __all__ = [
     "explain",
     "frontier",
     "read",
+    "schedule",
     "tensor",
     "write",
 ]  # fmt: skip

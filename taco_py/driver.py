@@ -25,6 +25,9 @@ from taco_py.strategy import Strategy
 if TYPE_CHECKING:
     from codegen.ir import Module
     from codegen.runtime.kernels import KernelSource
+    from codegen.target import Target
+    from taco_py.iteration.graph import IterationGraph
+    from taco_py.schedule.parallel import Parallelism
 
 PHASES = ("evaluate", "assemble", "compute")
 
@@ -155,6 +158,12 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
 
 
+def _named(module: Module, name: str) -> Module:
+    """With the function that others call, of which there is one, called `name`."""
+    functions = (f if f.internal else replace(f, name=name) for f in module.functions)
+    return replace(module, functions=tuple(functions))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LoweredRecipe:
     """A recipe's loop IR before any pass, where its arguments come from, and what else is known."""
@@ -171,21 +180,11 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
     from taco_py.concrete.nodes import WorkspaceKind
     from taco_py.concrete.printer import to_text
     from taco_py.concrete.tree import workspaces_of
-    from taco_py.concrete.verify import verify
-    from taco_py.iteration.graph import build_graph
     from taco_py.iteration.printer import graph_text
     from taco_py.lower.lower import lower
-    from taco_py.schedule.apply import apply_all
-    from taco_py.schedule.lanes import check_modes
-    from taco_py.schedule.loops import Loops
-    from taco_py.schedule.parallel import choose_parallel
 
-    loops = apply_all(Loops(recipe.problem.assignment, recipe.orders), recipe.schedule)
-    parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
-    statement = parallel.statement
-    verify(recipe.problem, statement, loops.provenance)
-    graph = build_graph(recipe.problem, statement, loops.provenance)
-    check_modes(graph)
+    graph, parallel = scheduled_graph(recipe)
+    statement = graph.statement
     lowered = lower(recipe.problem, graph, recipe.phase)
     function = select_phase(lowered.function, recipe.phase, recipe.phase)
     concrete = to_text(statement)
@@ -208,18 +207,33 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
     return LoweredRecipe(module, lowered.bindings, facts)
 
 
-def _tiled_source(recipe: Recipe) -> KernelSource:
-    """C for a contraction of dense tensors, through `polyhedral`."""
-    from codegen.emit.c import emit_c
-    from codegen.passes.order import run_passes
-    from codegen.runtime.kernels import KernelSource
-    from codegen.runtime.signature import signature_of
+def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
+    """The loops of `recipe` with all that is chosen for them, and which of them threads share.
+
+    Raises ScheduleError.
+    """
+    from taco_py.concrete.verify import verify
+    from taco_py.iteration.graph import build_graph
+    from taco_py.schedule.apply import apply_all
+    from taco_py.schedule.lanes import check_modes
+    from taco_py.schedule.loops import Loops
+    from taco_py.schedule.parallel import choose_parallel
+
+    loops = apply_all(Loops(recipe.problem.assignment, recipe.orders), recipe.schedule)
+    parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
+    verify(recipe.problem, parallel.statement, loops.provenance)
+    graph = build_graph(recipe.problem, parallel.statement, loops.provenance)
+    check_modes(graph)
+    return graph, parallel
+
+
+def _tile_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
+    """A contraction of dense tensors, through `polyhedral`."""
     from taco_py.lower.tiled import tile
 
     tiled = tile(recipe.problem, target, recipe.phase, recipe.strategy.width)
     serial = recipe.schedule.serial
     facts = {
-        "bindings": bindings_to_json(_used(tiled.bindings, module)),
         "requirements": [],
         "covers": True,
         "keys": [],
@@ -232,8 +246,8 @@ def _tiled_source(recipe: Recipe) -> KernelSource:
             "tiles": str(tiled.plan).splitlines(),
         },
     }
-    signatures = tuple(signature_of(f) for f in module.exported)
-    return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
+    module = replace(tiled.module, header=_header(recipe, str(tiled.plan)))
+    return LoweredRecipe(module, tiled.bindings, facts)
 
 
 def native_target() -> Any:

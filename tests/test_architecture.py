@@ -173,6 +173,10 @@ def test_nothing_below_imports_the_api_or_the_command_line() -> None:
     assert not wrong
 
 
+# What draws itself, when it is asked to.
+SHOWN = ("taco_py.api.builder", "taco_py.api.kernel")
+
+
 def test_only_the_command_line_imports_show() -> None:
     wrong = [
         str(found)
@@ -180,6 +184,7 @@ def test_only_the_command_line_imports_show() -> None:
         if inside(found.name, "taco_py.show")
         and not inside(found.module, "taco_py.show")
         and not inside(found.module, "taco_py.cli")
+        and not (found.module in SHOWN and not found.top_level)
     ]
     assert not wrong
 

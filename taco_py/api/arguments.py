@@ -45,7 +45,7 @@ class Settings:
 
 def settings_of(
     format: Format | str | None,
-    schedule: Schedule | str | None,
+    schedule: Any,
     threads: int | None,
     dtype: Any,
     casting: str,
@@ -104,10 +104,11 @@ def check_casting(casting: str) -> str:
     return casting
 
 
-def as_schedule(schedule: Schedule | str | None) -> Schedule | None:
-    """A schedule from its text. "auto" leaves everything open."""
+def as_schedule(schedule: Any) -> Schedule | None:
+    """A schedule from its text, or of what has one. "auto" leaves everything open."""
     if isinstance(schedule, str):
         return None if schedule == "auto" else Schedule.parse(schedule)
+    schedule = getattr(schedule, "schedule", schedule)
     if schedule is not None and not isinstance(schedule, Schedule):
         raise ScheduleError(
             f"Expected a Schedule or its text, found {type(schedule).__name__}",

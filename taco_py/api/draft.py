@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from taco_py.api.arguments import check_static, check_static_index, merged
 from taco_py.api.compute import accumulated, parsed
-from taco_py.api.operands import check_names, check_orders, check_sizes, describe
-from taco_py.api.results import ResultKind
+from taco_py.api.operands import Given, check_names, check_orders, check_sizes, describe
+from taco_py.api.results import ResultKind, result_kind
 from taco_py.api.tensor import Tensor, as_format
 from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
 from taco_py.formats import Format, dense
@@ -86,6 +86,20 @@ def draft_einsum(
     return _drafted(assignment, assignment.target.tensor, given, dtypes, index_dtype, static)
 
 
+def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Formats by name, those without one in the order in which `text` first uses its operands.
+
+    Raises OperandError.
+    """
+    names = operand_names(parsed(text)) if formats else ()
+    if len(formats) > len(names):
+        raise OperandError(
+            f"Expected at most {len(names)} formats, found {len(formats)}",
+            hint=f"in the order of their first use the operands are {', '.join(names)}",
+        )
+    return merged(dict(zip(names, formats, strict=False)), named, "formats")
+
+
 def _order_of(given: Mapping[str, Any], name: str) -> int:
     """The number of modes of one of einsum's operands. Raises OperandError or FormatError."""
     if name not in given:
@@ -120,19 +134,32 @@ def _drafted(
     for name, _ in sizes:
         check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
     index = check_index_dtype(index_dtype)
-    operands = _operands(assignment, given, names_to_dtypes(names, dtypes), index, dict(sizes))
-    order = len(assignment.target.indices)
+    arrays = {name: describe(given[name], name) for name in names if _is_array(given[name])}
+    known = {name: array.operand for name, array in arrays.items()}
+    types = names_to_dtypes(names, dtypes)
+    operands = _operands(assignment, given, known, types, index, dict(sizes))
     chosen = {name: operands[name].type.format for name in names}
-    wanted = (
-        _format(given[target], order, target)
-        if target in given
-        else default_format(assignment, chosen)
-    )
-    natural = wanted.is_dense and wanted.mode_order == tuple(range(order))
-    kind = ResultKind(wanted, "ndarray" if natural else "tensor")
+    kind = _kind(assignment, given.get(target), chosen, arrays)
+    wanted = kind.format
     dtype = result_dtype(assignment, {n: np.dtype(o.type.dtype) for n, o in operands.items()})
     request = Request(TensorType(wanted, dtype.name, index), sizes)
     return Draft(assignment, chosen, operands, kind, dtype, request)
+
+
+def _kind(
+    assignment: Assignment,
+    asked: Format | str | None,
+    formats: Mapping[str, Format],
+    arrays: Mapping[str, Given],
+) -> ResultKind:
+    """How the result is stored: as asked for, else as `evaluate` stores it or as formats say."""
+    if asked is None and arrays and len(arrays) == len(formats):
+        return result_kind(assignment, arrays, None)
+    order = len(assignment.target.indices)
+    target = assignment.target.tensor
+    wanted = default_format(assignment, formats) if asked is None else _format(asked, order, target)
+    natural = wanted.is_dense and wanted.mode_order == tuple(range(order))
+    return ResultKind(wanted, "ndarray" if natural else "tensor")
 
 
 def _format(given: Format | str, order: int, name: str) -> Format:
@@ -172,14 +199,12 @@ def check_index_dtype(index_dtype: Any) -> str:
 def _operands(
     assignment: Assignment,
     given: Mapping[str, Any],
+    arrays: Mapping[str, Operand],
     dtypes: Mapping[str, str],
     index: str,
     static: Mapping[str, int],
 ) -> dict[str, Operand]:
     """What is known of each operand: all of an array, of others nominal sizes and densities."""
-    arrays = {
-        name: describe(given[name], name).operand for name in dtypes if _is_array(given[name])
-    }
     met = {a.tensor: a for a in accesses(assignment)}
     sizes = {**static, **_sizes_of(assignment, {name: o.shape for name, o in arrays.items()})}
     found = {}

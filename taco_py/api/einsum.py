@@ -11,6 +11,7 @@ from taco_py.api.signatures import call_key, interleaved, options_key
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from taco_py.api.builder import ScheduleBuilder
     from taco_py.formats import Format
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
@@ -23,7 +24,7 @@ def einsum(
     casting: str = "safe",
     optimize: Any = None,
     format: Format | str | None = None,
-    schedule: Schedule | str | None = None,
+    schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
 ) -> Any:
@@ -38,6 +39,8 @@ def einsum(
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
+    if schedule is not None and type(schedule) is not str:
+        schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     key = None
     if operands and type(threads) in COUNTS:
         first, *rest = operands

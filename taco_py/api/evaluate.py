@@ -11,6 +11,7 @@ from taco_py.api.signatures import call_key, options_key
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from taco_py.api.builder import ScheduleBuilder
     from taco_py.formats import Format
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
@@ -25,7 +26,7 @@ def evaluate(
     out: Array | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
-    schedule: Schedule | str | None = None,
+    schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
     **named: Any,
@@ -43,7 +44,8 @@ def evaluate(
               restricts it
     out       an array of the result's shape and dtype to write into
     dtype     compute in this dtype; `casting` says which conversions to it are allowed
-    schedule  scheduling commands, such as "reorder(i,k,j)"
+    schedule  scheduling commands: a text such as "reorder(i,k,j)", a Schedule, or what
+              `tp.schedule` builds
     threads   at most so many threads
     static    sizes to compile into the kernel, by index
 
@@ -57,6 +59,8 @@ def evaluate(
         from taco_py.api.arguments import merged
 
         given = merged(operands, named)
+    if schedule is not None and type(schedule) is not str:
+        schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     key = None
     if type(threads) in COUNTS:
         usual = out is None and dtype is None and static is None
@@ -83,7 +87,7 @@ def explain(
     format: Format | str | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
-    schedule: Schedule | str | None = None,
+    schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
     **named: Any,

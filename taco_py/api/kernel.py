@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -36,6 +36,7 @@ from taco_py.api.operands import (
     informer,
     is_number,
 )
+from taco_py.api.ran import graphs_of, schedule_of
 from taco_py.api.results import ResultKind, hand_out
 from taco_py.api.tensor import as_data
 from taco_py.diagnostics.errors import (
@@ -56,6 +57,10 @@ from taco_py.plan.run import Execution, run, run_phase
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import Array, TensorData
+
+if TYPE_CHECKING:
+    from taco_py.api.builder import ScheduleBuilder
+    from taco_py.show.graphs import Drawing
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -83,6 +88,21 @@ class Kernel:
         """The generated C, of all kernels if there are several."""
         return "\n".join(kernel.source for kernel in self.compiled)
 
+    @property
+    def schedule(self) -> Schedule:
+        """What ran, as commands: to compile with them gives the same loops again.
+
+        What the user asked for and, of a single kernel, the order of loops that was chosen and the
+        loop that threads share.
+        """
+        return schedule_of(self.plan, self.settings.schedule)
+
+    def show(self) -> Drawing:
+        """What the loops derive from and what they run over: `print` it, or `.save("k.svg")`."""
+        from taco_py.show.graphs import draw
+
+        return draw(graphs_of(self.plan))
+
     def __repr__(self) -> str:
         """The assignment, and each operand's format and dtype, in one line."""
         operands = (
@@ -94,7 +114,10 @@ class Kernel:
         return f"<Kernel {to_text(self.assignment)} with {', '.join((*operands, result))}>"
 
     def explain(self) -> str:
-        """Notation, iteration graph, loops, formats, workspaces, what is parallel, compile time."""
+        """Notation, iteration graph, loops, formats, workspaces, what is parallel, compile time.
+
+        `show()` draws the graphs, `schedule` has the loops as commands.
+        """
         return explain(self.plan, self.compiled)
 
     def __call__(
@@ -275,7 +298,7 @@ def compile(
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
-    schedule: Schedule | str | None = None,
+    schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     **named: Format | str,
 ) -> Kernel:

@@ -134,6 +134,12 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
                 "take positions of the fused variable first, then split them",
             )
         relation = provenance.above(relation.outer)
+    if any(provenance.position_of(root) != pos for root in roots):
+        raise _refusal(
+            pos,
+            f"{pos.parent} counts tiles, and no coordinates",
+            "positions replace an index, or the coordinates in its innermost tile",
+        )
     access = position_access(problem, roots, pos)
     form = problem.type_of(access.tensor).format
     levels = tuple(form.mode_order.index(access.indices.index(root)) for root in roots)

@@ -64,6 +64,10 @@ class Loops:
     def graph(self, problem: Problem) -> IterationGraph:
         return build_graph(problem, self.statement(problem), self.provenance)
 
+    def __str__(self) -> str:
+        """The loop variables of each term, outermost first."""
+        return "; ".join(",".join(order) for order in self.orders)
+
 
 def textual_orders(assignment: Assignment) -> tuple[Order, ...]:
     """For each term: its indices as they first occur, those of the result before all others.

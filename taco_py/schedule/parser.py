@@ -209,3 +209,8 @@ _COMMANDS = {
     "mergeby": _Syntax("one index and a strategy", _mergeby),
     "serial": _Syntax("nothing", _serial),
 }
+
+
+def syntax() -> dict[str, str]:
+    """What each command takes, in words, by the command's name."""
+    return {name: each.expects for name, each in _COMMANDS.items()}

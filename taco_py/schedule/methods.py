@@ -1,0 +1,117 @@
+"""Commands as calls from Python: one table of their parameters, from which methods are made.
+
+    Methods = methods(record)           a name and a function for each command of the parser
+    record(self, command)               what each of them does with the command it was called for
+
+A call is turned into the command's text, which the parser reads: so there is one check of
+arguments, and a message shows the command as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from inspect import Parameter, Signature
+from typing import Any
+
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.schedule.commands import Command
+from taco_py.schedule.parser import parse_commands, syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A command's parameters, as in a Python signature, and what it does."""
+
+    parameters: str
+    does: str
+
+
+METHODS: dict[str, Method] = {
+    "reorder": Method("*indices", "Nest these loops in this order, the first outermost."),
+    "split": Method("index, outer, inner, size", "Tiles of `size` of `index`."),
+    "divide": Method("index, outer, inner, parts", "`parts` tiles of `index`."),
+    "fuse": Method("outer, inner, fused", "One loop over the pairs of two nested ones."),
+    "pos": Method("index, position, operand", "The entries of `operand` in place of coordinates."),
+    "coord": Method("position, index", "Coordinates again, of a range of entries."),
+    "bound": Method(
+        "index, bounded, value, kind=MaxExact",
+        "A promise about the range of `index`: MinExact, MinConstraint, MaxExact, MaxConstraint.",
+    ),
+    "parallelize": Method(
+        "index, unit=threads, race=none",
+        'Share the iterations of a loop among "threads", or the lanes of a "vector". `race` says '
+        'what happens where iterations write the same element: "none" (they do not), "atomics", '
+        '"temporary", "ignore".',
+    ),
+    "unroll": Method("index, factor", "`factor` iterations one after another in the code."),
+    "vectorize": Method("index", "Iterations in the lanes of a vector."),
+    "serial": Method("", "Share no loop among threads."),
+}
+"""A command that is not here takes its arguments in the order of its text."""
+
+WORDS = {
+    "threads": "CPUThread",
+    "vector": "CPUVector",
+    "none": "NoRaces",
+    "ignore": "IgnoreRaces",
+    "atomics": "Atomics",
+    "temporary": "Temporary",
+}
+"""What Python's words are in the text of schedules."""
+
+
+def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Command:
+    """The command that a call asks for. Raises ScheduleError for arguments it does not take."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ScheduleError(
+            f"Expected {name}{signature}, found other arguments: {error}",
+            hint=f"{name} takes {syntax()[name]}",
+        ) from None
+    bound.apply_defaults()
+    words = [_word(argument) for argument in bound.args]
+    for word in words:
+        if word.count("(") != word.count(")") or word.find(")") < word.find("("):
+            raise ScheduleError(f"Expected names and numbers for {name}, found {word!r}")
+    (command,) = parse_commands(f"{name}({','.join(words)})")
+    return command
+
+
+def _word(argument: Any) -> str:
+    """An argument as it is written in a schedule's text."""
+    if isinstance(argument, Enum):
+        return str(argument.value)
+    return WORDS.get(argument, argument) if isinstance(argument, str) else str(argument)
+
+
+def methods(record: Callable[[Any, Command], Any]) -> dict[str, Callable[..., Any]]:
+    """A method for each command, which hands the command to `record`."""
+    return {name: _method(name, record) for name in syntax()}
+
+
+def _method(name: str, record: Callable[[Any, Command], Any]) -> Callable[..., Any]:
+    known = METHODS.get(name, Method("*arguments", f"Takes {syntax()[name]}."))
+    parameters = tuple(_parameter(each) for each in known.parameters.split(", ") if each)
+    signature = Signature(parameters)
+
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return record(self, command_of(name, signature, args, kwargs))
+
+    method.__name__ = name
+    method.__doc__ = f"{known.does}\n\nRaises ScheduleError, and changes nothing then."
+    this = Parameter("self", Parameter.POSITIONAL_ONLY)
+    method.__signature__ = Signature((this, *parameters))  # type: ignore[attr-defined]
+    return method
+
+
+def _parameter(text: str) -> Parameter:
+    """`size`, `race=none` or `*indices`."""
+    if text.startswith("*"):
+        return Parameter(text[1:], Parameter.VAR_POSITIONAL)
+    name, _, default = text.partition("=")
+    return Parameter(
+        name, Parameter.POSITIONAL_OR_KEYWORD, default=default if default else Parameter.empty
+    )

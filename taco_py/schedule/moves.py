@@ -1,0 +1,76 @@
+"""Commands that could come next: candidates, which whoever asks then tries.
+
+Sizes are the few that make a difference: a tile that fits a vector register or a cache line, and
+one that fits the first cache; as many parts as a small machine has cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations, pairwise
+
+from taco_py.concrete.nodes import Race
+from taco_py.problem import Problem
+from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
+from taco_py.schedule.commands import (
+    Command,
+    Parallelize,
+    Reorder,
+    Serial,
+    Unroll,
+    Vectorize,
+)
+from taco_py.schedule.loops import Loops
+
+TILES = (8, 64)
+PARTS = (4,)
+UNROLLS = (4,)
+
+
+def candidates(loops: Loops, problem: Problem) -> Iterator[Command]:
+    """Commands worth a try on `loops`: not each of them is legal."""
+    yield from _orders(loops)
+    for variable in loops.variables:
+        yield from _derivations(loops, problem, variable)
+    for outer, inner in _neighbours(loops):
+        yield Fuse(outer, inner, _fresh(loops, f"{outer}{inner}"))
+    for variable in loops.variables:
+        yield from _modes(variable)
+    yield Serial()
+
+
+def _neighbours(loops: Loops) -> Iterable[tuple[str, str]]:
+    """Pairs of loops, the second right inside the first in some term."""
+    return dict.fromkeys(pair for order in loops.orders for pair in pairwise(order))
+
+
+def _orders(loops: Loops) -> Iterator[Command]:
+    """Two loops change places."""
+    pairs = dict.fromkeys(pair for order in loops.orders for pair in combinations(order, 2))
+    for outer, inner in pairs:
+        yield Reorder((inner, outer))
+
+
+def _derivations(loops: Loops, problem: Problem, variable: str) -> Iterator[Command]:
+    outer, inner = _fresh(loops, f"{variable}0"), _fresh(loops, f"{variable}1")
+    yield from (Split(variable, outer, inner, size) for size in TILES)
+    yield from (Divide(variable, outer, inner, parts) for parts in PARTS)
+    if loops.provenance.positions_above(variable) is not None:
+        yield Coord(variable, _fresh(loops, f"{variable}crd"))
+        return
+    for name, type in problem.operands:
+        if not type.format.is_dense:
+            yield Pos(variable, _fresh(loops, f"{variable}pos"), name)
+
+
+def _modes(variable: str) -> Iterator[Command]:
+    yield from (Parallelize(variable, race) for race in Race if race is not Race.IGNORE)
+    yield from (Unroll(variable, factor) for factor in UNROLLS)
+    yield Vectorize(variable)
+
+
+def _fresh(loops: Loops, name: str) -> str:
+    """A name like `name` that is not taken."""
+    while name in loops.taken:
+        name += "_"
+    return name

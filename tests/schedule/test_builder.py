@@ -1,0 +1,273 @@
+"""`tp.schedule`: commands checked one by one, taken back, listed, drawn, and used."""
+
+from __future__ import annotations
+
+import inspect
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.api.builder import ScheduleBuilder
+from taco_py.schedule.methods import METHODS
+from taco_py.schedule.parser import syntax
+from taco_py.schedule.schedule import Schedule
+
+SPMV = "y[i] = A[i,j] * x[j]"
+rng = np.random.default_rng(0)
+A = sp.random_array((23, 17), density=0.3, format="csr", rng=rng)
+B = sp.random_array((17, 11), density=0.3, format="csr", rng=rng)
+x = rng.random(17)
+
+
+def spmv() -> Any:
+    return tp.schedule(SPMV, A=tp.CSR, x=tp.dense(1))
+
+
+# ---------------------------------------------------------------- building
+
+
+def test_commands_are_recorded_in_order() -> None:
+    s = spmv()
+    s.split("i", "i0", "i1", 32).parallelize("i0", "threads")
+    assert str(s) == "split(i,i0,i1,32), parallelize(i0)"
+    assert tp.Schedule.parse(str(s)) == s.schedule
+    assert str(s.loops) == "i0,i1,j"
+    assert repr(s) == f"<schedule of y[i] = sum(j, A[i,j] * x[j]): {s}>"
+
+
+def test_every_command_is_a_method_with_a_signature_and_a_docstring() -> None:
+    for name in syntax():
+        method = getattr(ScheduleBuilder, name)
+        assert "ScheduleError" in method.__doc__
+        assert next(iter(inspect.signature(method).parameters)) == "self"
+    assert set(METHODS) <= set(syntax())
+    assert str(inspect.signature(spmv().split)) == "(index, outer, inner, size)"
+
+
+def test_keywords_and_words() -> None:
+    s = spmv().split(index="i", outer="a", inner="b", size=4)
+    assert str(s.parallelize("a", race="ignore")).endswith("parallelize(a,CPUThread,IgnoreRaces)")
+    assert str(spmv().vectorize("j")) == str(spmv().parallelize("j", "vector")) == "vectorize(j)"
+
+
+REFUSED: tuple[tuple[str, tuple[Any, ...], str], ...] = (
+    ("split", ("k", "k0", "k1", 4), "there is no loop over k"),
+    ("split", ("i", "j", "i1", 4), "the name j is taken"),
+    ("split", ("i", "i0", "i1", 0), "the number must be 1 or more"),
+    ("split", ("i", "i0", "i1"), "missing a required argument"),
+    ("split", ("i", "i0", "i1, i2", 3), "two new names"),
+    ("serial", ("i",), "too many positional arguments"),
+    ("parallelize", ("i), serial(",), "Expected names and numbers"),
+    ("parallelize", ("i", "GPUBlock"), "CPUThread and CPUVector alone"),
+    ("parallelize", ("j",), "The loop j cannot be parallel"),
+    ("pos", ("i", "p", "A"), "the level of A for i is dense"),
+    ("pos", ("j", "p", "Z"), "there is no operand Z"),
+)
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
+def test_a_refused_command_changes_nothing(
+    name: str, arguments: tuple[Any, ...], message: str
+) -> None:
+    s = spmv().reorder("i", "j")
+    before = s.schedule
+    with pytest.raises(tp.ScheduleError) as caught:
+        getattr(s, name)(*arguments)
+    assert message in str(caught.value)
+    assert s.schedule is before
+    assert str(s.loops) == "i,j"
+
+
+def test_steps_are_taken_back() -> None:
+    s = spmv().split("i", "i0", "i1", 32)
+    s.apply("reorder(i1,i0), parallelize(i1)").undo()
+    assert str(s) == "split(i,i0,i1,32)"
+    assert str(s.undo()) == ""
+    with pytest.raises(tp.ScheduleError, match="Expected a command to take back, found none"):
+        s.undo()
+
+
+def test_several_commands_are_one_step() -> None:
+    """Between them nothing is checked: only the whole has to be legal."""
+    s = tp.schedule("C[i,k] = A[i,j] * X[j,k]", A=tp.CSR, X=tp.dense(2))
+    text = "split(i,i0,i1,16), pos(j,jp,A), split(jp,jp0,jp1,8), reorder(i0,i1,jp0,k,jp1)"
+    assert str(s.apply(text)) == text
+    with pytest.raises(tp.ScheduleError):
+        s.apply("parallelize(i0), split(k,i0,k1,3)")
+    assert str(s) == text
+    assert str(tp.schedule("C[i,k] = A[i,j] * X[j,k]", tp.CSR, tp.dense(2)).apply(s)) == text
+
+
+def test_subscripts_of_einsum() -> None:
+    s = tp.schedule("ij,jk->ik", tp.CSR, tp.dense(2)).split("i", "i0", "i1", 4)
+    X = rng.random((17, 3))  # noqa: N806
+    np.testing.assert_allclose(tp.einsum("ij,jk->ik", A, X, schedule=s, optimize=False), A @ X)
+    with pytest.raises(tp.OperandError, match="found none for op1"):
+        tp.schedule("ij,jk->ik", tp.CSR)
+
+
+def test_arrays_stand_for_their_formats() -> None:
+    s = tp.schedule(SPMV, A=A.tocsc(), x=x)
+    with pytest.raises(tp.ScheduleError, match="the loop j is summed over"):
+        s.apply("reorder(j,i), parallelize(j)")
+    assert "ds:1,0" in repr(s.reorder("j", "i").compile())
+    with pytest.raises(tp.DimensionError):
+        tp.schedule(SPMV, A=A, x=x[1:])
+
+
+BAD_ARGUMENTS: tuple[tuple[tuple[Any, ...], dict[str, Any], type[Exception]], ...] = (
+    ((SPMV,), {"A": tp.CSR}, tp.OperandError),
+    ((SPMV,), {"A": 3, "x": tp.dense(1)}, tp.FormatError),
+    ((SPMV,), {"A": tp.CSR, "x": tp.CSR}, tp.FormatError),
+    ((SPMV, tp.CSR, tp.dense(1), tp.CSR), {}, tp.OperandError),
+    ((SPMV, tp.CSR), {"A": tp.CSR}, tp.OperandError),
+    (("y[i] = ", tp.CSR), {}, tp.NotationError),
+    ((7, tp.CSR), {}, tp.OperandTypeError),
+    (("ij,j->i", None, tp.dense(1)), {}, tp.FormatError),
+)
+
+
+@pytest.mark.parametrize(("arguments", "named", "error"), BAD_ARGUMENTS)
+def test_bad_arguments(
+    arguments: tuple[Any, ...], named: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        tp.schedule(*arguments, **named)
+
+
+# ---------------------------------------------------------------- using
+
+
+def test_a_builder_is_a_schedule_wherever_one_is_taken() -> None:
+    s = spmv().split("i", "i0", "i1", 5)
+    kernel = tp.compile(SPMV, A=tp.CSR, x=tp.dense(1), schedule=s)
+    for y in (
+        tp.evaluate(SPMV, A=A, x=x, schedule=s),
+        tp.evaluate(SPMV, A=A, x=x, schedule=s.schedule),
+        kernel(A=A, x=x),
+        s.compile(threads=2)(A=A, x=x),
+    ):
+        np.testing.assert_allclose(y, A @ x)
+    assert "tiles" in tp.explain(SPMV, A=A, x=x, schedule=s)
+
+
+def test_calls_follow_a_builder_that_goes_on() -> None:
+    s = spmv()
+    for _ in range(3):
+        np.testing.assert_allclose(tp.evaluate(SPMV, A=A, x=x, schedule=s), A @ x)
+    with pytest.raises(tp.ScheduleError, match="no operand A"):
+        tp.evaluate("y[i] = D[i,j] * x[j]", D=A, x=x, schedule=s.pos("j", "p", "A"))
+    np.testing.assert_allclose(tp.evaluate(SPMV, A=A, x=x, schedule=s), A @ x)
+    assert "positions" in tp.explain(SPMV, A=A, x=x, schedule=s)
+
+
+REPLAYED: tuple[tuple[str, dict[str, Any], str | None, str], ...] = (
+    (SPMV, {"A": tp.CSR, "x": tp.dense(1)}, None, "parallelize(i)"),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": tp.CSR, "B": tp.CSR}, None, "reorder(i,k,j)"),
+    (SPMV, {"A": tp.CSR, "x": tp.dense(1)}, "split(i,a,b,4)", "split(i,a,b,4), parallelize(a)"),
+    (SPMV, {"A": tp.CSR, "x": tp.dense(1)}, "serial()", "serial()"),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "asked", "ran"), REPLAYED)
+def test_what_ran_can_be_replayed(
+    text: str, formats: dict[str, Any], asked: str | None, ran: str
+) -> None:
+    kernel = tp.compile(text, **formats, schedule=asked)
+    assert str(kernel.schedule) == ran
+    again = tp.compile(text, **formats, schedule=kernel.schedule)
+    assert again.source == kernel.source
+    assert again.schedule == kernel.schedule
+
+
+def test_what_no_command_says_is_left_open() -> None:
+    chain = tp.compile("D[i,l] = A[i,j] * B[j,k] * C[k,l]", A=tp.CSR, B=tp.CSR, C=tp.dense(2))
+    assert len(chain.plan.kernels) == 2
+    assert chain.schedule == Schedule()
+
+
+# ---------------------------------------------------------------- moves
+
+T = tp.Tensor.from_coo(rng.integers(0, 5, (30, 3)), rng.random(30), (5, 5, 5), format=tp.CSF(3))
+NESTS: tuple[tuple[str, dict[str, Any], str], ...] = (
+    (SPMV, {"A": A, "x": x}, ""),
+    (SPMV, {"A": A, "x": x}, "fuse(i,j,f), pos(f,p,A)"),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": A, "B": B}, "reorder(i,k,j)"),
+    ("C[i,j] = A[i,j] + E[i,j]", {"A": A, "E": A.T.tocsr().T.tocsr()}, ""),
+    ("M[i,r] = T[i,k,l] * C[k,r] * D[l,r]", {"T": T, "C": rng.random((5, 3)),
+                                             "D": rng.random((5, 3))}, "split(i,i0,i1,2)"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "operands", "begin"), NESTS)
+def test_every_legal_move_is_legal_and_right(
+    text: str, operands: dict[str, Any], begin: str
+) -> None:
+    s = tp.schedule(text, **operands).apply(begin)
+    moves = s.legal_moves()
+    assert len(moves) > 5
+    want = plain(tp.evaluate(text, **operands))
+    for move in moves:
+        got = tp.evaluate(text, **operands, schedule=s.apply(move), threads=2)
+        np.testing.assert_allclose(plain(got), want, err_msg=str(s))
+        s.undo()
+    assert str(s) == begin
+
+
+def plain(result: Any) -> Any:
+    for name in ("toarray", "to_numpy"):
+        if hasattr(result, name):
+            return getattr(result, name)()
+    return result
+
+
+def test_what_is_legal_is_listed() -> None:
+    moves = set(map(str, spmv().legal_moves()))
+    assert {"split(i,i0,i1,64)", "fuse(i,j,ij)", "pos(j,jpos,A)", "parallelize(i)"} <= moves
+    assert not {"parallelize(j)", "pos(i,ipos,A)"} & moves
+
+
+# ---------------------------------------------------------------- drawing
+
+DRAWN = """\
+assignment  y[i] = sum(j, A[i,j] * x[j])
+provenance  i, j ─ fuse ─▶ f
+              f ─ pos A ─▶ p
+                p ─ split 16 ─▶ c, r
+loops       c: tiles, threads (Atomics)
+              i: all, a range of positions
+                j: A2, a range of positions
+paths       A: i dense ▶ j compressed
+            x: j dense"""
+
+
+def test_the_drawing_as_text() -> None:
+    s = spmv().fuse("i", "j", "f").pos("f", "p", "A").split("p", "c", "r", 16)
+    s.parallelize("c", race="atomics")
+    assert str(s.show()) == DRAWN
+    assert str(s.compile().show()) == DRAWN
+
+
+def test_the_drawing_as_svg(tmp_path: Any) -> None:
+    drawing = spmv().split("i", "i0", "i1", 32).show()
+    drawing.save(tmp_path / "s.svg")
+    root = ElementTree.parse(tmp_path / "s.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = {node.text for node in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"i", "i0", "i1", "split 32", "A", "x"} <= texts
+    width, height = (float(root.attrib[name]) for name in ("width", "height"))
+    for node in root.iter("{http://www.w3.org/2000/svg}circle"):
+        assert 0 <= float(node.attrib["cx"]) <= width
+        assert 0 <= float(node.attrib["cy"]) <= height
+    assert drawing._repr_svg_() == (tmp_path / "s.svg").read_text()
+
+
+def test_several_kernels_are_drawn_one_above_the_other() -> None:
+    chain = tp.compile("D[i,l] = A[i,j] * B[j,k] * C[k,l]", A=tp.CSR, B=tp.CSR, C=tp.dense(2))
+    drawing = chain.show()
+    assert str(drawing).count("assignment") == 2
+    ElementTree.fromstring(drawing.svg)
