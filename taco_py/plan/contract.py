@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
+from codegen.names import Names
+from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
-from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
-from taco_py.plan.paths import cheapest_tree
+from taco_py.plan.paths import TEMPORARY, cheapest_tree
 from taco_py.plan.products import Product, as_product
-from taco_py.plan.request import GAIN
-from taco_py.plan.splitter import Splitter, copy_cost
+from taco_py.plan.request import GAIN, Request, draft_of
+from taco_py.plan.splitter import Splitter
 
 Path = Sequence[tuple[int, ...]]
 
@@ -39,25 +42,72 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     if path is not None:
         why = "the contraction order was given"
         return _follow(splitter, term, tensors, numbers, kept, path, why)
-    found = _cheapest(splitter, assignment, expr, tensors, kept) if term.reduced else None
+    if not term.reduced:
+        return expr
+    found = _cheapest(splitter, assignment, expr, tensors, numbers, kept)
     return expr if found is None else _follow(splitter, term, tensors, numbers, kept, *found)
 
 
 def _cheapest(
-    splitter: Splitter, assignment: Assignment, expr: Expr, tensors: Product, kept: tuple[str, ...]
+    splitter: Splitter,
+    assignment: Assignment,
+    expr: Expr,
+    tensors: Product,
+    numbers: tuple[Expr, ...],
+    kept: tuple[str, ...],
 ) -> tuple[Path, str] | None:
-    """The path that beats one kernel, with the reason; None where none does."""
+    """The path that beats one kernel, with the reason; None where none does.
+
+    One kernel and several are compared by what all their loops, merges and copies cost.
+    """
     (term,) = split_terms(expr)
-    stats = splitter.statistics(expr)
-    tree = cheapest_tree(stats, tensors, kept)
-    every = frozenset(i for a in accesses(term.body) for i in a.indices)
-    whole = stats.iterations(term.body, every | set(kept))
-    if tree.cost * GAIN >= whole:
-        whole += copy_cost(stats, splitter.draft(assignment, expr), term)
-    if tree.cost * GAIN >= whole:
+    count = len(tensors.factors)
+    paths = {cheapest_tree(splitter.statistics(expr), tensors, kept).path}
+    if count == 3:
+        paths |= {(pair, (0, 1)) for pair in combinations(range(count), 2)}
+    costs = {
+        path: _cost_along(splitter, assignment, term, tensors, numbers, kept, path)
+        for path in sorted(paths)
+    }
+    path = min(costs, key=lambda path: costs[path])
+    whole = _kernel_cost(splitter, replace(assignment, value=expr), splitter.request)
+    if costs[path] * GAIN >= whole:
         return None
-    why = f"in pairs about {tree.cost:.2g} operations instead of {whole:.2g} in one kernel"
-    return tree.path, why
+    why = f"in pairs about {costs[path]:.2g} operations instead of {whole:.2g} in one kernel"
+    return path, why
+
+
+def _cost_along(
+    splitter: Splitter,
+    assignment: Assignment,
+    term: Term,
+    tensors: Product,
+    numbers: tuple[Expr, ...],
+    kept: tuple[str, ...],
+    path: Path,
+) -> float:
+    """What the kernels of a path cost together, with their temporaries."""
+    draft = replace(
+        splitter,
+        operands=dict(splitter.operands),
+        names=Names(splitter.operands),
+        made=[],
+        notes=[],
+    )
+    last = _follow(draft, term, tensors, numbers, kept, path, "")
+    cost = _kernel_cost(draft, replace(assignment, value=last), draft.request)
+    for part in draft.made:
+        made = draft.operands[part.target.tensor]
+        cost += TEMPORARY * made.nnz
+        cost += _kernel_cost(draft, part, replace(draft.request, type=made.type))
+    return cost
+
+
+def _kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
+    """What the best loop orders of one kernel cost, copies included."""
+    stats = splitter.statistics(assignment.value)
+    problem = draft_of(assignment, splitter.operands, request)
+    return sum(best_order(problem, term, stats).cost for term in split_terms(assignment.value))
 
 
 def _follow(

@@ -132,18 +132,21 @@ def without_modes(form: Format, order: int) -> Format:
     return dense(order) if form.is_dense or order == 0 else COO(order)
 
 
-def reordered(form: Format, access: Access, order: Sequence[str], rows: float) -> Format:
+def reordered(
+    form: Format, access: Access, order: Sequence[str], rows: float, looked_up: int = 1
+) -> Format:
     """The format of a copy of `access`'s tensor that loops in `order` can walk from the root down.
 
-    rows  how many entries there are for each coordinate of the first loop's mode
+    rows       how many entries there are for each coordinate of the first loop's mode
+    looked_up  how many levels from the root are dense, where the root is
 
     A dense root stays dense, and a matrix from a coordinate list gets one unless most rows would be
     empty: CSR is the copy that is made fastest.
     """
     modes = tuple(sorted(range(form.order), key=lambda mode: order.index(access.indices[mode])))
     dense_root = form.levels[0].full or (form.is_coo and form.order == 2 and rows > SPARSE_ROWS)
-    root = DENSE if dense_root and form.order > 1 else COMPRESSED
-    return Format((root, *(COMPRESSED,) * (form.order - 1)), modes)
+    dense = looked_up if dense_root and form.order > 1 else 0
+    return Format((DENSE,) * dense + (COMPRESSED,) * (form.order - dense), modes)
 
 
 def unordered_last(form: Format) -> Format:

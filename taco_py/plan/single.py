@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import prod
 
 from codegen.names import Names
 from taco_py.autoschedule.dense import choose_strategy
@@ -11,6 +12,7 @@ from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.concretize import (
     Order,
     can_scatter,
+    restricts,
     result_indices,
     result_order,
     shared_prefix,
@@ -132,7 +134,9 @@ def _copies(
             if access in found or not needs_copy(problem, term, access, order):
                 continue
             form = problem.type_of(access.tensor).format
-            target = reordered(form, access, order, _entries_a_row(access, order, stats))
+            rows = _entries_a_row(access, order, stats)
+            dense = _looked_up(problem, term, access, order, stats)
+            target = reordered(form, access, order, rows, dense)
             key = (access.tensor, str(target))
             if key not in made:
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
@@ -146,6 +150,32 @@ def _entries_a_row(access: Access, order: Order, stats: Statistics) -> float:
     """How many entries there are for each coordinate of the index that is bound first."""
     first = min(access.indices, key=order.index)
     return stats.patterns[access.tensor].nnz / stats.sizes[first]
+
+
+def _looked_up(
+    problem: Problem, term: Term, access: Access, order: Order, stats: Statistics
+) -> int:
+    """How many levels of a copy are better dense: rather looked up than merged with another.
+
+    An index that another sparse operand restricts needs no coordinates here. A dense level pays as
+    long as it has no more positions than it is looked up.
+    """
+    stored = [i for i in order if i in access.indices]
+    leaders = [
+        a
+        for a in dict.fromkeys(accesses(term.body))
+        if a != access and stats.patterns[a.tensor].sparse and restricts(term.body, a)
+    ]
+    count = 1
+    for index in stored[1:-1]:
+        bound = frozenset(order[: order.index(index) + 1])
+        fraction = prod(stats.access_fraction(a, bound) for a in leaders)
+        led = any(index in a.indices for a in leaders)
+        positions = stats.volume(frozenset(stored[: count + 1]))
+        if not led or positions > fraction * stats.volume(bound):
+            break
+        count += 1
+    return count
 
 
 def _stored(access: Access, form: Format) -> tuple[str, ...]:
