@@ -74,24 +74,40 @@ def _function(function: Function, target: Target) -> Function:
     names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
     return map_fields(
         function,
-        lambda name, value: _tile_below(value, target, names) if name == "body" else value,
+        lambda name, value: _tile_below(value, target, names, True) if name == "body" else value,
     )
 
 
-def _tile_below(node: Any, target: Target, names: Names) -> Any:
-    """`node` with each outermost matching nest tiled."""
+def _tile_below(node: Any, target: Target, names: Names, is_top: bool = False) -> Any:
+    """`node` with each outermost matching nest tiled.
+
+    Not one that reads an array from end to end, in no loop itself (`is_top`): a panel would read it
+    in pieces, a page apart.
+    """
     if not isinstance(node, Block):
         return map_children(node, lambda child: _tile_below(child, target, names))
     body: list[Stmt] = []
     for stmt in node.body:
         nest = match_nest(stmt) if isinstance(stmt, For) else None
-        if nest is None or target.lanes(nest.store.array.element) == 1:
+        if (
+            nest is None
+            or (is_top and _is_stream(nest))
+            or target.lanes(nest.store.array.element) == 1
+        ):
             body.append(_tile_below(stmt, target, names))
             continue
         fill = _fill_before(body, nest)
         body = [kept for kept in body if kept is not fill]
         body.append(_tile(nest, fill, target, names))
     return map_fields(node, lambda _, old: _unless_same(old, tuple(body)))
+
+
+def _is_stream(nest: Nest) -> bool:
+    """Whether the sum is one loop that reads no coordinates."""
+    loads = find(nest.root, Load)
+    return nest.root.body.body[-1] is nest.columns and not any(
+        load.array.element.is_integer for load in loads
+    )
 
 
 def _unless_same(old: tuple[Stmt, ...], new: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -1,0 +1,211 @@
+"""Run several rows of an array through one inner loop (unroll and jam).
+
+    for i in a..b:                     for i in a..rest step 4:        rest = a + (b - a) / 4 * 4
+      t = 0                              t = t_1 = t_2 = t_3 = 0
+      for j in 0..n:                     for j in 0..n:
+        t += A[i*s + j] * x[j]    ->       t += A[i*s + j] * x[j]
+      y[i] = t                             t_1 += A[(i + 1)*s + j] * x[j]
+                                           ...
+                                         y[i] = t; y[i + 1] = t_1 ...
+                                       for i in rest..b: as before
+
+    for i in a..b:                     for i in a..rest step 4:
+      for j in 0..n:                     for j in 0..n:
+        y[j] += A[i*s + j] * x[i]  ->      y[j] += A[i*s + j] * x[i] +
+                                                   A[(i + 1)*s + j] * x[i + 1] + ...
+
+Four rows are four streams from memory, x or y is loaded once for all of them, and four sums do not
+wait for each other. The first form keeps the order of each sum; in the second the order of a sum is
+free, as everywhere. Only where the bounds of the inner loop do not depend on the row, and where no
+coordinates are read: the rows of a sparse operand are no streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from codegen.build import add, block, div, mul, sub
+from codegen.ir import (
+    Array,
+    Assign,
+    Binary,
+    Block,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    Function,
+    Load,
+    LoopKind,
+    Module,
+    Stmt,
+    Store,
+    Table,
+    Var,
+)
+from codegen.names import Names
+from codegen.tree import find, map_children, map_fields, rewrite, walk
+from codegen.types import INT64
+from codegen.variables import declared_vars, free_vars, substitute
+
+ROWS = 4
+
+
+def jam_rows(module: Module) -> Module:
+    """`module` with four rows at a time wherever the forms above occur."""
+    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+
+
+def _function(function: Function) -> Function:
+    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+
+    def jammed(node: Any) -> Any:
+        return _jam(node, names) if isinstance(node, For) else node
+
+    return map_fields(
+        function, lambda name, value: rewrite(value, jammed) if name == "body" else value
+    )
+
+
+def _jam(rows: For, names: Names) -> Stmt:
+    if rows.kind is LoopKind.VECTOR or rows.step != 1 or rows.unroll or rows.reductions:
+        return rows
+    parts = _parts(rows)
+    if parts is None or not _is_legal(rows, parts[1]):
+        return rows
+    rest = Var(names.fresh("rest"), INT64)
+    whole = mul(div(sub(rows.stop, rows.start), ROWS), ROWS)
+    return block(
+        Declare(rest, add(rows.start, whole), constant=True),
+        For(rows.var, rows.start, rest, _several(rows, parts, names), ROWS, rows.kind),
+        For(rows.var, rest, rows.stop, rows.body, 1, LoopKind.SERIAL),
+    )
+
+
+# ---------------------------------------------------------------- the forms
+
+Parts = tuple[tuple[Declare, ...], For, tuple[Store, ...]]
+"""What stands before the inner loop, the inner loop, and what stands behind it."""
+
+
+def _parts(rows: For) -> Parts | None:
+    body = [stmt for stmt in rows.body.body if not isinstance(stmt, Comment)]
+    places = [place for place, stmt in enumerate(body) if isinstance(stmt, For)]
+    if len(places) != 1:
+        return None
+    before, inner, after = body[: places[0]], body[places[0]], body[places[0] + 1 :]
+    if not isinstance(inner, For) or inner.kind is not LoopKind.SERIAL or inner.unroll:
+        return None
+    declares = tuple(stmt for stmt in before if isinstance(stmt, Declare))
+    stores = tuple(stmt for stmt in after if isinstance(stmt, Store))
+    if len(declares) < len(before) or len(stores) < len(after) or inner.step != 1:
+        return None
+    return declares, inner, stores
+
+
+def _is_legal(rows: For, inner: For) -> bool:
+    own = {rows.var} | declared_vars(rows)
+    if any(free_vars(bound) & own for bound in (inner.start, inner.stop)):
+        return False
+    if any(load.array.element.is_integer for load in find(rows, Load)):
+        return False
+    update = inner.body.body[-1] if inner.body.body else None
+    if not all(isinstance(stmt, Declare) for stmt in inner.body.body[:-1]):
+        return False
+    written = {store.array for store in find(rows.body, Store)}
+    if any(load.array in written for load in find(rows.body, Load)):
+        return False
+    match update:
+        case Assign(var=var, op="+"):
+            return var.type.kind == "float" and _is_row_sum(rows, inner, var)
+        case Store(array=array, op="+"):
+            return array.element.kind == "float" and _is_common(rows, inner)
+    return False
+
+
+def _is_row_sum(rows: For, inner: For, total: Var) -> bool:
+    """Whether `total` is of the row alone, and the row's result is stored behind the loop."""
+    after = rows.body.body[-1]
+    begun = any(isinstance(s, Declare) and s.var == total for s in rows.body.body)
+    return begun and isinstance(after, Store) and rows.body.body[-2] is inner
+
+
+def _is_common(rows: For, inner: For) -> bool:
+    """Whether all rows add to the same places, one after the other as the inner loop runs."""
+    if rows.body.body[-1] is not inner or rows.kind is not LoopKind.SERIAL:
+        return False
+    place = _store_of(inner).index
+    own = {rows.var} | (declared_vars(rows) - {inner.var})
+    return not free_vars(place) & own and inner.var in free_vars(place)
+
+
+def _store_of(inner: For) -> Store:
+    """The one store of the inner loop, with the declarations before it put in."""
+    values: dict[Var, Expr] = {}
+    for stmt in inner.body.body:
+        if isinstance(stmt, Declare):
+            values[stmt.var] = substitute(stmt.value, values)
+    store = inner.body.body[-1]
+    assert isinstance(store, Store)
+    return substitute(store, values)
+
+
+# ---------------------------------------------------------------- several rows
+
+
+def _several(rows: For, parts: Parts, names: Names) -> Block:
+    before, inner, after = parts
+    copies = [_row(rows, number, names) for number in range(ROWS)]
+    starts = [
+        Declare(_to(c, d.var), _at(c, d.value), d.constant, d.role) for c in copies for d in before
+    ]
+    ends = [
+        Store(s.array, _at(c, s.index), _at(c, s.value), s.op, s.role)
+        for c in copies
+        for s in after
+    ]
+    if isinstance(inner.body.body[-1], Assign):
+        body = block(*(stmt for c in copies for stmt in _statements(c, inner)))
+    else:
+        store = _store_of(inner)
+        values = [_at(c, store.value) for c in copies]
+        total = reduce(lambda one, other: Binary("+", one, other), values)
+        body = Block((Store(store.array, store.index, total, "+", store.role),))
+    return block(*starts, For(inner.var, inner.start, inner.stop, body), *ends)
+
+
+Copy = dict[Var, Expr]
+
+
+def _row(rows: For, number: int, names: Names) -> Copy:
+    """What stands for each variable of the row in its copy."""
+    own = sorted(declared_vars(rows.body) - _counters(rows), key=lambda v: v.name)
+    copy: Copy = {var: Var(names.fresh(var.name), var.type) for var in own}
+    return {**copy, rows.var: add(rows.var, number) if number else rows.var}
+
+
+def _counters(rows: For) -> frozenset[Var]:
+    return frozenset(loop.var for loop in find(rows.body, For))
+
+
+def _to(copy: Copy, var: Var) -> Var:
+    target = copy[var]
+    assert isinstance(target, Var)
+    return target
+
+
+def _at(copy: Copy, value: Expr) -> Expr:
+    return substitute(value, copy)
+
+
+def _statements(copy: Copy, inner: For) -> Sequence[Stmt]:
+    found: list[Stmt] = []
+    for stmt in inner.body.body:
+        match stmt:
+            case Declare(var=var, value=value):
+                found.append(Declare(_to(copy, var), _at(copy, value), stmt.constant, stmt.role))
+            case Assign(var=var, value=value, op=op):
+                found.append(Assign(_to(copy, var), _at(copy, value), op, stmt.role))
+    return found
