@@ -10,6 +10,7 @@ from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.dead_code import remove_dead_code
 from codegen.passes.full_tiles import separate_full_tiles
+from codegen.passes.jam import jam_rows
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.simplify import simplify
@@ -44,6 +45,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
     Step("tidy_panels", _for_any_target(tidy), "a static number of columns leaves few panels"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
+    Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
     Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
     Step("tidy_sums", _for_any_target(tidy), "blocks and bounds that the splitting left"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
