@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import Array, Function, Stmt, Var
-from taco_py.concrete.nodes import Forall, Statement
-from taco_py.concrete.tree import workspaces_of
+from taco_py.concrete.nodes import Statement
+from taco_py.concrete.tree import foralls, workspaces_of
 from taco_py.iteration.graph import IterationGraph
 from taco_py.lower import workspaces
 from taco_py.lower.bindings import Bindings
@@ -61,4 +61,4 @@ def _arrays(env: Environment) -> Iterator[Array]:
 
 
 def _is_parallel(statement: Statement) -> bool:
-    return isinstance(statement, Forall) and statement.parallel
+    return any(forall.parallel for forall in foralls(statement))

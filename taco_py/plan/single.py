@@ -17,12 +17,12 @@ from taco_py.concrete.concretize import (
     result_order,
     shared_prefix,
 )
-from taco_py.concrete.terms import Term, split_terms
+from taco_py.concrete.terms import Term, map_terms, split_terms
 from taco_py.convert.convert import describe
 from taco_py.cost.estimate import Statistics
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.formats import is_tall, reordered, with_chain
 from taco_py.plan.nodes import Compute, Operand, Reformat, Step
@@ -60,8 +60,10 @@ def plan_single(
         loops = apply_all(Loops(assignment, textual_orders(assignment)), schedule)
     orders = loops.index_orders
     copies = _copies(draft, terms, orders, names, stats)
-    everything = {**operands, **{c.target: _copied(operands[c.source], c) for c in copies.values()}}
-    value = map_accesses(assignment.value, lambda access: _walked(access, copies))
+    made = {c.target: c for each in copies for c in each.values()}
+    everything = {**operands, **{c.target: _copied(operands[c.source], c) for c in made.values()}}
+    remaining = iter(copies)
+    value = map_terms(assignment.value, lambda expr: _walking(expr, next(remaining)))
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
     final = _chained(final, loops)
@@ -69,8 +71,8 @@ def plan_single(
     strategy = choose_strategy(final, stats) if schedule is None else Strategy.LOOPS
     kernel = Compute(target, final, orders, _size_sources(final), strategy=strategy)
     if schedule is not None:
-        kernel = _scheduled(kernel, copies, schedule)
-    steps: list[Step] = [*rooted, *copies.values(), kernel]
+        kernel = _scheduled(kernel, made, schedule)
+    steps: list[Step] = [*rooted, *made.values(), kernel]
     wanted = request.type.format
     if str(final.result.format) != str(wanted):
         reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"
@@ -92,7 +94,7 @@ def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Proble
     return replace(problem, result=replace(result, format=change(result.format)))
 
 
-def _scheduled(kernel: Compute, copies: Mapping[Access, Reformat], schedule: Schedule) -> Compute:
+def _scheduled(kernel: Compute, copies: Mapping[str, Reformat], schedule: Schedule) -> Compute:
     """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it."""
     read = {copy.source: copy.target for copy in copies.values()}
     first, rest = schedule.reading(read).parted
@@ -125,13 +127,14 @@ def _copies(
     orders: tuple[Order, ...],
     names: Names,
     stats: Statistics,
-) -> dict[Access, Reformat]:
-    """For each access that its term's order cannot walk: the copy to walk instead."""
-    found: dict[Access, Reformat] = {}
+) -> tuple[dict[Access, Reformat], ...]:
+    """For each term and each access that its order cannot walk: the copy to walk instead."""
+    found: list[dict[Access, Reformat]] = []
     made: dict[tuple[str, str], Reformat] = {}
     for term, order in zip(terms, orders, strict=True):
-        for access in accesses(term.body):
-            if access in found or not needs_copy(problem, term, access, order):
+        found.append({})
+        for access in dict.fromkeys(accesses(term.body)):
+            if not needs_copy(problem, term, access, order):
                 continue
             form = problem.type_of(access.tensor).format
             rows = _entries_a_row(access, order, stats)
@@ -142,8 +145,8 @@ def _copies(
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
                 name = names.fresh(f"{access.tensor}_{''.join(_stored(access, target))}")
                 made[key] = Reformat(name, access.tensor, target, reason)
-            found[access] = made[key]
-    return found
+            found[-1][access] = made[key]
+    return tuple(found)
 
 
 def _entries_a_row(access: Access, order: Order, stats: Statistics) -> float:
@@ -187,7 +190,11 @@ def _copied(source: Operand, copy: Reformat) -> Operand:
     return replace(source, type=replace(source.type, format=copy.format))
 
 
-def _walked(access: Access, copies: Mapping[Access, Reformat]) -> Access:
-    """The access of the copy to walk instead, if there is one."""
-    copy = copies.get(access)
-    return access if copy is None else replace(access, tensor=copy.target)
+def _walking(expr: Expr, copies: Mapping[Access, Reformat]) -> Expr:
+    """A term that reads the copies instead of what they are of."""
+
+    def walked(access: Access) -> Access:
+        copy = copies.get(access)
+        return access if copy is None else replace(access, tensor=copy.target)
+
+    return map_accesses(expr, walked)

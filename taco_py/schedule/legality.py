@@ -88,6 +88,9 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
             f"{walked}, whose coordinates come one after another",
             hint="put the loop over a tile outside the one over what is in it",
         )
+    pos = graph.provenance.position_of(loop.index)
+    if pos is not None and len(loop.lattice.iterators) > 1:
+        _check_positions_merged(graph, loop, pos)
     if loop.range is Range.TILE:
         for iterator in loop.lattice.iterators:
             operands = dict(graph.problem.operands)
@@ -100,6 +103,16 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
                         f"{level.kind.value} level, in which a tile's beginning cannot be found",
                         hint=f"tile the positions of {tensor} instead: fuse its indices, then pos",
                     )
+
+
+def _check_positions_merged(graph: IterationGraph, loop: Loop, pos: Pos) -> None:
+    if not graph.provenance.are_neighbours(pos.child, frozenset(loop.outer)):
+        walked = ", ".join(map(str, loop.lattice.iterators))
+        raise ScheduleError(
+            f"The loop over {loop.index} would meet every so-many-th position of {pos.tensor}, but "
+            f"it walks {walked} together, one coordinate after another",
+            hint=f"put the loops over tiles of {pos.child} outside, the largest outermost",
+        )
 
 
 # ---------------------------------------------------------------- positions
@@ -159,6 +172,7 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
         )
     for term in split_terms(problem.assignment.value):
         inside = {i for a in accesses(term.body) for i in a.indices}
+        inside.update(problem.assignment.target.indices)
         if inside.intersection(roots) and not restricts(term.body, access):
             raise _refusal(
                 pos,

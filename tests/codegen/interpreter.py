@@ -78,7 +78,8 @@ def run(
     state.scalars.setdefault("threads", 1)
     for array in function.arrays:
         state.arrays.setdefault(array.name, np.zeros(0, array.element.name))
-    execute(function.body, state)
+    with np.errstate(all="ignore"):
+        execute(function.body, state)
     return state
 
 

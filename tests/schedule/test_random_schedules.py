@@ -1,0 +1,122 @@
+"""Any legal schedule gives the same result; what is not legal is refused in words.
+
+`--examples 10000` searches for longer, and so does `python -m tests.schedule.random_schedules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.schedule.schedule import Schedule
+from tests.corpus.formats import store
+from tests.corpus.programs import Program
+from tests.schedule.random_schedules import Scheduled, Tally, results, same, search
+
+INTERPRETED = 500
+COMPILED = 12
+
+
+def test_random_schedules_as_their_loops_say(request: pytest.FixtureRequest) -> None:
+    count = max(INTERPRETED, request.config.getoption("--examples"))
+    tally = Tally()
+    search(count, tally, compiled=False)
+    assert tally.ran >= count
+    assert tally.applied.total() >= tally.ran
+
+
+def test_random_schedules_compiled(request: pytest.FixtureRequest) -> None:
+    count = max(COMPILED, request.config.getoption("--examples") // 10)
+    search(count, Tally(), compiled=True)
+
+
+def program(text: str, forms: Mapping[str, str], result: str | None = None) -> Program:
+    """`text` over operands of these formats, all of whose sizes are 4, half of them stored."""
+    arrays, stored = {}, {}
+    for name, form in forms.items():
+        random = np.random.default_rng(ord(name))
+        order = text.split(f"{name}[", 1)[1].split("]")[0].count(",") + 1
+        shape = (4,) * order
+        arrays[name] = random.integers(1, 4, shape) * (random.random(shape) < 0.6) * 1.0
+        stored[name] = store(arrays[name], form)
+    return Program(text, arrays, stored, dict(forms), result)
+
+
+def run(case: Program, schedule: str) -> Any:
+    """The result, when it is right."""
+    scheduled = Scheduled(case, (), False)
+    for result in results(scheduled, Schedule.parse(schedule), compiled=False):
+        same(result, case.expected())
+
+
+# Schedules that once gave a wrong result or an internal error.
+FIXED = (
+    # tiles fused again: the outer one is computed, it has no loop of its own
+    (
+        "R[j] = T[j] * x[j]", {"T": "s", "x": "dense"}, "s",
+        "split(j,a,b,3), split(a,c,d,1), fuse(c,d,e)",
+    ),
+    (
+        "R[i,j] = A[i,j]", {"A": "dense"}, None,
+        "split(i,a,b,2), fuse(b,j,f), split(f,c,d,3), reorder(d,a,c)",
+    ),
+    # both indices of a fused loop are met at one step of it
+    (
+        "R[i,j] = A[i,j] + B[i,j]", {"A": "dense", "B": "dense"}, "dd",
+        "fuse(i,j,f), split(f,g,h,3), reorder(h,g)",
+    ),
+    # an inner sum's index is fused with no other
+    ("R = A[k,l] / b[j]", {"A": "ss", "b": "dense"}, None, "fuse(k,l,v)"),
+    # sums inside products come in any order
+    (
+        "M[i,r] = T[i,k,l] * C[k,r] * D[l,r]", {"T": "sss", "C": "dense", "D": "dense"}, None,
+        "reorder(i,k,l,r), split(i,a,b,2)",
+    ),
+    # two terms read one operand in different orders
+    (
+        "R = A[k,l] - (B[l,k] + C[l,k]) * A[k,l]", {"A": "ss:1,0", "B": "dense", "C": "ss"}, None,
+        "split(l,a,b,2)",
+    ),
+    # a parallel loop inside a serial one
+    ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "forms", "result", "schedule"), FIXED)
+def test_fixed(text: str, forms: dict[str, str], result: str | None, schedule: str) -> None:
+    run(program(text, forms, result), schedule)
+
+
+REFUSED = (
+    (
+        "R[j] = x[j] * sum(i, T[j,i]) / y[j]", {"x": "dense", "T": "CSR", "y": "dense"}, None,
+        "reorder(i,j)", "Expected the loop over i inside the one over j",
+    ),
+    (
+        "R[j] = y[j] / sum(i, T[j,i])", {"T": "CSR", "y": "dense"}, None,
+        "fuse(j,i,f)", "the sum over i has loops of its own",
+    ),
+    (
+        "R[i,j] = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSR"}, "dd",
+        "pos(j,p,A), split(p,q,r,2), reorder(r,q)",
+        "The loop over j would meet every so-many-th position of A, but it walks A2, B2 together",
+    ),
+    (
+        "R[j,i] = b[j] - T[j,i]", {"b": "dense", "T": "ss"}, None,
+        "pos(i,p,T)", "a term has values where T stores nothing",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "forms", "result", "schedule", "reason"), REFUSED)
+def test_refused(
+    text: str, forms: dict[str, str], result: str | None, schedule: str, reason: str
+) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        run(program(text, forms, result), schedule)
+    assert reason in caught.value.message
+    assert caught.value.hint
