@@ -67,6 +67,8 @@ class _Search:
         self.accesses = tuple(dict.fromkeys(accesses(term.body)))
         self.best = Ranked((), float("inf"))
         self.nodes = 0
+        self.counts: dict[frozenset[str], float] = {}
+        self.steps: dict[tuple[frozenset[str], str], float] = {}
 
     def run(self) -> Ranked:
         self._visit((), 1.0, 0.0)
@@ -93,10 +95,22 @@ class _Search:
         for index in self.indices:
             if index in order or not self.after.get(index, frozenset()) <= set(order):
                 continue
-            bound = frozenset((*order, index))
-            count = self.statistics.iterations(self.term.body, bound)
-            step = max(weight * count, MERGE * outer * self._merged(order, index))
+            count = self._count(frozenset((*order, index)))
+            step = max(weight * count, MERGE * outer * self._round(order, index))
             yield step, index, count
+
+    def _count(self, bound: frozenset[str]) -> float:
+        """The iterations over `bound`, in any order."""
+        if bound not in self.counts:
+            self.counts[bound] = self.statistics.iterations(self.term.body, bound)
+        return self.counts[bound]
+
+    def _round(self, order: Order, index: str) -> float:
+        """`_merged`, which depends on which loops are outside, not on their order."""
+        key = (frozenset(order), index)
+        if key not in self.steps:
+            self.steps[key] = self._merged(order, index)
+        return self.steps[key]
 
     def _merged(self, order: Order, index: str) -> float:
         """The steps one round of a loop takes that walks several sparse levels together."""

@@ -11,6 +11,7 @@ from taco_py.notation.nodes import Access
 from taco_py.notation.operators import MUL
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options
+from taco_py.plan.nodes import Reformat
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product
 from taco_py.plan.request import statistics
@@ -165,3 +166,26 @@ def test_a_narrow_sum_wraps_by_itself() -> None:
     assert found.notes == ("T: its sum is of type int8, the result's of type float64",)
     assert len(kernels(text, CSRS, dtypes=dict.fromkeys("Axb", "int8"))) == 1
     assert len(kernels(text, CSRS, dtypes={"A": "float32", "x": "float32", "b": "float64"})) == 1
+
+
+MTTKRP = "A[i,j] = sum(k, l, B[i,k,l] * C[j,k] * D[j,l])"
+LOOKED_UP = (
+    # entries of B, how the temporary over j, k and l is stored for the last kernel
+    (1e6, "dds:1,2,0"),
+    (1e4, "dss:1,2,0"),  # a table of all pairs of k and l would be larger than B
+)
+
+
+@pytest.mark.parametrize(("entries", "form"), LOOKED_UP)
+def test_levels_that_are_looked_up_are_dense(entries: float, form: str) -> None:
+    whole = problem(MTTKRP, {"B": "CSF", "C": "CSR", "D": "CSR"}, "dd")
+    nnz = {"B": entries, "C": 2600.0, "D": 2600.0}
+    made = plan(whole, dict.fromkeys("ijkl", 512), nnz, Options(path=((1, 2), (0, 1))))
+    assert [str(s.format) for s in made.steps if isinstance(s, Reformat)] == [form]
+
+
+def test_merges_count_where_one_kernel_is_compared_with_pairs() -> None:
+    """Each entry of B would merge a row of C with one of D: a temporary is met by lookups."""
+    whole = problem(MTTKRP, {"B": "CSF", "C": "CSR", "D": "CSR"}, "dd")
+    nnz = {"B": 1.3e6, "C": 2600.0, "D": 2600.0}
+    assert len(plan(whole, dict.fromkeys("ijkl", 512), nnz).kernels) == 2
