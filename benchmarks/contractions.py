@@ -58,23 +58,23 @@ CONTRACTIONS = (
     Contraction("aebf,fdec->abcd", _all("abcdef", 24)),
     Contraction("abcd,cdef->abef", _all("abcdef", 24)),
     Contraction("abij,icjd->abcd", _all("abcdij", 24)),
-    Contraction("abc,dca->bd", dict(a=64, b=200, c=64, d=200)),
-    Contraction("abcde,efbad->cf", dict(a=12, b=12, c=64, d=48, e=24, f=64)),
-    Contraction("bhqd,bhkd->bhqk", dict(b=2, h=8, q=512, k=512, d=64)),
-    Contraction("bhqk,bhkd->bhqd", dict(b=2, h=8, q=512, k=512, d=64)),
-    Contraction("bqhd,bkhd->bhqk", dict(b=2, h=8, q=256, k=256, d=64)),
-    Contraction("ijk,kr->ijr", dict(i=120, j=120, k=120, r=32)),
-    Contraction("ijk,jr->irk", dict(i=120, j=120, k=120, r=32)),
-    Contraction("ijk,ir->rjk", dict(i=120, j=120, k=120, r=32)),
-    Contraction("ijk,jr,kr->ir", dict(i=150, j=150, k=150, r=32)),
-    Contraction("ijk,ja,ka->i", dict(i=150, j=150, k=150, a=32)),
-    Contraction("ij,jk,kl->il", dict(i=400, j=300, k=300, l=200)),
-    Contraction("ij,jk,kl,lm->im", dict(i=300, j=400, k=50, l=400, m=300)),
-    Contraction("pi,qj,rk,ijk->pqr", dict(p=60, q=60, r=60, i=60, j=60, k=60)),
+    Contraction("abc,dca->bd", {"a": 64, "b": 200, "c": 64, "d": 200}),
+    Contraction("abcde,efbad->cf", {"a": 12, "b": 12, "c": 64, "d": 48, "e": 24, "f": 64}),
+    Contraction("bhqd,bhkd->bhqk", {"b": 2, "h": 8, "q": 512, "k": 512, "d": 64}),
+    Contraction("bhqk,bhkd->bhqd", {"b": 2, "h": 8, "q": 512, "k": 512, "d": 64}),
+    Contraction("bqhd,bkhd->bhqk", {"b": 2, "h": 8, "q": 256, "k": 256, "d": 64}),
+    Contraction("ijk,kr->ijr", {"i": 120, "j": 120, "k": 120, "r": 32}),
+    Contraction("ijk,jr->irk", {"i": 120, "j": 120, "k": 120, "r": 32}),
+    Contraction("ijk,ir->rjk", {"i": 120, "j": 120, "k": 120, "r": 32}),
+    Contraction("ijk,jr,kr->ir", {"i": 150, "j": 150, "k": 150, "r": 32}),
+    Contraction("ijk,ja,ka->i", {"i": 150, "j": 150, "k": 150, "a": 32}),
+    Contraction("ij,jk,kl->il", {"i": 400, "j": 300, "k": 300, "l": 200}),
+    Contraction("ij,jk,kl,lm->im", {"i": 300, "j": 400, "k": 50, "l": 400, "m": 300}),
+    Contraction("pi,qj,rk,ijk->pqr", {"p": 60, "q": 60, "r": 60, "i": 60, "j": 60, "k": 60}),
     Contraction("i,j,k->ijk", _all("ijk", 160)),
-    Contraction("ijk->ki", dict(i=160, j=160, k=160)),
-    Contraction("bi,bj->bij", dict(b=2000, i=40, j=40)),
-    Contraction("ij,jk->ki", dict(i=500, j=500, k=500)),
+    Contraction("ijk->ki", {"i": 160, "j": 160, "k": 160}),
+    Contraction("bi,bj->bij", {"b": 2000, "i": 40, "j": 40}),
+    Contraction("ij,jk->ki", {"i": 500, "j": 500, "k": 500}),
 )
 
 
@@ -93,4 +93,6 @@ def contests() -> Iterator[Contest]:
             contenders["opt_einsum"] = partial(
                 opt_einsum.contract_expression(text, *shapes), *operands
             )
-        yield Contest(f"{text} {','.join(f'{i}={n}' for i, n in contraction.sizes.items())}", contenders)
+        yield Contest(
+            f"{text} {','.join(f'{i}={n}' for i, n in contraction.sizes.items())}", contenders
+        )

@@ -34,7 +34,8 @@ def contests() -> Iterator[Contest]:
         product = tp.compile(TEXT, formats, dtypes=dtype, threads=threads())
         rng = np.random.default_rng(0)
         for n in SIZES:
-            a, b = (rng.random((n, n)).astype(dtype) for _ in "ab")
+            # Small integers, whose sums are exact in either type.
+            a, b = (rng.integers(0, 4, (n, n)).astype(dtype) for _ in "ab")
             ours, theirs = np.empty((2, n, n), dtype)
             contenders = {
                 REFERENCE: partial(np.matmul, a, b, out=theirs),

@@ -3,14 +3,14 @@
 The plan of a product of matrices of 1000 by 1000 doubles, for caches of 32 KiB, 512 KiB and 32 MiB
 and 16 registers of 4 lanes, prints as
 
-    tiles of 6 rows by 2 vectors of 4, blocks of 126 rows, 4096 columns, depth 256
+    tiles of 6 rows by 2 vectors of 4, blocks of 84 rows, 4096 columns, depth 256
       classes: rows i; columns j; depth k
       any order: every loop of the sum carries updates that commute only
       vector loop: j, along the result's last subscript
       registers: 12 accumulators, 2 of right, 2 to spread left: 16 of 16; 0.67 loads a product
       latency: 12 accumulators hide the 8 products in flight
       cache 1: 256 * 8 * 8 = 16384 of 32768 bytes hold a panel of right
-      cache 2: 126 * 256 * 8 = 258048 of 524288 bytes hold a block of left
+      cache 2: 84 * 256 * 8 = 172032 of 524288 bytes hold a block of left
       cache 3: 256 * 4096 * 8 = 8388608 of 33554432 bytes hold a block of right
       traffic: into cache 1 1.0e+09 bytes, into cache 2 6.4e+07, into cache 3 8.0e+07
 """

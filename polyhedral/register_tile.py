@@ -11,7 +11,7 @@ Around it stand the blocks of Goto and van de Geijn (2008), each as large as wha
 
     depth    a panel of right, depth * V lanes, in half of the first cache; but LEAST_DEPTH at
              least, for the result is read and written once a block of it
-    rows     a block of left, rows * depth, in half of the second
+    rows     a block of left, rows * depth, in a third of the second: right streams through it
     columns  a block of right, depth * columns, in half of the third
 """
 
@@ -106,7 +106,7 @@ def cache_blocks(tile: Tile, machine: Machine) -> Blocks:
     third = more[0] if more else 8 * second
     size = machine.element_bytes
     depth = max(LEAST_DEPTH, _multiple(first // 2 // (tile.columns * size), 8))
-    rows = _multiple(second // 2 // (depth * size), tile.rows)
+    rows = _multiple(second // 3 // (depth * size), tile.rows)
     columns = min(MOST_COLUMNS, third // 2 // (depth * size))
     strip = _multiple(second // 2 // (depth * size), tile.columns)
     return Blocks(rows, _multiple(columns, tile.columns), depth, strip, first // size)

@@ -85,9 +85,9 @@ def test_no_contractions(statement: Statement) -> None:
 @pytest.mark.parametrize(
     ("machine", "tile", "blocks"),
     [
-        (ZEN3, Tile(6, 2, 4), Blocks(126, 4096, 256, 128, 4096)),
-        (CASCADE_LAKE, Tile(6, 4, 8), Blocks(252, 4096, 256, 256, 4096)),
-        (Machine(2, 8, 16, (32768, 524288)), Tile(6, 2, 2), Blocks(60, 512, 512, 64, 4096)),
+        (ZEN3, Tile(6, 2, 4), Blocks(84, 4096, 256, 128, 4096)),
+        (CASCADE_LAKE, Tile(6, 4, 8), Blocks(168, 4096, 256, 256, 4096)),
+        (Machine(2, 8, 16, (32768, 524288)), Tile(6, 2, 2), Blocks(42, 512, 512, 64, 4096)),
     ],
 )
 def test_tiles_and_blocks(machine: Machine, tile: Tile, blocks: Blocks) -> None:
@@ -95,10 +95,17 @@ def test_tiles_and_blocks(machine: Machine, tile: Tile, blocks: Blocks) -> None:
     assert cache_blocks(tile, machine) == blocks
 
 
+@pytest.mark.parametrize(
+    ("width", "tile"), [(4, Tile(8, 1, 4)), (8, Tile(6, 2, 4)), (16, Tile(6, 2, 4))]
+)
+def test_tiles_that_small_matrices_fill(width: int, tile: Tile) -> None:
+    assert register_tile(ZEN3, width) == tile
+
+
 def test_a_plan_says_why() -> None:
     plan = plan_contraction(found("ik,kj->ij"), ZEN3, dict.fromkeys("ijk", 1000))
     text = str(plan)
-    assert text.startswith("tiles of 6 rows by 2 vectors of 4, blocks of 126 rows")
+    assert text.startswith("tiles of 6 rows by 2 vectors of 4, blocks of 84 rows")
     assert "registers: 12 accumulators, 2 of right, 2 to spread left: 16 of 16" in text
     assert "cache 1: 256 * 8 * 8 = 16384 of 32768 bytes hold a panel of right" in text
     assert "into cache 2" in text
