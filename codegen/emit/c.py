@@ -163,10 +163,8 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
         case While(condition=condition, body=body):
             head = f"while ({expression(condition)}) {{"
             return [head, *indent(_body(body, scope)), "}"]
-        case For():
+        case For() | Team():
             return _loop(stmt, scope)
-        case Team():
-            return _team(stmt, scope)
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
         case AtomicStore():
@@ -254,7 +252,9 @@ def _pragma(loop: For) -> Lines:
     return [f"#pragma GCC unroll {loop.unroll}"] if loop.unroll else []
 
 
-def _loop(loop: For, scope: Scope) -> Lines:
+def _loop(loop: For | Team, scope: Scope) -> Lines:
+    if isinstance(loop, Team):
+        return _team(loop, scope)
     if loop.kind is LoopKind.PARALLEL and scope.target.openmp:
         inner = among_threads(scope, loop.body)
         body = leaving(_body(loop.body, inner), inner)

@@ -27,6 +27,7 @@ from codegen.ir import (
     Allocate,
     Array,
     Block,
+    Const,
     For,
     Insert,
     Invoke,
@@ -36,6 +37,7 @@ from codegen.ir import (
     SetLength,
     SortTable,
     Team,
+    Var,
 )
 from codegen.tree import walk
 
@@ -98,7 +100,9 @@ def parallel_for(loop: For, code: Lines, scope: Scope, inner: Scope) -> Lines:
 
 def team(stmt: Team, setup: Lines, body: Lines, scope: Scope, inner: Scope) -> Lines:
     """A team whose threads run `setup` and then, for each of their pieces, `body`."""
-    piece, count = stmt.piece.name, scope.names.fresh("pieces")
+    piece = stmt.piece.name
+    named = isinstance(stmt.count, Var | Const)
+    count = widened(stmt.count) if named else scope.names.fresh("pieces")
     following = scope.names.fresh("next")
     mine = [line for part in stmt.parts for line in _own(part.array, stmt)]
     take = f"taco_next(&{following})"
@@ -111,7 +115,7 @@ def team(stmt: Team, setup: Lines, body: Lines, scope: Scope, inner: Scope) -> L
     pragma = [f"#pragma omp parallel num_threads({THREADS.name}) if ({count} > 1)"]
     region = [*pragma * scope.target.openmp, "{", *indent(leaving(work, inner)), "}"]
     return [
-        f"const int64_t {count} = {widened(stmt.count)};",
+        *([] if named else [f"const int64_t {count} = {widened(stmt.count)};"]),
         *(line for part in stmt.parts for line in _split(part.array, count, scope)),
         f"int64_t {following} = 0;",
         *_watched(region, scope, inner),

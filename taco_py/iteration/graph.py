@@ -143,6 +143,13 @@ class IterationGraph:
             part = part.body
         return found
 
+    @property
+    def in_pieces(self) -> bool:
+        """Whether threads share the outermost loop in ranges of its index, each with workspaces and
+        a part of the result of its own, and not iteration by iteration."""
+        shared = isinstance(self.statement, Forall) and self.statement.mode.parallel is not None
+        return shared and shared_in_pieces(self)
+
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
         return any(
@@ -182,7 +189,8 @@ class IterationGraph:
         if loop.merges:
             return True, True
         ordered, unique = self._result_demand(loop)
-        return ordered or loop.range not in (Range.WHOLE, Range.POSITIONS), unique
+        in_tiles = loop.range not in (Range.WHOLE, Range.POSITIONS)
+        return ordered or in_tiles or (self.in_pieces and not loop.outer), unique
 
     def _result_demand(self, loop: Loop) -> tuple[bool, bool]:
         """The same, as far as the result asks for it."""
@@ -194,6 +202,12 @@ class IterationGraph:
             return False, loop.overwrites
         level = form.levels[form.mode_order.index(target.indices.index(loop.index))]
         return level.ordered, level.unique
+
+
+def shared_in_pieces(graph: IterationGraph) -> bool:
+    """Whether threads that share the outermost loop need memory of their own, or its ranges."""
+    private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(graph.statement))
+    return private or graph.loops[0].merges or not graph.problem.result.format.is_dense
 
 
 def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:

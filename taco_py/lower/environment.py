@@ -132,6 +132,7 @@ class Scope:
     absent       accesses known to be zero here
     intervals    the whole range of each variable over positions
     left         for each level walked through such a range: the positions that tiles leave of it
+    piece        the loop in pieces, and the values of its variable that this piece has
     atomic       the loop whose iterations add to common elements of the result, if there is one
     """
 
@@ -140,6 +141,7 @@ class Scope:
     absent: frozenset[Access]
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     left: Mapping[tuple[Access, int], Interval] = field(default_factory=dict)
+    piece: tuple[str, Interval] | None = None
     atomic: str | None = None
 
     def position(self, access: Access, level: int) -> Expr | None:
@@ -147,6 +149,10 @@ class Scope:
         if level < 0:
             return build.const(0)
         return self.positions.get((access, level))
+
+    def piece_of(self, variable: str) -> Interval | None:
+        """The values of a loop's variable that this piece of the work has, if it is in pieces."""
+        return self.piece[1] if self.piece is not None and self.piece[0] == variable else None
 
     def at(self, access: Access, level: int, position: Expr) -> Scope:
         """With one more position resolved."""

@@ -123,12 +123,12 @@ def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> Iterator[Stmt]:
     """Count the tiles; loops below run over what is in each."""
     scope, code = open_positions(env, scope, forall.index)
-    extent = Ranges(env, scope).whole(forall.index)
+    extent = scope.piece_of(forall.index) or Ranges(env, scope).whole(forall.index)
     inside = tuple(body(scope.within(forall.index, frozenset())))
     if inside:
         yield from code
         var = env.indices[forall.index]
-        yield _for(forall, var, extent, *inside)
+        yield _for(forall, scope, var, extent, *inside)
 
 
 def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -148,7 +148,7 @@ def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterat
     else:
         known = Declare(it.index, here.value(variable), constant=True)
     guarded = build.if_(here.inside(variable, known.var), build.block(*body))
-    yield _for(it.forall, it.env.indices[leaf], extent, known, guarded)
+    yield _for(it.forall, it.scope, it.env.indices[leaf], extent, known, guarded)
 
 
 def appending_level(env: Environment, result: Result, forall: Forall) -> int | None:
@@ -161,11 +161,11 @@ def appending_level(env: Environment, result: Result, forall: Forall) -> int | N
     return result.format.mode_order.index(mode)
 
 
-def _for(forall: Forall, var: Var, extent: Interval, *code: Stmt) -> For:
+def _for(forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt) -> For:
     """The loop over `extent`, carried out as `forall` says."""
     mode = forall.mode
     loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
-    if mode.parallel is not None:
+    if mode.parallel is not None and scope.piece_of(forall.index) is None:
         return replace(loop, kind=LoopKind.PARALLEL, unroll=0)
     if not mode.vector:
         return loop
@@ -185,7 +185,8 @@ def _reserve(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
         return
     lengths = [build.sub(walk.stop, walk.start) for walk in walks]
     if it.lattice.full:
-        bound = it.size
+        piece = it.scope.piece_of(it.forall.index)
+        bound = it.size if piece is None else piece.length
     elif len(it.lattice.points) == 1:
         bound = build.minimum(*lengths)
     else:
@@ -215,7 +216,7 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
         code.append(build.increment(walk.position, _as_count(present[walk.iterator])))
     if any(body for _, body in cases):
         extent = it.walker.extent()
-        yield _for(it.forall, it.index, extent, *code)
+        yield _for(it.forall, it.scope, it.index, extent, *code)
 
 
 def _as_count(flag: Expr) -> Expr:
@@ -249,7 +250,7 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
         yield Declare(walk.position, start, constant=True)
         yield from code
     else:
-        yield _for(it.forall, walk.position, Interval(start, walk.stop), *code)
+        yield _for(it.forall, it.scope, walk.position, Interval(start, walk.stop), *code)
 
 
 def _alone(it: LoopLowering, walk: Walk) -> Point:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import Array, Function, Stmt, Var
-from taco_py.concrete.nodes import Statement
-from taco_py.concrete.tree import foralls, workspaces_of
+from taco_py.concrete.nodes import Forall, Statement
+from taco_py.concrete.tree import workspaces_of
 from taco_py.iteration.graph import IterationGraph
 from taco_py.lower import workspaces
 from taco_py.lower.bindings import Bindings
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
+from taco_py.lower.pieces import lower_pieces
 from taco_py.lower.result import make_result
 from taco_py.lower.statements import Lowerer
 from taco_py.problem import Problem
@@ -34,19 +35,25 @@ def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
     """
     statement = graph.statement
     env = make_environment(problem, graph, statement)
-    result = make_result(env)
-    code: list[Stmt] = []
-    for workspace in workspaces_of(statement):
-        code += workspaces.allocate(env, env.workspaces[workspace.name])
-    code += result.prologue()
-    code += Lowerer(env, result).statement(statement, EMPTY_SCOPE)
-    code += result.epilogue()
+    if graph.in_pieces and isinstance(statement, Forall):
+        code = tuple(lower_pieces(env, statement))
+    else:
+        code = tuple(_lower_whole(env, statement))
     scalars = [size for size in env.sizes.values() if isinstance(size, Var)]
     for tensor in (env.target.tensor, *dict(problem.operands)):
         scalars += [s for s in env.tensors[tensor].strides if isinstance(s, Var)]
-    threaded = _is_parallel(statement)
+    threaded = any(loop.mode.parallel is not None for loop in graph.loops)
     function = Function(name, tuple(_arrays(env)), tuple(scalars), build.block(*code), threaded)
     return Lowered(function, tuple(env.bindings.items()))
+
+
+def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
+    result = make_result(env)
+    for workspace in workspaces_of(statement):
+        yield from workspaces.allocate(env, env.workspaces[workspace.name])
+    yield from result.prologue()
+    yield from Lowerer(env, result).statement(statement, EMPTY_SCOPE)
+    yield from result.epilogue()
 
 
 def _arrays(env: Environment) -> Iterator[Array]:
@@ -58,7 +65,3 @@ def _arrays(env: Environment) -> Iterator[Array]:
             if level.crd is not None:
                 yield level.crd
         yield arrays.values
-
-
-def _is_parallel(statement: Statement) -> bool:
-    return any(forall.parallel for forall in foralls(statement))

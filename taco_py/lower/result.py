@@ -14,16 +14,18 @@ the level has got:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from codegen import build
 from codegen.ir import (
+    Array,
     Assign,
     Declare,
     Expr,
     Fill,
+    Part,
     Reserve,
     Role,
     SetLength,
@@ -36,6 +38,9 @@ from taco_py.formats import Format, LevelKind
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, TensorArrays, level_functions
 from taco_py.notation.nodes import Access
+from taco_py.provenance.relations import Interval
+
+ZERO = build.const(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,19 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The appending side of the result's format."""
+    """The appending side of the result's format.
+
+    base     the coordinate at which a dense outermost level begins
+    is_part  whether it is put behind others: a root level that stores coordinates then has no edges
+    """
 
     access: Access
     arrays: TensorArrays
     order: tuple[str, ...]
     sizes: tuple[Expr, ...]
     groups: tuple[Group, ...]
+    base: Expr = ZERO
+    is_part: bool = False
 
     @property
     def format(self) -> Format:
@@ -79,6 +90,32 @@ class Result:
         """The group whose first level is right below `level`."""
         return next((g for g in self.groups if g.first == level + 1), None)
 
+    # ------------------------------------------------------------ parts
+
+    @property
+    def root(self) -> Array | None:
+        """The pos array of an outermost level that stores coordinates."""
+        return self.arrays.levels[0].pos if self.group_of(0) is not None else None
+
+    def part(self, coordinates: Interval) -> Result:
+        """The result for these coordinates of the outermost level."""
+        if self.root is not None:
+            return replace(self, is_part=True)
+        sizes = (coordinates.length, *self.sizes[1:])
+        return replace(self, sizes=sizes, base=coordinates.lo, is_part=True)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The arrays that parts of the result have parts of."""
+        found: list[Part] = []
+        for storage in self.arrays.levels:
+            if storage.pos is not None and storage.pos != self.root:
+                found.append(Part(storage.pos, storage.crd, role=Role.ASSEMBLY))
+            if storage.crd is not None:
+                found.append(Part(storage.crd, None, self._most_positions, Role.ASSEMBLY))
+        if found:
+            found.append(Part(self.arrays.values, role=Role.VALUES))
+        return tuple(found)
+
     # ------------------------------------------------------------ the kernel's frame
 
     def prologue(self) -> Iterator[Stmt]:
@@ -89,10 +126,11 @@ class Result:
                 yield Declare(group.filled, build.const(0))
         if not self.groups:
             return
-        yield from self._reserve(-1, build.const(1))
+        if self.root is None or not self.is_part:
+            yield from self._reserve(-1, build.const(1))
         for group in self.groups:
             level = level_functions(self.arrays, group.first)
-            if isinstance(level, Compressed):
+            if isinstance(level, Compressed) and self._has_edges(group):
                 if group is not self.groups[0]:
                     yield Reserve(level.pos, build.const(1), Role.ASSEMBLY)
                 zero = build.zero(level.pos.element)
@@ -102,7 +140,7 @@ class Result:
         """The root's edges, segments never reached, and the lengths of all arrays."""
         if not self.groups:
             return
-        if self.groups[0].first == 0:
+        if self.groups[0].first == 0 and self._has_edges(self.groups[0]):
             yield self._edges(self.groups[0], build.const(0))
         positions: Expr = build.const(1)
         for level, kind in enumerate(self.format.levels):
@@ -111,7 +149,8 @@ class Result:
                 functions = level_functions(self.arrays, level)
                 assert isinstance(functions, Compressed)
                 yield from self._complete(group, positions)
-                yield SetLength(functions.pos, build.add(positions, 1), Role.ASSEMBLY)
+                if self._has_edges(group):
+                    yield SetLength(functions.pos, build.add(positions, 1), Role.ASSEMBLY)
             if group is None:
                 positions = build.mul(positions, self.sizes[level])
             else:
@@ -119,6 +158,9 @@ class Result:
                 crd = level_functions(self.arrays, level).crd
                 yield SetLength(crd, positions, Role.ASSEMBLY, self._most_positions)
         yield SetLength(self.arrays.values, positions, Role.VALUES)
+
+    def _has_edges(self, group: Group) -> bool:
+        return group.first > 0 or not self.is_part
 
     @property
     def _most_positions(self) -> int | None:

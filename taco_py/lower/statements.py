@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from codegen import build
 from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
 from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement, Where
 from taco_py.concrete.tree import assignments
@@ -134,7 +135,9 @@ class Lowerer:
         index = access.indices[form.mode_order[level]]
         if not form.levels[level].full or index not in scope.bound:
             return None
-        coordinate = self.env.indices[index]
+        coordinate: Expr = self.env.indices[index]
+        if level == 0 and access == self.env.target:
+            coordinate = build.sub(coordinate, self.result.base)
         if arrays.strides:
             return locate_strided(parent, coordinate, arrays.strides[level])
         return locate(parent, coordinate, self.env.sizes[index])

@@ -40,7 +40,11 @@ class Walker:
 
     @property
     def coordinates(self) -> Interval | None:
-        """The coordinates that loops over tiles leave; None if they are not neighbours."""
+        """The coordinates that loops over tiles leave, or that are the piece's; None if they are
+        not neighbours."""
+        piece = self.scope.piece_of(self.index)
+        if piece is not None:
+            return piece
         ranges = Ranges(self.env, self.scope)
         pos = self.env.provenance.position_of(self.index)
         if pos is None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from taco_py.provenance.relations import Coord, Fuse, Pos, Relation
+from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,14 @@ class Provenance:
         leaves = self.leaves(self.roots(variable)[0])
         chosen = tuple(leaf for leaf in leaves if leaf in prefix)
         return variable not in leaves or (*chosen, variable) == leaves[: len(chosen) + 1]
+
+    def counts_ranges(self, variable: str) -> bool:
+        """Whether neighbouring values of `variable` are neighbouring ranges of one index."""
+        relation = self.above(variable)
+        if relation is None:
+            return True
+        cuts = isinstance(relation, Split | Divide | Bound) and variable == relation.children[0]
+        return cuts and self.counts_ranges(relation.parents[0])
 
     def is_chosen(self, variable: str, bound: frozenset[str]) -> bool:
         """Whether a loop in `bound` is over a tile of `variable`, or over all of it."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import Forall, Race, Statement, Where, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.iteration.graph import IterationGraph, Loop, Range, shared_in_pieces
 from taco_py.schedule.schedule import Schedule
 
 
@@ -134,18 +135,25 @@ def _race(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """What threads cannot share, whatever they write."""
+    outermost = not loop.outer and isinstance(graph.statement, Forall)
     if not graph.problem.result.format.is_dense:
-        return Refusal(
-            "the sparse result is assembled in order, one coordinate after another",
-            "ask for a dense result, or leave the loop serial",
-        )
-    if loop.merges and loop.range is not Range.TILES:
+        refusal = _assembly(graph, loop, outermost)
+        if refusal is not None:
+            return refusal
+    if loop.merges and not (outermost and loop.range is Range.WHOLE):
         names = ", ".join(map(str, loop.lattice.iterators))
         return Refusal(
             f"the loop {loop.index} walks {names} along with others, in order",
             f"split {loop.index}: its tiles can be shared",
         )
-    shared = [w.name for w in _shared(graph, loop)]
+    ranges = loop.range is Range.WHOLE or graph.provenance.counts_ranges(loop.index)
+    if outermost and not ranges and shared_in_pieces(graph):
+        return Refusal(
+            f"the loop {loop.index} does not run over ranges of one index, which threads with "
+            "workspaces and parts of a result of their own share",
+            "share the loop over an index, or over tiles of it",
+        )
+    shared = [w.name for w in _shared(graph, loop, outermost)]
     if shared:
         return Refusal(
             f"the workspace {shared[0]} is shared by the iterations of {loop.index}",
@@ -154,9 +162,23 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
     return None
 
 
-def _shared(graph: IterationGraph, loop: Loop) -> Iterator[Workspace]:
-    """The workspaces written in the loop that its iterations do not have for themselves."""
-    inside = {w.name for w in workspaces_of(loop.body) if w.kind is WorkspaceKind.SCALAR}
+def _assembly(graph: IterationGraph, loop: Loop, outermost: bool) -> Refusal | None:
+    """Where parts of a sparse result for ranges of the loop are not the whole in pieces."""
+    first = result_order(graph.problem)[0]
+    if outermost and graph.provenance.roots(loop.index) == (first,):
+        return None
+    return Refusal(
+        f"the sparse result is assembled in the order of {first}, its outermost level",
+        f"share the loop over {first}, outermost, or its tiles, or ask for a dense result",
+    )
+
+
+def _shared(graph: IterationGraph, loop: Loop, outermost: bool) -> Iterator[Workspace]:
+    """The workspaces written in the loop that its iterations, or pieces, do not have for
+    themselves."""
+    inside = {
+        w.name for w in workspaces_of(loop.body) if outermost or w.kind is WorkspaceKind.SCALAR
+    }
     written = {a.target.tensor for a in assignments(loop.body)} - inside
     for workspace in workspaces_of(graph.statement):
         if workspace.name in written:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import taco_py as tp
 from taco_py.notation.parser import parse_assignment
+from taco_py.plan import work
 from tests.corpus.formats import to_dense
 
 RNG = np.random.default_rng(3)
@@ -28,15 +29,16 @@ A = skewed()
 X = RNG.random(COLUMNS)
 B = RNG.random((COLUMNS, 7))
 ENTRIES = "fuse(i,j,f), pos(f,p,A)"
+SHARED = "parallelize(c,CPUThread,Atomics)"
 
 SCATTERED = (
-    ("y[i] = A[i,j] * x[j]", f"{ENTRIES}, split(p,c,r,16), parallelize(c,CPUThread,Atomics)"),
-    ("y[i] = A[i,j] * x[j]", f"{ENTRIES}, divide(p,c,r,3), parallelize(c,CPUThread,Atomics)"),
+    ("y[i] = A[i,j] * x[j]", f"{ENTRIES}, split(p,c,r,16), {SHARED}"),
+    ("y[i] = A[i,j] * x[j]", f"{ENTRIES}, divide(p,c,r,3), {SHARED}"),
     ("y[i] = A[i,j] * x[j]", "reorder(j,i), parallelize(j,CPUThread,Atomics)"),
     ("y[j] = A[i,j] * z[i]", "reorder(i,j), parallelize(i,CPUThread,Atomics)"),
     (
         "C[i,k] = A[i,j] * B[j,k]",
-        f"reorder(i,j,k), {ENTRIES}, split(p,c,r,8), reorder(c,r,k), parallelize(c,CPUThread,Atomics)",
+        f"reorder(i,j,k), {ENTRIES}, split(p,c,r,8), reorder(c,r,k), {SHARED}",
     ),
 )
 
@@ -54,8 +56,85 @@ def test_atomic_updates(text: str, schedule: str, threads: int) -> None:
 
 
 def test_only_rows_at_the_edges_of_tiles_are_atomic() -> None:
-    schedule = f"{ENTRIES}, split(p,c,r,16), parallelize(c,CPUThread,Atomics)"
+    schedule = f"{ENTRIES}, split(p,c,r,16), {SHARED}"
     text = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=schedule).source
     edge, plain = text.index("#pragma omp atomic"), text.index("} else {")
     assert edge < plain
     assert text.count("y_vals[i] += t;") == 2
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def sparse(rows: int, columns: int, density: float = 0.05) -> Any:
+    return sp.random_array((rows, columns), density=density, rng=RNG, format="csr")
+
+
+B_SPARSE, E, F = sparse(COLUMNS, 61), sparse(ROWS, COLUMNS), sparse(ROWS, COLUMNS, 0.2)
+T = tp.Tensor.from_coo(
+    RNG.integers(0, 40, (300, 3)), RNG.random(300), (40, 40, 40), format=tp.CSF(3)
+)
+V = RNG.random(40)
+PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+SUM = "C[i,j] = A[i,j] + E[i,j]"
+
+IN_PIECES: tuple[tuple[str, dict[str, Any], Any, str | None], ...] = (
+    (PRODUCT, {"A": A, "B": B_SPARSE}, tp.CSR, None),
+    (PRODUCT, {"A": A, "B": B_SPARSE}, tp.DCSR, None),
+    (PRODUCT, {"A": A, "B": B_SPARSE}, tp.dense(2), None),
+    (PRODUCT, {"A": A, "B": B_SPARSE}, tp.CSR, "split(i,i0,i1,8), parallelize(i0)"),
+    (SUM, {"A": A, "E": E}, tp.CSR, None),
+    (SUM, {"A": A, "E": E}, tp.CSR, "divide(i,i0,i1,9), split(i0,i2,i3,2), parallelize(i2)"),
+    (SUM, {"A": A.tocoo(), "E": E.tocoo()}, tp.COO(2), None),
+    (SUM, {"A": A, "E": E}, tp.dense(2), None),
+    ("C[i,j] = A[i,j] + E[i,j] + F[i,j]", {"A": A, "E": E, "F": F}, tp.CSR, None),
+    ("C[i,j] = A[i,j] * E[i,j]", {"A": A, "E": E}, tp.CSR, None),
+    (
+        "C[i,j] = A[i,j] * U[i,k] * V[j,k]",
+        {"A": A, "U": RNG.random((ROWS, 5)), "V": B[:, :5]},
+        tp.CSR,
+        None,
+    ),
+    ("C[i,j] = T[i,j,k] * v[k]", {"T": T, "v": V}, tp.DCSR, None),
+    ("C[i,j] = T[i,j,k] * v[k]", {"T": T, "v": V}, tp.CSR, None),
+    ("C[i,j,k] = T[i,j,k] * v[k]", {"T": T, "v": V}, tp.CSF(3), None),
+    ("y[i] = T[i,j,k] * v[k]", {"T": T, "v": V}, tp.CSF(1), None),
+)
+
+
+@pytest.fixture
+def all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little there is to do, as many threads as are allowed share it."""
+    monkeypatch.setattr(work, "PARALLEL", 0)
+
+
+@pytest.mark.usefixtures("all_threads")
+@pytest.mark.parametrize(("text", "operands", "form", "schedule"), IN_PIECES)
+def test_any_number_of_threads_gives_the_same_bits(
+    text: str, operands: dict[str, Any], form: Any, schedule: str | None
+) -> None:
+    found = [
+        tp.evaluate(text, operands, format=form, schedule=schedule, threads=threads)
+        for threads in (1, 2, 3, 40)
+    ]
+    wanted = tp.evaluate_dense(
+        parse_assignment(text), {n: to_dense(v) for n, v in operands.items()}
+    )
+    assert_allclose(to_dense(found[0]), wanted)
+    for other in found[1:]:
+        for mine, first in zip(arrays_of(other), arrays_of(found[0]), strict=True):
+            assert_array_equal(mine, first)
+
+
+def arrays_of(value: Any) -> list[Any]:
+    """What a result is made of."""
+    if isinstance(value, tp.Tensor):
+        levels = [a for level in value.data.levels for a in (level.pos, level.crd) if a is not None]
+        return [*levels, value.data.values]
+    if sp.issparse(value):
+        return (
+            [value.indptr, value.indices, value.data]
+            if value.format == "csr"
+            else [*value.coords, value.data]
+        )
+    return [value]

@@ -33,6 +33,10 @@ SHARED = (
     (PRODUCT, CSRS, "ikj", "dd", "i"),
     (PRODUCT, {"B": "CSC"}, "jki", "dd", "j"),
     ("r[i] = b[i] - A[i,j] * x[j]", {"A": "CSR"}, "i ij", "d", "i"),
+    (PRODUCT, CSRS, "ikj", "ds", "i"),
+    (PRODUCT, {"A": "DCSR", "B": "CSR"}, "ikj", "ss", "i"),
+    ("y[i] = a[i] + b[i]", {"a": "s", "b": "s"}, "i i", "d", "i"),
+    ("y[i] = a[i] + b[i]", {"a": "s", "b": "s"}, "i i", "s", "i"),
 )
 
 
@@ -48,7 +52,6 @@ def test_shared(text: str, formats: dict[str, str], orders: str, result: str, in
 REFUSED = (
     (SPMV, {"A": "CSC"}, "ji", "d", "the loop j is summed over"),
     (SPMV, {"A": "CSC"}, "ji", "s", "all loops add to one workspace"),
-    (PRODUCT, CSRS, "ikj", "ds", "the sparse result is assembled in order"),
     ("s = A[i,j]", {"A": "CSR"}, "ij", None, "all loops add to one workspace"),
     (
         "C[i,j] = A[i,j] + B[i,j]",
@@ -56,13 +59,6 @@ REFUSED = (
         "ij ji",
         "dd",
         "the terms are computed one after another",
-    ),
-    (
-        "y[i] = a[i] + b[i]",
-        {"a": "s", "b": "s"},
-        "i i",
-        "d",
-        "the loop i walks a1, b1 along with others, in order",
     ),
     (SPMV, {"A": "COO"}, "ij", "d", "the loop i may meet a coordinate of A1 more than"),
 )
