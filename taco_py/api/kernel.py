@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,6 +103,36 @@ class Kernel:
         from taco_py.show.graphs import draw
 
         return draw(graphs_of(self.plan))
+
+    def export(
+        self,
+        folder: str | Path,
+        operands: Mapping[str, Any] | None = None,
+        /,
+        *,
+        name: str = "kernel",
+        **named: Any,
+    ) -> tuple[Path, ...]:
+        """Write the kernel as C files that compile by themselves; their paths.
+
+            cc -O3 *.c -lm && ./a.out
+
+        `name`.c has the function `name` (of several kernels, `name`_1.c and so on), `name`.h its
+        prototype with a line about each parameter, taco_runtime.h what it needs, and main.c calls
+        it on these operands, or on small ones made up, and prints the arrays of the result.
+
+        Raises FormatError where the plan converts operands or the result, OperandError for a bad
+        name or operands too large to be written into a program.
+        """
+        from taco_py.export.example import example
+        from taco_py.export.export import export
+
+        objects = merged(operands, named)
+        if not objects:
+            objects = example(self.assignment, self.types, dict(self.settings.static))
+        given, _ = self._given(objects)
+        tensors = {operand: g.data for operand, g in given.items()}
+        return export(self.plan, self.compiled, tensors, Path(folder), name)
 
     def __repr__(self) -> str:
         """The assignment, and each operand's format and dtype, in one line."""

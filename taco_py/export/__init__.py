@@ -1,0 +1,1 @@
+"""Kernels as C files that others can compile: the functions, a header, and a program."""

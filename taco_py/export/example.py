@@ -1,0 +1,37 @@
+"""Small operands to run an exported kernel on: the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Assignment
+from taco_py.problem import TensorType
+from taco_py.storage.pack import pack_coo
+from taco_py.storage.tensor_data import LevelArrays, TensorData
+
+SIZE = 6
+"""Of each index whose size is not compiled in."""
+
+
+def example(
+    assignment: Assignment, types: Mapping[str, TensorType], static: Mapping[str, int]
+) -> dict[str, TensorData]:
+    """An operand of each type; of a sparse one a third of the values is stored."""
+    shapes = {
+        access.tensor: tuple(static.get(i, SIZE) for i in access.indices)
+        for access in accesses(assignment)
+    }
+    rng = np.random.default_rng(0)
+    return {name: _operand(shapes[name], type, rng) for name, type in types.items()}
+
+
+def _operand(shape: tuple[int, ...], type: TensorType, rng: np.random.Generator) -> TensorData:
+    values = rng.integers(1, 9, shape).astype(type.element)
+    if type.format.is_dense:
+        return TensorData(type.format, shape, (LevelArrays(),) * len(shape), values)
+    coords: Any = np.nonzero(rng.random(shape) < 1 / 3)
+    return pack_coo(list(coords), values[coords], shape, type.format, type.index_dtype)

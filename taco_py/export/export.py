@@ -1,0 +1,140 @@
+"""Export: the kernels of a plan as C files beside the runtime header that they need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from codegen.names import identifier, is_reserved
+from codegen.toolchain.build import RUNTIME_FOLDER
+from taco_py.diagnostics.errors import FormatError, InternalError, OperandError
+from taco_py.driver import CompiledKernel, make_source
+from taco_py.export.abi import Exported, header_text, release_text
+from taco_py.export.program import program_text
+from taco_py.plan.nodes import Compute, Plan, Reformat
+from taco_py.plan.run import known_order, satisfies
+from taco_py.storage.pack import canonical
+from taco_py.storage.tensor_data import TensorData
+
+RUNTIME = "taco_runtime.h"
+MOST_VALUES = 100_000
+"""So many numbers at most are written into a program."""
+
+PRAGMAS = """\
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* functions of one kind share an interface */
+#ifndef _OPENMP
+#pragma GCC diagnostic ignored "-Wunknown-pragmas" /* without it loops run on one thread */
+#endif"""
+
+
+def export(
+    plan: Plan,
+    compiled: tuple[CompiledKernel, ...],
+    operands: Mapping[str, TensorData],
+    folder: Path,
+    name: str,
+) -> tuple[Path, ...]:
+    """Write a C file for each kernel, `name`.h, main.c and the runtime header; their paths.
+
+    operands  the example that main.c runs on
+
+    Raises FormatError for a plan with steps that are not kernels, OperandError for a bad name or a
+    large example, OSError where the folder cannot be written.
+    """
+    kernels = exported(plan, compiled, name)
+    check_example(operands)
+    operands = in_order(kernels, operands)
+    runtime = (RUNTIME_FOLDER / RUNTIME).read_text()
+    files = {f"{each.name}.c": _source(name, each) for each in kernels}
+    if any(each.makes_arrays for each in kernels):
+        files[f"{kernels[0].name}.c"] += f"\n{release_text(name)}"
+    files[f"{name}.h"] = header_text(name, kernels, _buffer_definition(runtime))
+    files["main.c"] = program_text(name, kernels, operands)
+    files[RUNTIME] = runtime
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        (folder / file).write_text(text)
+    return tuple(folder / file for file in files)
+
+
+def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tuple[Exported, ...]:
+    """Each kernel of the plan with its C text. Raises FormatError or OperandError."""
+    if identifier(name) != name or is_reserved(name):
+        raise OperandError(
+            f"Expected a name for C functions, found {name!r}", hint='as in name="spmv"'
+        )
+    steps = [step for step in plan.steps if isinstance(step, Compute)]
+    for step in plan.steps:
+        if not isinstance(step, Compute):
+            what = f"{step.reason}" if isinstance(step, Reformat) else "an operand is taken apart"
+            raise FormatError(
+                f"Expected kernels that read their operands as they are stored and make the result "
+                f"as it is wanted, found a step that makes {step.target} of {step.source}: {what}",
+                hint="compile for operands and a result in the formats that the loops walk; "
+                "explain() names them",
+            )
+    names = [name] if len(steps) == 1 else [f"{name}_{k}" for k in range(1, len(steps) + 1)]
+    found = tuple(
+        Exported(each, step, kernel, make_source(kernel.recipe, each).source)
+        for each, step, kernel in zip(names, steps, compiled, strict=True)
+    )
+    for each in found:
+        if len(re.findall(rf"\bint32_t {each.name}\(", each.source)) > 1:
+            raise OperandError(
+                f"Expected a name that no function inside the kernel has, found {name}",
+                hint=f'as in name="{name}_kernel"',
+            )
+    return found
+
+
+def in_order(
+    kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]
+) -> dict[str, TensorData]:
+    """The operands, sorted and without duplicates where a kernel relies on it.
+
+    Raises FormatError where it relies on it of what another kernel makes in any order.
+    """
+    found = dict(operands)
+    made = {each.step.target: known_order(each.kernel, each.step) for each in kernels}
+    for each in kernels:
+        for tensor, ordered, unique in each.kernel.requirements:
+            source = each.step.source(tensor)
+            if source in found and not satisfies(found[source], ordered, unique):
+                found[source] = canonical(found[source])
+            elif source in made and not _suffices(made[source], (ordered, unique)):
+                raise FormatError(
+                    f"Expected {source} with coordinates in order, found that a kernel makes them "
+                    "in any order",
+                    hint="export the parts of the expression one by one",
+                )
+    return found
+
+
+def _suffices(known: tuple[bool | None, bool | None], needed: tuple[bool, bool]) -> bool:
+    return all(bool(has) or not need for has, need in zip(known, needed, strict=True))
+
+
+def check_example(operands: Mapping[str, TensorData]) -> None:
+    """Raise OperandError for an example that makes no readable program."""
+    count = sum(data.values.size for data in operands.values())
+    if count > MOST_VALUES:
+        raise OperandError(
+            f"Expected a small example for main.c, found {count} values",
+            hint="leave the operands out, or pass small ones; the kernels take any sizes",
+        )
+
+
+def _source(name: str, each: Exported) -> str:
+    """The kernel's text, which includes its own prototype."""
+    include = f'#include "{RUNTIME}"'
+    more = f'{include}\n\n#include "{name}.h"\n\n{PRAGMAS}'
+    return each.source.replace(include, more, 1)
+
+
+def _buffer_definition(runtime: str) -> str:
+    """The definition of taco_buffer in the runtime header's text."""
+    found = re.search(r"typedef struct \{[^{}]*\} taco_buffer;", runtime)
+    if found is None:
+        raise InternalError("The runtime header does not define taco_buffer")
+    return found[0]

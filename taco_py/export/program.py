@@ -1,0 +1,232 @@
+"""A short C program that calls exported kernels on a small example and prints the result.
+
+What it looks like:
+
+    static const double x_vals[3] = {1.0, 2.0, 3.0};
+    static double y_vals[2];
+
+    int main(void)
+    {
+        check(spmv(y_vals, …), "spmv");
+        printf("y_vals:");
+        …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from codegen.runtime.signature import Kind, Parameter
+from codegen.types import SCALARS, ScalarType
+from taco_py.diagnostics.errors import InternalError
+from taco_py.export.abi import Exported
+from taco_py.lower.bindings import Source
+from taco_py.plan.nodes import Compute
+from taco_py.storage.tensor_data import Array, TensorData
+
+
+@dataclass(slots=True, eq=False)
+class Program:
+    """The program while it is written: its data, its statements, and the shapes of tensors."""
+
+    shapes: dict[str, tuple[int, ...]]
+    data: list[str] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+    buffers: list[str] = field(default_factory=list)
+
+
+def program_text(
+    name: str, kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]
+) -> str:
+    """main.c for `kernels`, which run in order, over `operands`."""
+    program = Program({name: data.shape for name, data in operands.items()})
+    for operand, data in operands.items():
+        program.data += _arrays_of(operand, data)
+    for exported in kernels:
+        _call(program, exported)
+    _print_result(program, kernels[-1])
+    program.body += [f"{name}_release(&{buffer});" for buffer in program.buffers]
+    program.body.append("return 0;")
+    return TEMPLATE.format(
+        name=name,
+        data="\n".join(program.data),
+        body="\n".join(f"    {line}" for line in program.body),
+    )
+
+
+TEMPLATE = """\
+/* Calls the kernels of {name}.h on a small example and prints the arrays of the result.
+ *
+ *     cc -O3 *.c -lm && ./a.out          (-fopenmp for threads)
+ */
+#include <complex.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "{name}.h"
+
+{data}
+
+static void check(int32_t status, const char *function)
+{{
+    if (status != 0) {{
+        fprintf(stderr, "%s failed: %s\\n", function, status == 1 ? "no memory" : "index overflow");
+        exit(1);
+    }}
+}}
+
+int main(void)
+{{
+{body}
+}}
+"""
+
+
+# ---------------------------------------------------------------- data
+
+
+def _arrays_of(name: str, data: TensorData) -> Iterator[str]:
+    """The arrays of an operand as C definitions."""
+    for number, level in enumerate(data.levels):
+        for what, array in (("pos", level.pos), ("crd", level.crd)):
+            if array is not None:
+                yield _definition(f"{name}_{number + 1}_{what}", array)
+    values = data.values
+    if data.format.is_dense:
+        values = values.transpose(data.format.mode_order)
+    yield _definition(f"{name}_vals", np.ascontiguousarray(values).reshape(-1))
+
+
+def _definition(name: str, array: Array) -> str:
+    element = SCALARS[array.dtype.name]
+    words = ", ".join(literal(number, element) for number in array) or literal(0, element)
+    return f"static const {element.c} {name}[{max(1, array.size)}] = {{{words}}};"
+
+
+def literal(number: Any, element: ScalarType) -> str:
+    """A number as C writes it."""
+    match element.kind:
+        case "complex":
+            part = SCALARS["float32" if element.bits == 64 else "float64"]
+            return f"{literal(number.real, part)} + {literal(number.imag, part)} * I"
+        case "float":
+            return _real(float(number)) + ("f" if element.bits == 32 else "")
+        case "int" if int(number) == -(2**63):
+            return "INT64_MIN"
+        case "uint":
+            return f"{int(number)}u"
+    return str(int(number))
+
+
+def _real(number: float) -> str:
+    if np.isfinite(number):
+        return repr(number)
+    return "NAN" if np.isnan(number) else f"{'-' if number < 0 else ''}INFINITY"
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _call(program: Program, exported: Exported) -> None:
+    """The call of one kernel, after the definition of the arrays that it fills."""
+    step = exported.step
+    sizes = {
+        index: program.shapes[step.source(operand)][mode] for index, operand, mode in step.sizes
+    }
+    target = step.problem.assignment.target
+    program.shapes[step.target] = tuple(sizes[i] for i in target.indices)
+    arguments = [
+        _argument(program, exported, parameter, source, sizes)
+        for parameter, source in exported.kernel.parameters
+    ]
+    program.body.append(f'check({exported.name}({", ".join(arguments)}), "{exported.name}");')
+
+
+def _argument(
+    program: Program,
+    exported: Exported,
+    parameter: Parameter,
+    source: Source | None,
+    sizes: Mapping[str, int],
+) -> str:
+    step = exported.step
+    if parameter.kind is Kind.THREADS:
+        return "1"
+    if source is None:
+        raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
+    if source.what == "size":
+        return str(sizes[source.index])
+    if source.what == "stride":
+        return str(_stride(step, source, program.shapes[_tensor(step, source)]))
+    name = _array_name(step, source)
+    match parameter.kind:
+        case Kind.GROWING:
+            program.body.append(f"taco_buffer {name} = {{0}};")
+            program.buffers.append(name)
+            return f"&{name}"
+        case Kind.OUTPUT:
+            count = max(1, prod(program.shapes[step.target]))
+            program.data.append(f"static {parameter.element.c} {name}[{count}];")
+            return name
+    return f"{name}.data" if name in program.buffers else name
+
+
+def _tensor(step: Compute, source: Source) -> str:
+    """The tensor of the plan that a kernel calls by a name of its own."""
+    target = step.problem.assignment.target.tensor
+    return step.target if source.tensor == target else step.source(source.tensor)
+
+
+def _array_name(step: Compute, source: Source) -> str:
+    tensor = _tensor(step, source)
+    if source.what == "values":
+        return f"{tensor}_vals"
+    return f"{tensor}_{source.level + 1}_{source.what}"
+
+
+def _stride(step: Compute, source: Source, shape: tuple[int, ...]) -> int:
+    """Elements from one to the next along a level of a dense tensor without gaps."""
+    order = step.problem.type_of(source.tensor).format.mode_order
+    inner = [shape[mode] for mode in order[source.level + 1 :]]
+    return prod(inner)
+
+
+# ---------------------------------------------------------------- the result
+
+
+def _print_result(program: Program, last: Exported) -> None:
+    target = last.step.problem.assignment.target.tensor
+    for parameter, source in last.kernel.parameters:
+        if source is None or source.tensor != target or source.what in ("size", "stride"):
+            continue
+        name = _array_name(last.step, source)
+        if parameter.kind is Kind.GROWING:
+            elements = f"(({parameter.element.c} *){name}.data)"
+            count = f"{name}.length"
+        else:
+            elements, count = name, str(prod(program.shapes[last.step.target]))
+        program.body += [
+            f'printf("{name}:");',
+            f"for (int64_t k = 0; k < {count}; k++) {{",
+            f"    {_printed(f'{elements}[k]', parameter.element)}",
+            "}",
+            'printf("\\n");',
+        ]
+
+
+def _printed(place: str, element: ScalarType) -> str:
+    match element.kind:
+        case "complex":
+            return f'printf(" %.17g %.17g", creal({place}), cimag({place}));'
+        case "float":
+            return f'printf(" %.17g", (double){place});'
+        case "uint":
+            return f'printf(" %" PRIu64, (uint64_t){place});'
+    return f'printf(" %" PRId64, (int64_t){place});'
