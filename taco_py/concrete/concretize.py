@@ -75,19 +75,22 @@ def result_order(problem: Problem) -> Order:
 
 
 def concretize(
-    problem: Problem, orders: tuple[Order, ...], provenance: Provenance = UNDERIVED
+    problem: Problem,
+    orders: tuple[Order, ...],
+    provenance: Provenance = UNDERIVED,
+    taken: tuple[str, ...] = (),
 ) -> Statement:
     """The statement that computes `problem` with the loop order `orders[t]` for its t-th term.
 
     Each order holds every index of its term and of the result once, or where `provenance` replaces
-    an index, the variables that it is replaced by.
+    an index, the variables that it is replaced by. Workspaces have other names than those `taken`.
     """
     terms = split_terms(problem.assignment.value)
     orders = tuple(provenance.loops(order) for order in orders)
     operands = dict(problem.operands)
     maker = Concretizer(
         problem,
-        Names((*operands, problem.assignment.target.tensor)),
+        Names((*operands, problem.assignment.target.tensor, *taken)),
         {name: np.dtype(t.dtype) for name, t in problem.operands},
         provenance,
     )

@@ -20,24 +20,35 @@ class WorkspaceKind(Enum):
     """How a temporary is stored.
 
     SCALAR  one variable
+    DENSE   an array, or where the workspace is over tiles one of a tile's size
     ROW     a dense vector with a list of the coordinates that were written
     HASH    a hash table from linearised coordinates to values, for two or more modes
     """
 
     SCALAR = "scalar"
+    DENSE = "dense"
     ROW = "row"
     HASH = "hash"
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A temporary tensor over `indices`, all zero at first; `dtype` is a scalar type's name."""
+    """A temporary tensor over `indices`, all zero at first; `dtype` is a scalar type's name.
+
+    ordered    whether its consumer needs the coordinates ascending
+    zero       whether a dense one must be zero before its producer, which does not fill all of it
+    kept       whether its consumer may read an element more than once
+    variables  those of the loops that it is filled in, where some derive from its indices
+    """
 
     name: str
     indices: tuple[str, ...]
     kind: WorkspaceKind
     dtype: str
-    ordered: bool = True  # whether its consumer needs the coordinates ascending
+    ordered: bool = True
+    zero: bool = True
+    kept: bool = False
+    variables: tuple[str, ...] = ()
 
     @property
     def access(self) -> Access:

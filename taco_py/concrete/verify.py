@@ -113,6 +113,7 @@ class _Verifier:
         self.require(len(set(indices)) == len(indices), f"the workspace {name} has an index twice")
         fits = {
             WorkspaceKind.SCALAR: len(indices) == 0,
+            WorkspaceKind.DENSE: len(indices) >= 1,
             WorkspaceKind.ROW: len(indices) == 1,
             WorkspaceKind.HASH: len(indices) >= 1,
         }[workspace.kind]

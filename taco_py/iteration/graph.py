@@ -235,7 +235,7 @@ def all_iterators(problem: Problem, statement: Statement) -> dict[Access, Mappin
 
 def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
     """A consumer walks a row's or a table's entries."""
-    if workspace.kind is WorkspaceKind.SCALAR:
+    if workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE):
         return {}
     return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
 

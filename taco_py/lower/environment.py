@@ -40,7 +40,8 @@ class TensorArrays:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceArrays:
-    """What a workspace is made of: `scalar` alone, a row's four, or a table and its values."""
+    """What a workspace is made of: `scalar` alone, `values` alone, a row's four, or a table and its
+    values."""
 
     workspace: Workspace
     element: ScalarType
@@ -134,6 +135,7 @@ class Scope:
     left         for each level walked through such a range: the positions that tiles leave of it
     piece        the loop in pieces, and the values of its variable that this piece has
     atomic       the loop whose iterations add to common elements of the result, if there is one
+    origins      for each index of a dense workspace over tiles: where its tile begins
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -143,6 +145,7 @@ class Scope:
     left: Mapping[tuple[Access, int], Interval] = field(default_factory=dict)
     piece: tuple[str, Interval] | None = None
     atomic: str | None = None
+    origins: Mapping[tuple[str, str], Expr] = field(default_factory=dict)
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 above the root, None while it is unknown."""
@@ -165,6 +168,10 @@ class Scope:
     def leaving(self, access: Access, level: int, interval: Interval) -> Scope:
         """With one more level of which only the positions in `interval` are left."""
         return replace(self, left={**self.left, (access, level): interval})
+
+    def beginning(self, origins: Mapping[tuple[str, str], Expr]) -> Scope:
+        """With more tiles that dense workspaces are over."""
+        return replace(self, origins={**self.origins, **origins})
 
     def within(self, index: str, missing: frozenset[Access]) -> Scope:
         """Inside a loop over `index`, in a case where `missing` are absent."""
@@ -265,6 +272,9 @@ def _workspace(names: Names, workspace: Workspace, index: ScalarType) -> Workspa
     match workspace.kind:
         case WorkspaceKind.SCALAR:
             return WorkspaceArrays(workspace, element, scalar=Var(name, element))
+        case WorkspaceKind.DENSE:
+            values = Array(name, element, Storage.LOCAL)
+            return WorkspaceArrays(workspace, element, values=values)
         case WorkspaceKind.ROW:
             return WorkspaceArrays(
                 workspace,

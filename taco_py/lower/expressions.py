@@ -7,7 +7,9 @@ from typing import assert_never
 from codegen import build
 from codegen.ir import Binary, Const, Expr, Load, Ranked, Unary
 from codegen.types import ScalarType, scalar
+from taco_py.concrete.nodes import WorkspaceKind
 from taco_py.diagnostics.errors import InternalError
+from taco_py.lower import dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
@@ -59,7 +61,7 @@ def _number(value: complex, type: ScalarType) -> bool | int | float | complex:
 def load_access(env: Environment, scope: Scope, access: nodes.Access) -> Expr:
     """The element of `access` at the current coordinates, in the type that is computed in."""
     if access.tensor in env.workspaces:
-        return _load_workspace(env.workspaces[access.tensor], scope, access)
+        return _load_workspace(env, env.workspaces[access.tensor], scope, access)
     arrays = env.tensors[access.tensor]
     return build.cast(scalar(arrays.type.dtype), Load(arrays.values, value_position(scope, access)))
 
@@ -72,11 +74,15 @@ def value_position(scope: Scope, access: nodes.Access) -> Expr:
     return position
 
 
-def _load_workspace(arrays: WorkspaceArrays, scope: Scope, access: nodes.Access) -> Expr:
+def _load_workspace(
+    env: Environment, arrays: WorkspaceArrays, scope: Scope, access: nodes.Access
+) -> Expr:
     if arrays.scalar is not None:
         return arrays.scalar
     if arrays.values is None:
         raise InternalError(f"The workspace {access.tensor} has no values")
+    if arrays.workspace.kind is WorkspaceKind.DENSE:
+        return Load(arrays.values, dense.position(env, scope, arrays.workspace))
     position = value_position(scope, access)
     if arrays.table is not None:
         return Load(arrays.values, Ranked(arrays.table, position))

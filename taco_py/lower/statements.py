@@ -11,7 +11,7 @@ from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
 from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement, Where
 from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
-from taco_py.lower import workspaces
+from taco_py.lower import dense, workspaces
 from taco_py.lower.atomic import add_atomically
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
@@ -58,7 +58,7 @@ class Lowerer:
         if tensor in self.env.workspaces:
             arrays = self.env.workspaces[tensor]
             value = lower_value(self.env, scope, assign.value, arrays.element)
-            yield from workspaces.accumulate(self.env, arrays, value, op)
+            yield from workspaces.accumulate(self.env, scope, arrays, value, op)
             return
         values = self.env.tensors[tensor].values
         value = lower_value(self.env, scope, assign.value, values.element)
@@ -71,15 +71,18 @@ class Lowerer:
 
     def _where(self, where: Where, scope: Scope) -> Iterator[Stmt]:
         arrays = self.env.workspaces[where.workspace.name]
+        scope, before = dense.begin_tiles(self.env, scope, where.workspace)
         producer = tuple(self.statement(where.producer, scope))
         if not producer:
             empty = scope.within("", frozenset((where.workspace.access,)))
             yield from self.statement(where.consumer, empty)
             return
-        yield from workspaces.begin(arrays)
+        yield from before
+        yield from workspaces.begin(self.env, arrays)
         yield Block(producer)
         yield from workspaces.finish(arrays)
         yield from self.statement(where.consumer, scope)
+        yield from workspaces.leave(self.env, arrays)
 
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
         def body(inner: Scope) -> Iterator[Stmt]:

@@ -12,6 +12,8 @@ from codegen.ir import (
     Count,
     Declare,
     Expr,
+    Fill,
+    For,
     If,
     Insert,
     NewTable,
@@ -25,7 +27,8 @@ from codegen.ir import (
 )
 from codegen.types import BOOL
 from taco_py.diagnostics.errors import InternalError
-from taco_py.lower.environment import Environment, WorkspaceArrays
+from taco_py.lower import dense
+from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 
 
 def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
@@ -38,16 +41,22 @@ def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
         yield Allocate(arrays.values, size, zero=True)
         yield Allocate(arrays.marks, size, zero=True)
         yield Allocate(arrays.list, size)
+    elif arrays.values is not None:
+        yield Allocate(arrays.values, dense.size(env, arrays.workspace))
 
 
-def begin(arrays: WorkspaceArrays) -> Iterator[Stmt]:
-    """Before the producer: the workspace is all zero."""
+def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
+    """Before the producer: the workspace is all zero, or all of it will be overwritten."""
     if arrays.scalar is not None:
         yield Declare(arrays.scalar, build.zero(arrays.element), role=Role.VALUES)
     elif arrays.count is not None:
         yield Declare(arrays.count, build.const(0))
     elif arrays.table is not None:
         yield ClearTable(arrays.table)
+    elif arrays.values is not None and arrays.workspace.zero:
+        size = dense.size(env, arrays.workspace)
+        nothing = build.zero(arrays.element)
+        yield Fill(arrays.values, build.const(0), size, nothing, Role.VALUES)
 
 
 def finish(arrays: WorkspaceArrays) -> Iterator[Stmt]:
@@ -58,21 +67,40 @@ def finish(arrays: WorkspaceArrays) -> Iterator[Stmt]:
         yield Sort(arrays.list, build.const(0), arrays.count)
 
 
+def leave(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
+    """After a consumer that reads a row more than once: all zero again."""
+    if arrays.list is None or arrays.count is None or not arrays.workspace.kept:
+        return
+    place = Var(env.names.fresh(f"p{arrays.workspace.name}"))
+    coordinate = Var(env.names.fresh(f"{arrays.workspace.name}_at"))
+    here = Declare(coordinate, build.load_index(arrays.list, place), constant=True)
+    body = build.block(here, *_zeros(arrays, coordinate))
+    yield For(place, build.const(0), arrays.count, body)
+
+
 def reset(arrays: WorkspaceArrays, coordinate: Expr) -> Iterator[Stmt]:
-    """After the consumer has read a coordinate of a row: zero again."""
+    """After the consumer has read a coordinate of a row: zero again, unless it is read again."""
+    if not arrays.workspace.kept:
+        yield from _zeros(arrays, coordinate)
+
+
+def _zeros(arrays: WorkspaceArrays, coordinate: Expr) -> Iterator[Stmt]:
     if arrays.values is not None and arrays.marks is not None:
         yield Store(arrays.values, coordinate, build.zero(arrays.element), role=Role.VALUES)
         yield Store(arrays.marks, coordinate, build.zero(BOOL))
 
 
 def accumulate(
-    env: Environment, arrays: WorkspaceArrays, value: Expr, op: str | None
+    env: Environment, scope: Scope, arrays: WorkspaceArrays, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
     """`workspace op= value` at the current coordinates."""
     if arrays.scalar is not None:
         yield Assign(arrays.scalar, value, op, Role.VALUES)
     elif arrays.table is not None:
         yield from _into_table(env, arrays, value, op)
+    elif arrays.values is not None and arrays.list is None:
+        place = dense.position(env, scope, arrays.workspace)
+        yield Store(arrays.values, place, value, op, Role.VALUES)
     else:
         yield from _into_row(env, arrays, value, op)
 

@@ -50,6 +50,11 @@ def parse_assignment(text: str) -> Assignment:
     return _Parser(tokenize(text)).assignment()
 
 
+def parse_expression(text: str) -> Expr:
+    """The expression that `text` spells: `A[i,j] * x[j]`. Raises NotationError."""
+    return _Parser(tokenize(text)).whole_expression()
+
+
 class _Parser:
     """A cursor over the tokens; each method consumes a rule and returns its node."""
 
@@ -104,11 +109,14 @@ class _Parser:
         if self.token.text not in _ASSIGNMENTS:
             raise self.error(f"'=' or '+=' after {target.tensor}", self.assignment_hint())
         operator = _ASSIGNMENTS[self.take().text]
+        return Assignment(target, self.whole_expression(), operator, self.since(first))
+
+    def whole_expression(self) -> Expr:
         value = self.expression()
         if self.token.kind is not TokenKind.END:
             raise self.error("an operator or the end of the text", self.juxtaposition_hint())
         check_depth(value)
-        return Assignment(target, value, operator, self.since(first))
+        return value
 
     def assignment_hint(self) -> str:
         match self.token.text:

@@ -10,13 +10,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from codegen.names import Names
 from taco_py.concrete.concretize import Order
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.checks import accesses
+from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
 from taco_py.schedule.commands import (
     Command,
     MergeBy,
     Parallelize,
+    Precompute,
     Reorder,
     Serial,
     Unroll,
@@ -60,8 +64,25 @@ def _require_loop(loops: Loops, command: Command | Relation, variable: str) -> N
     raise refuse(command, f"there is no loop over {variable}", f"the loops are {known}")
 
 
+def _require_mark(loops: Loops, command: Command, variable: str) -> None:
+    """A loop, or one that fills a workspace, under the name it has there."""
+    if variable not in loops.copies:
+        _require_loop(loops, command, variable)
+
+
+def _require_nests(loops: Loops, command: Command | Relation) -> None:
+    """Loops may be given another shape, which they may not once a command has taken them apart."""
+    if loops.structure:
+        raise refuse(
+            command,
+            f"{loops.structure[0]} has taken the loops apart",
+            "commands that derive or reorder variables come before it",
+        )
+
+
 def _derive(loops: Loops, relation: Relation) -> Loops:
     """Replace the parents of `relation` by its children, in place."""
+    _require_nests(loops, relation)
     for parent in relation.parents:
         _require_loop(loops, relation, parent)
         if loops.mode(parent) != loops.mode(""):
@@ -137,6 +158,7 @@ def _coord(loops: Loops, command: Coord) -> Loops:
 
 
 def _reorder(loops: Loops, command: Reorder) -> Loops:
+    _require_nests(loops, command)
     for variable in command.indices:
         _require_loop(loops, command, variable)
     wanted = set(command.indices)
@@ -159,18 +181,18 @@ def _rearranged(order: Order, wanted: tuple[str, ...]) -> Order:
 
 
 def _parallelize(loops: Loops, command: Parallelize) -> Loops:
-    _require_loop(loops, command, command.index)
+    _require_mark(loops, command, command.index)
     mode = replace(loops.mode(command.index), parallel=command.race)
     return loops.with_mode(command.index, mode)
 
 
 def _vectorize(loops: Loops, command: Vectorize) -> Loops:
-    _require_loop(loops, command, command.index)
+    _require_mark(loops, command, command.index)
     return loops.with_mode(command.index, replace(loops.mode(command.index), vector=True))
 
 
 def _unroll(loops: Loops, command: Unroll) -> Loops:
-    _require_loop(loops, command, command.index)
+    _require_mark(loops, command, command.index)
     if not 1 <= command.factor <= 256:
         raise refuse(
             command, f"{command.index} cannot be unrolled {command.factor} times", "1 to 256 can be"
@@ -180,8 +202,29 @@ def _unroll(loops: Loops, command: Unroll) -> Loops:
 
 
 def _mergeby(loops: Loops, command: MergeBy) -> Loops:
-    _require_loop(loops, command, command.index)
+    _require_mark(loops, command, command.index)
     return loops.with_mode(command.index, replace(loops.mode(command.index), merge=command.merge))
+
+
+def _precompute(loops: Loops, command: Precompute) -> Loops:
+    for variable in command.indices:
+        leaves = loops.provenance.leaves(variable) if variable in loops.taken else (variable,)
+        for leaf in leaves:
+            _require_loop(loops, command, leaf)
+    new = [name for i, name in zip(command.indices, command.copies, strict=True) if name != i]
+    if command.workspace:
+        new.append(command.workspace)
+    for name in new:
+        if name in loops.taken or new.count(name) > 1:
+            raise refuse(command, f"the name {name} is taken", "choose a new name")
+    known = {access.tensor for access in accesses(loops.assignment)}
+    for access in accesses(command.expression):
+        if access not in accesses(loops.assignment):
+            reason = f"{to_text(access)} is not read in {to_text(loops.assignment)}"
+            names = ", ".join(sorted(known))
+            raise refuse(command, reason, f"what is read are elements of {names}")
+    name = command.workspace or Names((*loops.taken, *new)).fresh("w")
+    return replace(loops, structure=(*loops.structure, replace(command, workspace=name)))
 
 
 def _serial(loops: Loops, command: Serial) -> Loops:
@@ -200,6 +243,7 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Vectorize: _vectorize,
     Unroll: _unroll,
     MergeBy: _mergeby,
+    Precompute: _precompute,
     Serial: _serial,
 }
 """How each kind of command is applied."""

@@ -11,6 +11,7 @@
     unroll(i,4)                         four iterations of i one after another in the code
     vectorize(i)                        iterations of i in the lanes of a vector
     mergeby(i,Gallop)                   operands leap to each other's coordinates
+    precompute(A(i,k)*B(k,j),j,jw,w)    a part of a value first, in a workspace over j
     serial()                            share no loop
 
 Those that derive variables are relations of the provenance graph themselves (Senanayake et al.
@@ -22,6 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from taco_py.concrete.nodes import Merge, Race
+from taco_py.notation.nodes import Expr
+from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 
 
@@ -81,6 +84,29 @@ class MergeBy:
 
 
 @dataclass(frozen=True, slots=True)
+class Precompute:
+    """Compute `expression` first, for all values of `indices`, into `workspace`.
+
+    The loops that fill it are over the same indices; later commands call them by the names in
+    `copies`. Without a name, a new one is found for the workspace.
+    """
+
+    expression: Expr
+    indices: tuple[str, ...]
+    copies: tuple[str, ...]
+    workspace: str = ""
+
+    def __str__(self) -> str:
+        text = to_text(self.expression).replace("[", "(").replace("]", ")")
+        parts = (text, _listed(self.indices), _listed(self.copies), self.workspace)
+        return f"precompute({','.join(part for part in parts if part)})"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
+
+
+@dataclass(frozen=True, slots=True)
 class Serial:
     """Use one thread."""
 
@@ -89,4 +115,5 @@ class Serial:
 
 
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
-Command = Reorder | Derivation | Parallelize | Vectorize | Unroll | MergeBy | Serial
+Structural = Precompute
+Command = Reorder | Derivation | Structural | Parallelize | Vectorize | Unroll | MergeBy | Serial

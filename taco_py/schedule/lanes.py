@@ -82,7 +82,7 @@ def _vector_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
     for assign in assignments(loop.body):
         name = assign.target.tensor
         if name in outside:
-            yield from _filling(loop, assign, outside[name])
+            yield from _filling(graph, loop, assign, outside[name])
         elif name not in own:
             yield from _adding(graph, loop, assign)
 
@@ -101,8 +101,10 @@ def _appending(graph: IterationGraph, loop: Loop) -> Refusals:
             )
 
 
-def _filling(loop: Loop, assign: Assign, workspace: Workspace) -> Refusals:
-    if workspace.kind is not WorkspaceKind.SCALAR:
+def _filling(graph: IterationGraph, loop: Loop, assign: Assign, workspace: Workspace) -> Refusals:
+    if workspace.kind is WorkspaceKind.DENSE:
+        yield from _adding(graph, loop, assign)
+    elif workspace.kind is not WorkspaceKind.SCALAR:
         yield (
             f"it fills the workspace {workspace.name}, which lists what is written",
             f"ask for a dense result, or mark the loop that reads {workspace.name}",
@@ -125,8 +127,10 @@ def _adding(graph: IterationGraph, loop: Loop, assign: Assign) -> Refusals:
             f"it is summed over: its iterations add to the same {name}",
             f"sum in a scalar first: put the loops over {', '.join(assign.target.indices)} outside",
         )
+    operands = dict(graph.problem.operands)
     for iterator in loop.lattice.iterators:
-        if not graph.problem.type_of(iterator.access.tensor).format.levels[iterator.level].unique:
+        operand = operands.get(iterator.access.tensor)
+        if operand is not None and not operand.format.levels[iterator.level].unique:
             yield (
                 f"it may meet a coordinate of {iterator} more than once",
                 "convert the operand to a format without duplicates",

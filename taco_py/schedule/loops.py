@@ -3,18 +3,29 @@ from. The concrete notation and the iteration graph are derived from it whenever
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from taco_py.concrete.concretize import Order, concretize
-from taco_py.concrete.nodes import SERIAL, Assign, Forall, Mode, Sequence, Statement, Where
+from taco_py.concrete.nodes import (
+    SERIAL,
+    Assign,
+    Forall,
+    Mode,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+)
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.iteration.graph import IterationGraph, build_graph
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
+from taco_py.schedule.commands import Precompute, Structural
+from taco_py.schedule.structure import restructure
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +35,14 @@ class Loops:
     orders      for each additive term, its loop variables, outermost first
     provenance  what the variables derive from
     modes       how loops are carried out, where that has been said
+    structure   what is done to the statement that these loops make, in order
     """
 
     assignment: Assignment
     orders: tuple[Order, ...]
     provenance: Provenance = UNDERIVED
     modes: tuple[tuple[str, Mode], ...] = ()
+    structure: tuple[Structural, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -42,7 +55,20 @@ class Loops:
         derived = (v for r in self.provenance.relations for v in r.children)
         tensors = (access.tensor for access in accesses(self.assignment))
         target = self.assignment.target.tensor
-        return frozenset((*all_indices(self.assignment), *derived, *tensors, target))
+        return frozenset(
+            (*all_indices(self.assignment), *derived, *tensors, target, *self.made, *self.copies)
+        )
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The names of the workspaces that the structure makes."""
+        return tuple(c.workspace for c in self.structure if isinstance(c, Precompute))
+
+    @property
+    def copies(self) -> tuple[str, ...]:
+        """The names under which loops that fill workspaces are known."""
+        made = (c for c in self.structure if isinstance(c, Precompute))
+        return tuple(dict.fromkeys(name for c in made for name in c.copies))
 
     @property
     def index_orders(self) -> tuple[Order, ...]:
@@ -59,7 +85,10 @@ class Loops:
 
     def statement(self, problem: Problem) -> Statement:
         """The concrete notation for these loops, where `problem` computes the assignment."""
-        return _marked(self, concretize(problem, self.orders, self.provenance), ())
+        statement = concretize(problem, self.orders, self.provenance, self.made)
+        for command in self.structure:
+            statement = restructure(problem, self.provenance, statement, command)
+        return _marked(self, statement, (), {})
 
     def graph(self, problem: Problem) -> IterationGraph:
         return build_graph(problem, self.statement(problem), self.provenance)
@@ -92,24 +121,41 @@ def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
         yield from _depths(nest, depth + 1)
 
 
-def _marked(loops: Loops, statement: Statement, outer: tuple[str, ...]) -> Statement:
-    """The statement with each loop's mode. The loop over an index stands for its last leaf."""
+def _marked(
+    loops: Loops, statement: Statement, outer: tuple[str, ...], names: Mapping[str, str]
+) -> Statement:
+    """The statement with each loop's mode. The loop over an index stands for its last leaf.
+
+    names  what loops are called here, where they fill a workspace
+    """
     match statement:
         case Assign():
             return statement
         case Forall(index, body):
             leaves = loops.provenance.leaves(index)
             variable = next((leaf for leaf in leaves if leaf not in outer), leaves[-1])
-            mode = loops.mode(variable)
+            mode = loops.mode(names.get(variable, variable))
             if variable in outer:
                 mode = replace(mode, parallel=None)
             elif isinstance(body, Forall) and loops.provenance.leaves(body.index) == leaves:
                 mode = Mode(parallel=mode.parallel)
-            return Forall(index, _marked(loops, body, (*outer, variable)), mode)
+            return Forall(index, _marked(loops, body, (*outer, variable), names), mode)
         case Where(workspace, consumer, producer):
-            parts = (_marked(loops, part, outer) for part in (consumer, producer))
-            return Where(workspace, *parts)
+            inside = {**names, **_copies(loops, workspace)}
+            return Where(
+                workspace,
+                _marked(loops, consumer, outer, names),
+                _marked(loops, producer, outer, inside),
+            )
         case Sequence(statements):
-            return Sequence(tuple(_marked(loops, part, outer) for part in statements))
+            return Sequence(tuple(_marked(loops, part, outer, names) for part in statements))
         case _:
             assert_never(statement)
+
+
+def _copies(loops: Loops, workspace: Workspace) -> Mapping[str, str]:
+    """What the loops that fill a workspace are called."""
+    for command in loops.structure:
+        if isinstance(command, Precompute) and command.workspace == workspace.name:
+            return dict(zip(command.indices, command.copies, strict=True))
+    return {}

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from taco_py.concrete.nodes import Merge, Race
-from taco_py.diagnostics.errors import ScheduleError
+from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.diagnostics.source import Source, Span
+from taco_py.notation.parser import parse_expression
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Command,
     MergeBy,
     Parallelize,
+    Precompute,
     Reorder,
     Serial,
     Unroll,
@@ -61,7 +63,10 @@ def parse_commands(text: str) -> tuple[Command, ...]:
     return tuple(commands)
 
 
-_COMMAND = re.compile(r"\s*(?P<name>\w+)\s*\((?P<arguments>(?:[^()]|\([^()]*\))*)\)\s*(?:[,;]|$)")
+_LEVEL = r"(?:[^()]|\({}\))*"
+# Parentheses in parentheses: of accesses, in an expression that is precomputed.
+_ARGUMENTS = _LEVEL.format(_LEVEL.format(_LEVEL.format(_LEVEL.format("[^()]*"))))
+_COMMAND = re.compile(rf"\s*(?P<name>\w+)\s*\((?P<arguments>{_ARGUMENTS})\)\s*(?:[,;]|$)")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
@@ -88,9 +93,13 @@ def _command(match: re.Match[str], source: Source) -> Command:
 
 def _split(text: str) -> Iterator[str]:
     """The arguments: what stands between commas that are in no brackets."""
-    for part in re.split(r",(?![^()\[\]]*[)\]])", text):
-        if part.strip():
-            yield part.strip()
+    depth, start = 0, 0
+    for place, character in enumerate(f"{text},"):
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and (depth == 0 or place == len(text)):
+            if text[start:place].strip():
+                yield text[start:place].strip()
+            start = place + 1
 
 
 # ---------------------------------------------------------------- arguments
@@ -190,6 +199,29 @@ def _mergeby(arguments: tuple[str, ...]) -> Command:
     return MergeBy(index, merges[arguments[1]])
 
 
+def _precompute(arguments: tuple[str, ...]) -> Command:
+    if len(arguments) not in (3, 4):
+        raise _MisfitError
+    indices, copies = map(_list_of_names, arguments[1:3])
+    if len(indices) != len(copies):
+        raise _MisfitError("there is one name for each variable")
+    try:
+        expression = parse_expression(arguments[0])
+    except NotationError as error:
+        raise _MisfitError(error.message) from error
+    workspace = _names(arguments[3:], 1)[0] if len(arguments) == 4 else ""
+    return Precompute(expression, indices, copies, workspace)
+
+
+def _list_of_names(text: str) -> tuple[str, ...]:
+    """`j`, or `{i,j}`, or `{}`."""
+    if text[:1] in "{[" and text[-1:] in "}]":
+        names = tuple(name.strip() for name in text[1:-1].split(",") if name.strip())
+    else:
+        names = (text,)
+    return _names(names, len(names)) if names else ()
+
+
 def _serial(arguments: tuple[str, ...]) -> Command:
     _names(arguments, 0)
     return Serial()
@@ -207,6 +239,10 @@ _COMMANDS = {
     "unroll": _Syntax("one index and a number of iterations", _unroll),
     "vectorize": _Syntax("one index", _vectorize),
     "mergeby": _Syntax("one index and a strategy", _mergeby),
+    "precompute": _Syntax(
+        "an expression, a variable or several in braces, as many names, and perhaps a workspace's",
+        _precompute,
+    ),
     "serial": _Syntax("nothing", _serial),
 }
 

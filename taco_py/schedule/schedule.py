@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.tree import map_accesses
 from taco_py.provenance.relations import Pos, Relation
-from taco_py.schedule.commands import Command, Parallelize, Reorder, Serial
+from taco_py.schedule.commands import (
+    Command,
+    Parallelize,
+    Precompute,
+    Reorder,
+    Serial,
+    Structural,
+)
 from taco_py.schedule.parser import parse_commands
 
 
@@ -41,13 +49,12 @@ class Schedule:
     @property
     def shapes(self) -> bool:
         """Whether a command says which loops there are, not only how they are carried out."""
-        return any(isinstance(c, Reorder | Relation) for c in self.commands)
+        return any(isinstance(c, _SHAPING) for c in self.commands)
 
     @property
     def sharing(self) -> Schedule:
         """The commands that say how loops are carried out."""
-        shaping = Reorder | Relation
-        return Schedule(tuple(c for c in self.commands if not isinstance(c, shaping)))
+        return Schedule(tuple(c for c in self.commands if not isinstance(c, _SHAPING)))
 
     @property
     def parted(self) -> tuple[Schedule, Schedule]:
@@ -59,12 +66,7 @@ class Schedule:
 
     def reading(self, tensors: dict[str, str]) -> Schedule:
         """With operands called by other names, where copies of them are read."""
-        return Schedule(
-            tuple(
-                replace(c, tensor=tensors.get(c.tensor, c.tensor)) if isinstance(c, Pos) else c
-                for c in self.commands
-            )
-        )
+        return Schedule(tuple(_reading(c, tensors) for c in self.commands))
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
@@ -78,6 +80,20 @@ class Schedule:
     def __str__(self) -> str:
         return ", ".join(map(str, self.commands))
 
+
+def _reading(command: Command, tensors: dict[str, str]) -> Command:
+    match command:
+        case Pos(tensor=tensor):
+            return replace(command, tensor=tensors.get(tensor, tensor))
+        case Precompute(expression=expression):
+            copied = map_accesses(
+                expression, lambda a: replace(a, tensor=tensors.get(a.tensor, a.tensor))
+            )
+            return replace(command, expression=copied)
+    return command
+
+
+_SHAPING = Reorder | Relation | Structural
 
 OPEN = Schedule()
 """The schedule that leaves everything to be chosen."""

@@ -1,0 +1,393 @@
+"""A part of a value, computed first: into a workspace of its own.
+
+    precompute A * B over j:
+
+    forall i                                forall i
+      forall k                                forall j
+        forall j                                C[i,j] += w[j]
+          C[i,j] += A[i,k] * B[k,j]           where w[j]
+                                                forall k
+                                                  forall j
+                                                    w[j] += A[i,k] * B[k,j]
+
+Loops that only the part depends on go to its producer, those that only the rest depends on to the
+consumer, and those over the workspace's own variables to both. Loops that both depend on stay
+around the `where`. Loops further out on which the part does not depend go to the consumer as well,
+so that a part that changes in no loop is computed once. (Kjolstad et al. 2019, Tensor Algebra
+Compilation with Workspaces, section 4; sums move through what is linear.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import assert_never
+
+import numpy as np
+
+from taco_py.concrete.factors import Occurrence, occurrences
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+    forall,
+)
+from taco_py.concrete.terms import summed
+from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
+from taco_py.iteration.lattice import build_lattice
+from taco_py.iteration.region import Everything, Regions
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Expr
+from taco_py.notation.operators import ADD
+from taco_py.notation.printer import to_text
+from taco_py.notation.tree import map_accesses
+from taco_py.problem import Problem
+from taco_py.provenance.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is to be computed first: an expression, over which variables of loops, and its name."""
+
+    expression: Expr
+    variables: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """A consumer and the producer of its workspace, which is not placed yet."""
+
+    workspace: Workspace
+    consumer: Statement
+    producer: Statement
+
+    def placed(self) -> Where:
+        return Where(self.workspace, self.consumer, self.producer)
+
+
+def precompute(
+    problem: Problem, provenance: Provenance, statement: Statement, part: Part
+) -> Statement:
+    """`statement` with `part` in a workspace. Raises ScheduleError where that is not the same."""
+    maker = _Maker(problem, provenance, statement, part)
+    place = maker.place()
+    existing = maker.existing(place)
+    if existing is not None:
+        return _renamed(statement, existing, part.name)
+    found = maker.within(statement, place, ())
+    return found.placed() if isinstance(found, _Apart) else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """The loops right around the assignment that the part stands in, sorted by who needs them.
+
+    outer     they stay around the `where`
+    producer  those that fill the workspace, outermost first; `summed` of them sum in it
+    consumer  those around what is left
+    """
+
+    outer: tuple[str, ...]
+    producer: tuple[str, ...]
+    consumer: tuple[str, ...]
+    summed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """The facts that every step below needs."""
+
+    problem: Problem
+    provenance: Provenance
+    whole: Statement
+    part: Part
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The workspace's indices: those that its variables derive from."""
+        found = (root for v in self.part.variables for root in self.provenance.roots(v))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def access(self) -> Access:
+        return Access(self.part.name, self.indices)
+
+    def refusal(self, reason: str, hint: str) -> ScheduleError:
+        return ScheduleError(
+            f"{to_text(self.part.expression)} cannot be precomputed: {reason}", hint=hint
+        )
+
+    def place(self) -> Assign:
+        """The assignment that the part stands in."""
+        places = [a for a in assignments(self.whole) if any(self.found(a))]
+        if not places:
+            values = ", ".join(to_text(a.value) for a in assignments(self.whole))
+            raise self.refusal(
+                f"it is no part of what is assigned, {values}",
+                "name a factor, or a product of factors of one term",
+            )
+        if len(places) > 1:
+            raise self.refusal(
+                f"it is a part of {len(places)} assignments", "name a product that is in one alone"
+            )
+        return places[0]
+
+    def found(self, assign: Assign) -> Iterator[Occurrence]:
+        return occurrences(assign.value, self.part.expression, self.access)
+
+    def existing(self, place: Assign) -> Workspace | None:
+        """The workspace that the part, and nothing else, fills already."""
+        for workspace in workspaces_of(self.whole):
+            filled = workspace.access == place.target and place.value == self.part.expression
+            if filled and set(workspace.indices) == set(self.indices):
+                return workspace
+        return None
+
+    # ------------------------------------------------------------ down to the assignment
+
+    def within(
+        self, statement: Statement, place: Assign, outer: tuple[str, ...]
+    ) -> Statement | _Apart:
+        """The statement without the part, apart from its producer as long as that may go out."""
+        match statement:
+            case Assign():
+                return self.apart((), statement, outer) if statement is place else statement
+            case Forall():
+                return self.below(statement, place, outer)
+            case Where(workspace, consumer, producer):
+                inner = self.within(producer, place, outer)
+                if inner is not producer:
+                    return _around(inner, lambda s: Where(workspace, consumer, s))
+                rest = self.within(consumer, place, outer)
+                return _around(rest, lambda s: Where(workspace, s, producer))
+            case Sequence(statements):
+                return self.among(statements, place, outer)
+            case _:
+                assert_never(statement)
+
+    def among(
+        self, statements: tuple[Statement, ...], place: Assign, outer: tuple[str, ...]
+    ) -> Statement | _Apart:
+        for number, each in enumerate(statements):
+            found = self.within(each, place, outer)
+            if found is not each:
+                return _around(found, partial(_replaced, statements, number))
+        return Sequence(statements)
+
+    def below(self, loop: Forall, place: Assign, outer: tuple[str, ...]) -> Statement | _Apart:
+        loops: list[str] = []
+        body: Statement = loop
+        while isinstance(body, Forall):
+            loops.append(body.index)
+            body = body.body
+        if body is place:
+            return self.apart(tuple(loops), place, outer)
+        found = self.within(body, place, (*outer, *loops))
+        if found is body:
+            return loop
+        for index in reversed(loops):
+            found = self.out_of(index, found)
+        return found
+
+    def out_of(self, index: str, found: Statement | _Apart) -> Statement | _Apart:
+        """Out of a loop: with the producer inside if it depends on the loop."""
+        if not isinstance(found, _Apart):
+            return Forall(index, found)
+        needed = {i for a in assignments(found.producer) for i in _indices(a)}
+        if needed & set(self.provenance.roots(index)):
+            return Forall(index, found.placed())
+        kept = replace(found.workspace, kept=True)
+        return replace(found, workspace=kept, consumer=Forall(index, found.consumer))
+
+    # ------------------------------------------------------------ the part apart
+
+    def apart(
+        self, loops: tuple[str, ...], place: Assign, outer: tuple[str, ...]
+    ) -> Statement | _Apart:
+        occurrence = next(self.found(place))
+        nest = self.sort(loops, place, occurrence, outer)
+        workspace = self.workspace(nest, place, occurrence)
+        plain = workspace.kind is WorkspaceKind.DENSE and not workspace.zero
+        fill = Assign(self.access, self.part.expression, None if plain else ADD)
+        consumer = forall(nest.consumer, replace(place, value=occurrence.value))
+        found = _Apart(workspace, consumer, forall(nest.producer, fill))
+        return forall(nest.outer, found.placed()) if nest.outer else found
+
+    def sort(
+        self,
+        loops: tuple[str, ...],
+        place: Assign,
+        occurrence: Occurrence,
+        outer: tuple[str, ...],
+    ) -> _Nest:
+        own = self.own(loops, outer)
+        part = set(free_indices(self.part.expression))
+        rest = {i for a in accesses(occurrence.value) if a != self.access for i in a.indices}
+        rest |= set(place.target.indices)
+        moves = occurrence.linear and place.operator == ADD
+        only_part, only_rest = set[str](), set[str]()
+        for variable in loops:
+            roots = set(self.provenance.roots(variable))
+            if variable in own or roots & set(self.indices):
+                continue
+            if roots & part and not roots & rest and moves:
+                only_part.add(variable)
+            elif roots & rest and not roots & part:
+                only_rest.add(variable)
+        shared = [v for v in loops if v not in own | only_part | only_rest]
+        depth = loops.index(shared[-1]) + 1 if shared else 0
+        early = [v for v in loops[:depth] if v in own]
+        if early:
+            raise self.refusal(
+                f"the loop over {shared[-1]}, on which both it and what is left depend, is inside "
+                f"the one over {early[0]}",
+                f"reorder so that {shared[-1]} is outside {early[0]}",
+            )
+        below = loops[depth:]
+        return _Nest(
+            loops[:depth],
+            tuple(v for v in below if v not in only_rest),
+            tuple(v for v in below if v not in only_part),
+            tuple(v for v in below if v in only_part),
+        )
+
+    def own(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
+        """The loops over the workspace's variables."""
+        found: dict[str, str] = {}
+        around = set(outer)
+        for loop in loops:
+            leaves = self.provenance.leaves(loop)
+            leaf = next((leaf for leaf in leaves if leaf not in around), leaves[-1])
+            around.add(leaf)
+            if leaf in self.part.variables:
+                found[leaf] = loop
+        missing = [v for v in self.part.variables if v not in found]
+        if missing:
+            inside = ", ".join(loops) or "none"
+            raise self.refusal(
+                f"no loop over {missing[0]} is right around it, those are {inside}",
+                f"reorder so that {missing[0]} is inside the loops over other variables",
+            )
+        return set(found.values())
+
+    # ------------------------------------------------------------ its workspace
+
+    def workspace(self, nest: _Nest, place: Assign, occurrence: Occurrence) -> Workspace:
+        kept = len(nest.consumer) > len(self.part.variables)
+        kind, full = self.kind(nest, occurrence)
+        if kind is WorkspaceKind.DENSE:
+            self.check_pattern(place, occurrence)
+        dtype = self.dtype(nest, place)
+        zero = not full or bool(nest.summed)
+        ordered = not self.problem.result.format.is_dense
+        return Workspace(
+            self.part.name, self.indices, kind, dtype, ordered, zero, kept, self.part.variables
+        )
+
+    def kind(self, nest: _Nest, occurrence: Occurrence) -> tuple[WorkspaceKind, bool]:
+        """How it is stored, and whether its producer comes to every coordinate."""
+        if not self.indices:
+            return WorkspaceKind.SCALAR, False
+        fill = Assign(self.access, self.part.expression, ADD)
+        producer = forall(nest.producer, fill)
+        regions = Regions(all_iterators(self.problem, producer), frozenset())
+        where = (regions.statement(producer, index) for index in self.indices)
+        full = all(isinstance(region, Everything) for region in where)
+        if full or self.meets_others(occurrence):
+            return WorkspaceKind.DENSE, full
+        return (WorkspaceKind.ROW if len(self.indices) == 1 else WorkspaceKind.HASH), False
+
+    def check_pattern(self, place: Assign, occurrence: Occurrence) -> None:
+        """Raise ScheduleError where a sparse result would store what it did not store before."""
+        target, form = self.problem.assignment.target, self.problem.result.format
+        before = Regions(all_iterators(self.problem, self.whole), frozenset())
+        after = Regions({**before.levels, self.access: {}}, frozenset())
+        for level, mode in zip(form.levels, form.mode_order, strict=True):
+            index = target.indices[mode]
+            if level.full or index not in self.indices:
+                continue
+            few = build_lattice(before.expression(place.value, index))
+            many = build_lattice(after.expression(occurrence.value, index))
+            if many.full and not few.full:
+                raise self.refusal(
+                    f"{target.tensor} would store every {index}, for what is left walks another "
+                    f"operand along {index} and the workspace has to be dense",
+                    "precompute the whole sum, or ask for a dense result",
+                )
+
+    def meets_others(self, occurrence: Occurrence) -> bool:
+        """Whether what is left walks another sparse level along an index of the workspace."""
+        own = {w.name: w for w in workspaces_of(self.whole)}
+        for access in accesses(occurrence.value):
+            if access == self.access:
+                continue
+            if access.tensor in own:
+                levels = workspace_levels(own[access.tensor])
+            else:
+                levels = sparse_levels(self.problem, access)
+            if set(levels) & set(self.indices):
+                return True
+        return False
+
+    def dtype(self, nest: _Nest, place: Assign) -> str:
+        """What the part is computed in. Raises ScheduleError where integers would wrap later."""
+        known = {name: np.dtype(kind.dtype) for name, kind in self.problem.operands}
+        known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(self.whole)}
+        roots = (root for v in nest.summed for root in self.provenance.roots(v))
+        whole = summed(self.part.expression, dict.fromkeys(roots))
+        found = expression_dtype(whole, known)
+        value = expression_dtype(place.value, known)
+        if found.kind in "biu" and found != value:
+            raise self.refusal(
+                f"it is computed in {found}, and what it is a part of in {value}, so that it would "
+                "wrap elsewhere",
+                "convert the operands to one type",
+            )
+        return found.name
+
+
+def _around(
+    found: Statement | _Apart, rebuild: Callable[[Statement], Statement]
+) -> Statement | _Apart:
+    """What `rebuild` makes of a statement, of the consumer alone while the producer is apart."""
+    if isinstance(found, _Apart):
+        return replace(found, consumer=rebuild(found.consumer))
+    return rebuild(found)
+
+
+def _replaced(statements: tuple[Statement, ...], number: int, new: Statement) -> Statement:
+    return Sequence((*statements[:number], new, *statements[number + 1 :]))
+
+
+def _indices(assign: Assign) -> set[str]:
+    inside = {i for access in accesses(assign.value) for i in access.indices}
+    return inside | set(assign.target.indices)
+
+
+def _renamed(statement: Statement, old: Workspace, name: str) -> Statement:
+    """The statement with the workspace `old` under another name."""
+
+    def access(each: Access) -> Access:
+        return replace(each, tensor=name) if each.tensor == old.name else each
+
+    match statement:
+        case Assign(target, value):
+            return replace(statement, target=access(target), value=map_accesses(value, access))
+        case Forall(_, body):
+            return replace(statement, body=_renamed(body, old, name))
+        case Where(workspace, consumer, producer):
+            same = replace(workspace, name=name) if workspace == old else workspace
+            return Where(same, _renamed(consumer, old, name), _renamed(producer, old, name))
+        case Sequence(statements):
+            return Sequence(tuple(_renamed(each, old, name) for each in statements))
+        case _:
+            assert_never(statement)

@@ -1,0 +1,202 @@
+"""Parts of values computed first: the statements that this makes, results, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+from taco_py.concrete.printer import to_text
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.parser import parse_assignment
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.schedule import Schedule
+from tests.problems import problem
+
+RNG = np.random.default_rng(7)
+
+
+def sparse(*shape: int) -> np.ndarray:
+    return RNG.random(shape) * (RNG.random(shape) < 0.3)
+
+
+ARRAYS = {
+    "A": sparse(13, 11),
+    "B": sparse(11, 17),
+    "E": sparse(13, 11),
+    "X": RNG.random((11, 9)),
+    "U": RNG.random((13, 5)),
+    "V": RNG.random((11, 5)),
+    "x": RNG.random(11),
+    "b": RNG.random(13),
+    "T": sparse(7, 8, 9),
+    "F": RNG.random((8, 5)),
+    "G": RNG.random((9, 5)),
+}
+FORMATS = {"A": tp.CSR, "B": tp.CSR, "E": tp.CSR, "T": tp.CSF(3)}
+OPERANDS = {name: tp.tensor(a, format=FORMATS.get(name)) for name, a in ARRAYS.items()}
+
+PRODUCT, SPMV, SPMM = "C[i,j]=A[i,k]*B[k,j]", "y[i]=A[i,j]*x[j]", "C[i,k]=A[i,j]*X[j,k]"
+SUM, SDDMM = "C[i,j]=A[i,j]+E[i,j]", "D[i,j]=A[i,j]*U[i,k]*V[j,k]"
+MTTKRP = "M[i,r]=T[i,k,l]*G[l,r]*F[k,r]"
+GUSTAVSON = "reorder(i,k,j), precompute(A(i,k)*B(k,j),j,jw,w)"
+SCHEDULES = (
+    (PRODUCT, GUSTAVSON),
+    (PRODUCT, "reorder(i,k,j), precompute(B(k,j)*A(i,k),j,j)"),
+    (PRODUCT, "reorder(i,k,j), precompute(B(k,j),j,jw,w)"),
+    (PRODUCT, "reorder(i,k,j), precompute(A(i,k),k,kw,w)"),
+    (PRODUCT, "reorder(k,i,j), precompute(A(i,k)*B(k,j),{i,j},{iw,jw},w)"),
+    (PRODUCT, "precompute(A(i,k)*B(k,j),{},{},s)"),
+    (SPMV, "precompute(x(j),j,jw,w)"),
+    (SPMV, "precompute(A(i,j),j,jw,w)"),
+    (SPMV, "precompute(A(i,j)*x(j),{},{},s)"),
+    (SPMV, "split(j,j0,j1,4), precompute(A(i,j)*x(j),j1,jw,w)"),
+    (SPMV, "split(j,j0,j1,4), reorder(j0,i,j1), precompute(x(j),j1,jw,w), vectorize(jw)"),
+    ("y[i]=b[i]-A[i,j]*x[j]", "precompute(x(j),j,jw,w)"),
+    (SPMM, "split(k,k0,k1,4), reorder(i,k0,j,k1), precompute(A(i,j)*X(j,k),k1,kw,w), unroll(kw,2)"),
+    (SDDMM, "precompute(U(i,k)*V(j,k),{},{},s)"),
+    (SDDMM, "precompute(U(i,k),k,kw,w)"),
+    (SUM, "precompute(A(i,j)+E(i,j),{i,j},{iw,jw},w)"),
+    (MTTKRP, "split(i,a,b,4), reorder(a,b,k,l,r), precompute(T(i,k,l)*G(l,r),r,r,w)"),
+    (MTTKRP, "reorder(i,k,r,l), precompute(T(i,k,l)*G(l,r),{},{},w)"),
+)
+
+
+def used(text: str) -> dict[str, str]:
+    return {name: name for name in ARRAYS if f"{name}[" in text.partition("=")[2]}
+
+
+@pytest.mark.parametrize("result", ["sparse", "dense"])
+@pytest.mark.parametrize(("text", "schedule"), SCHEDULES)
+def test_results(text: str, schedule: str, result: str) -> None:
+    operands = {name: OPERANDS[name] for name in used(text)}
+    expected = tp.evaluate_dense(parse_assignment(text), ARRAYS)
+    form = tp.dense(expected.ndim) if result == "dense" or expected.ndim < 2 else tp.CSR
+    for threads in (1, 2):
+        found = tp.evaluate(text, schedule=schedule, format=form, threads=threads, **operands)
+        found = found.to_numpy() if isinstance(found, tp.Tensor) else np.asarray(found)
+        np.testing.assert_allclose(found, expected)
+
+
+STATEMENTS = (
+    (
+        PRODUCT,
+        GUSTAVSON,
+        "forall i\n"
+        "  forall j\n"
+        "    C[i,j] += w[j]\n"
+        "  where w[j]: row workspace of float64\n"
+        "    forall k\n"
+        "      forall j\n"
+        "        w[j] += A[i,k] * B[k,j]",
+    ),
+    (
+        SPMV,
+        "precompute(x(j),j,jw,w)",
+        "forall i\n"
+        "  y[i] = t\n"
+        "  where t[]: scalar workspace of float64\n"
+        "    forall j\n"
+        "      t += A[i,j] * w[j]\n"
+        "where w[j]: dense workspace of float64\n"
+        "  forall j\n"
+        "    w[j] = x[j]",
+    ),
+    (
+        SPMV,
+        "precompute(A(i,j)*x(j),{},{},s)",
+        "forall i\n"
+        "  y[i] = s\n"
+        "  where s[]: scalar workspace of float64\n"
+        "    forall j\n"
+        "      s += A[i,j] * x[j]",
+    ),
+)
+
+
+def scheduled(text: str, schedule: str, result: str | None = None) -> str:
+    names = {name: str(FORMATS[name]) for name in used(text) if name in FORMATS}
+    whole = problem(text, names, result)
+    loops = Loops(whole.assignment, textual_orders(whole.assignment))
+    return to_text(apply_all(loops, Schedule.parse(schedule)).statement(whole))
+
+
+@pytest.mark.parametrize(("text", "schedule", "statement"), STATEMENTS)
+def test_statements(text: str, schedule: str, statement: str) -> None:
+    order = text.partition("=")[0].count(",") + 1
+    assert scheduled(text, schedule, "d" * order) == statement
+
+
+def test_the_row_of_mttkrp_is_dense() -> None:
+    schedule = "reorder(i,k,l,r), precompute(T(i,k,l)*G(l,r),r,rw,w), vectorize(rw)"
+    formats = {"T": tp.CSF(3), "G": tp.dense(2), "F": tp.dense(2), "M": tp.dense(2)}
+    concrete = tp.compile(MTTKRP, formats, schedule=schedule).source
+    for line in ("M[i,r] += w[r] * F[k,r]", "w[r]: dense workspace", "forall r vector"):
+        assert line in concrete
+
+
+def test_a_workspace_over_tiles_has_a_tiles_size() -> None:
+    schedule = "split(k,k0,k1,4), reorder(i,k0,j,k1), precompute(A(i,j)*X(j,k),k1,kw,w)"
+    kernel = tp.compile(SPMM, {"A": tp.CSR, "X": tp.dense(2)}, schedule=schedule)
+    assert "double w[4];" in kernel.source
+    assert "w[k - w_k]" in kernel.source
+
+
+REFUSED = (
+    (SPMV, "precompute(x(i),i,iw,w)", "x[i] is not read in y[i]"),
+    (SPMV, "precompute(x(j),k,kw,w)", "there is no loop over k"),
+    (SPMV, "precompute(x(j),j,i,w)", "the name i is taken"),
+    (SPMV, "precompute(x(j),j,jw,A)", "the name A is taken"),
+    (SPMV, "precompute(x(j)+A(i,j),j,jw,w)", "it is no part of what is assigned"),
+    (SPMV, "precompute(x(j),j,jw,w), split(i,a,b,2)", "has taken the loops apart"),
+    (SPMV, "precompute(x(j),j,jw,w), reorder(j,i)", "has taken the loops apart"),
+    (PRODUCT, "precompute(A(i,k)*B(k,j),i,iw,w)", "no loop over i is right around it"),
+    (SUM, "precompute(A(i,j),j,jw,w)", "C would store every j"),
+)
+
+
+@pytest.mark.parametrize(("text", "schedule", "reason"), REFUSED)
+def test_refusals(text: str, schedule: str, reason: str) -> None:
+    order = text.partition("=")[0].count(",") + 1
+    with pytest.raises(ScheduleError) as caught:
+        scheduled(text, schedule, "ds" if order == 2 else "d")
+    assert reason in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_loop_that_both_depend_on_stays_outside() -> None:
+    text = "C[i,j]=X[i,j]*U[i,j]"
+    with pytest.raises(ScheduleError, match="the loop over j, on which both"):
+        scheduled(text.replace("C[i,j]", "C[j]"), "reorder(i,j), precompute(X(i,j),i,iw,w)", "d")
+
+
+def test_integers_that_wrap_elsewhere_are_refused() -> None:
+    small = ARRAYS["A"].astype(np.int8)
+    with pytest.raises(ScheduleError, match="computed in int8"):
+        tp.evaluate(
+            "y[i] = A[i,j] * x[j] * z[j]",
+            schedule="precompute(A(i,j)*x(j),j,jw,w)",
+            A=tp.tensor(small, format=tp.CSR),
+            x=np.ones(11, np.int8),
+            z=np.ones(11, np.int32),
+        )
+
+
+TEXTS = (
+    "precompute(A(i,k) * B(k,j),j,jw,w)",
+    "precompute((A(i,k) + E(i,k)) * x(k),{},{},s)",
+    "precompute(((A(i,k) + E(i,k)) * x(k)),{i,k},{iw,kw})",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_prints_parses_back(text: str) -> None:
+    schedule = Schedule.parse(text)
+    assert Schedule.parse(str(schedule)) == schedule
+
+
+@pytest.mark.parametrize("text", ["precompute(A(i,,j,jw,w)", "precompute(x(j),j)", "precompute()"])
+def test_mistakes_in_the_text(text: str) -> None:
+    with pytest.raises(ScheduleError):
+        Schedule.parse(text)
