@@ -2,8 +2,8 @@
 JSON.
 
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
-call_overhead memory gallop autoschedule gemm contractions streams batched. Nothing is asserted about
-time; results are checked and marked when wrong.
+call_overhead memory gallop autoschedule gemm contractions streams batched. Nothing is asserted
+about time; results are checked and marked when wrong.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@
 
 Four rows are four streams from memory, x or y is loaded once for all of them, and four sums do not
 wait for each other. The first form keeps the order of each sum; in the second the order of a sum is
-free, as everywhere. Only where the bounds of the inner loop do not depend on the row, and where no
-coordinates are read: the rows of a sparse operand are no streams.
+free, as everywhere. Only where the bounds of the inner loop do not depend on the row, where it
+reads neighbours, and where no coordinates are read: the rows of a sparse operand are no streams.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.passes.vectorize import stride, strides_in
 from codegen.tree import find, map_children, map_fields, rewrite, walk
 from codegen.types import INT64
 from codegen.variables import declared_vars, free_vars, substitute
@@ -111,6 +112,8 @@ def _is_legal(rows: For, inner: For) -> bool:
         return False
     if any(load.array.element.is_integer for load in find(rows, Load)):
         return False
+    if not _runs_along(inner):
+        return False
     update = inner.body.body[-1] if inner.body.body else None
     if not all(isinstance(stmt, Declare) for stmt in inner.body.body[:-1]):
         return False
@@ -123,6 +126,13 @@ def _is_legal(rows: For, inner: For) -> bool:
         case Store(array=array, op="+"):
             return array.element.kind == "float" and _is_common(rows, inner)
     return False
+
+
+def _runs_along(inner: For) -> bool:
+    """Whether the inner loop reads neighbours, or one element: what four rows read is then four
+    streams, and lanes can take them."""
+    strides = strides_in(inner)
+    return all(stride(load.index, strides) in (0, 1) for load in find(inner.body, Load))
 
 
 def _is_row_sum(rows: For, inner: For, total: Var) -> bool:

@@ -97,3 +97,9 @@ def test_lanes_and_unrolled_loops_are_left_alone() -> None:
     marked = For(loop.var, loop.start, loop.stop, loop.body, 1, LoopKind.VECTOR)
     function = Function("f", (A, X, Y), (N_I, N_J), block(marked))
     assert jammed(function) == function
+
+
+def test_sums_down_the_columns_are_left_alone() -> None:
+    update = Assign(T, load(A, add(mul(J, N_I), I)), "+")
+    down = row_sums(For(J, const(0), N_J, block(update)))
+    assert jammed(down) == down
