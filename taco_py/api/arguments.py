@@ -23,13 +23,16 @@ from taco_py.storage.borrow import as_dtype
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 MOST_THREADS = 1024  # OpenMP ends the process where the machine has no room for more
 LARGEST_SIZE = 2**63 - 1
+MEASURE = "measure"
+"""The schedule that is chosen by timing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a call says besides its text and operands; `path` and `contract` are einsum's.
 
-    weak  whether a Python number takes the dtype of what it meets; for einsum it is a 0-d array
+    weak     whether a Python number takes the dtype of what it meets; for einsum it is a 0-d array
+    measure  whether the best few schedules are timed on the operands and the fastest is taken
     """
 
     format: Format | str | None = None
@@ -41,6 +44,7 @@ class Settings:
     path: tuple[tuple[int, ...], ...] | None = None
     contract: bool = True
     weak: bool = True
+    measure: bool = False
 
 
 def settings_of(
@@ -56,13 +60,15 @@ def settings_of(
     `format` is left to who knows the result's order. Raises NotationError, OperandTypeError,
     DimensionError or ScheduleError.
     """
+    measure = isinstance(schedule, str) and schedule == MEASURE
     return Settings(
         format,
-        as_schedule(schedule),
+        None if measure else as_schedule(schedule),
         check_threads(threads),
         None if dtype is None else as_dtype(dtype, "dtype"),
         check_casting(casting),
         check_static(static),
+        measure=measure,
     )
 
 
@@ -106,6 +112,11 @@ def check_casting(casting: str) -> str:
 
 def as_schedule(schedule: Any) -> Schedule | None:
     """A schedule from its text, or of what has one. "auto" leaves everything open."""
+    if isinstance(schedule, str) and schedule == MEASURE:
+        raise ScheduleError(
+            "Expected a schedule for formats alone, found 'measure', which times them on data",
+            hint="evaluate and einsum have operands to time schedules on",
+        )
     if isinstance(schedule, str):
         return None if schedule == "auto" else Schedule.parse(schedule)
     schedule = getattr(schedule, "schedule", schedule)

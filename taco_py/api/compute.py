@@ -74,6 +74,8 @@ def compute(
     begin, target = "", assignment.target.tensor
     if assignment.operator is not None and out is not None and target not in objects:
         begin, objects = target, {target: out, **objects}  # y += value, written where y is
+    if settings.measure:
+        settings = measured(assignment, objects, settings, squeezed)
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = run(prepared.plan, execution)
@@ -86,6 +88,35 @@ def compute(
             np.copyto(out, data.values, casting="unsafe")
         return out
     return hand_out(data, prepared.kind)
+
+
+def measured(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> Settings:
+    """The settings with the schedule that is fastest on these operands.
+
+    It is remembered for operands with the same facts.
+    """
+    plain = replace(settings, measure=False)
+    prepared = prepare(assignment, objects, plain, squeezed)
+    key = ("measured", assignment, squeezed, plain, facts(prepared.given))
+    found: Settings | None = KERNELS.memo.get(key)
+    if found is None:
+        from taco_py.api.measure import alternatives, fastest
+
+        def attempt(choice: Settings) -> None:
+            ready = prepare(assignment, objects, choice, squeezed)
+            run(ready.plan, start(ready, choice, None))
+
+        operands = {name: g.operand for name, g in prepared.given.items()}
+        type = TensorType(prepared.kind.format, prepared.dtype.name)
+        choices = () if squeezed else alternatives(prepared.assignment, operands, type, plain)
+        found = fastest((plain, *choices), attempt)
+        KERNELS.memo.put(key, found)
+    return found
 
 
 def task_of(
@@ -113,6 +144,8 @@ def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: i
 
 def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
     """Plan and compile `assignment`, and say what was planned."""
+    if settings.measure:
+        settings = measured(assignment, objects, settings)
     prepared = prepare(assignment, objects, settings)
     recipes = [
         Recipe(s.problem, s.orders, schedule=s.schedule, strategy=s.strategy)

@@ -45,7 +45,8 @@ def evaluate(
     out       an array of the result's shape and dtype to write into
     dtype     compute in this dtype; `casting` says which conversions to it are allowed
     schedule  scheduling commands: a text such as "reorder(i,k,j)", a Schedule, or what
-              `tp.schedule` builds
+              `tp.schedule` builds; "auto" to choose without timing, as where it is left out, or
+              "measure" to time the best few on the operands once and remember the fastest
     threads   at most so many threads
     static    sizes to compile into the kernel, by index
 

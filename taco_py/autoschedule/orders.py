@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, permutations
 
 from taco_py.concrete.concretize import Order, copies_pattern, result_order
 from taco_py.concrete.terms import Term
@@ -53,6 +54,16 @@ def best_order(problem: Problem, term: Term, statistics: Statistics) -> Ranked:
     return search.run()
 
 
+def ranked_orders(
+    problem: Problem, term: Term, statistics: Statistics, count: int
+) -> tuple[Ranked, ...]:
+    """The `count` cheapest orders, the best first, of those that a search of NODES orders sees."""
+    search = _Search(problem, term, statistics)
+    seen = islice(permutations(search.indices), NODES)
+    known = [found for order in seen if (found := search.priced(order)) is not None]
+    return tuple(sorted(known, key=lambda ranked: ranked.cost)[:count])
+
+
 class _Search:
     """Depth-first branch and bound over orders of one term."""
 
@@ -73,6 +84,17 @@ class _Search:
     def run(self) -> Ranked:
         self._visit((), 1.0, 0.0)
         return self.best
+
+    def priced(self, whole: Order) -> Ranked | None:
+        """What one order costs; None where a loop would come before those it depends on."""
+        cost, outer = 0.0, 1.0
+        for place, index in enumerate(whole):
+            steps = {i: (step, count) for step, i, count in self._steps(whole[:place], outer)}
+            if index not in steps:
+                return None
+            step, outer = steps[index]
+            cost += step
+        return Ranked(whole, cost + self._consequences(whole, outer))
 
     def _visit(self, order: Order, outer: float, cost: float) -> None:
         self.nodes += 1

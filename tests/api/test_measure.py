@@ -1,0 +1,76 @@
+"""`schedule="measure"`: results are those of any schedule, and the choice is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.api.arguments import Settings
+from taco_py.api.measure import fastest
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.schedule.schedule import Schedule
+
+TEXTS = (
+    "A[i,j] = B[i,k] * C[k,j]",
+    "y[i] = sum(j, k, B[i,j] * C[j,k] * x[k])",
+    "A[i,j] = B[i,j] + C[i,j]",
+    "s = B[i,i]",
+)
+
+
+def operands(text: str) -> dict[str, Any]:
+    rng = np.random.default_rng(2)
+    known: dict[str, Any] = {
+        name: sp.random_array((30, 30), density=0.2, format="csr", rng=rng) for name in "BC"
+    }
+    known["x"] = rng.random(30)
+    right = text.partition("=")[2]
+    return {name: value for name, value in known.items() if f"{name}[" in right}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_results_are_the_same(text: str) -> None:
+    given = operands(text)
+    expected = tp.evaluate(text, given)
+    for _ in range(2):
+        found = tp.evaluate(text, given, schedule="measure")
+        assert abs(found - expected).max() < 1e-12
+
+
+def test_explain_shows_what_was_measured() -> None:
+    given = operands(TEXTS[0])
+    assert "loop order" in tp.explain(TEXTS[0], given, schedule="measure")
+
+
+def test_formats_alone_cannot_be_measured() -> None:
+    with pytest.raises(tp.ScheduleError, match="times them on data"):
+        tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule="measure")
+
+
+def choices() -> tuple[Settings, ...]:
+    return tuple(Settings(schedule=s) for s in (None, *map(Schedule.parse, ("serial()", ""))))
+
+
+def counting(order: dict[Settings, float]) -> Callable[[Settings], None]:
+    """An attempt that takes as long as it says; a negative time is a refusal."""
+    from time import perf_counter
+
+    def attempt(choice: Settings) -> None:
+        if order[choice] < 0:
+            raise ScheduleError("Expected nothing, found something")
+        end = perf_counter() + order[choice]
+        while perf_counter() < end:
+            pass
+
+    return attempt
+
+
+def test_the_fastest_is_taken_and_refusals_are_passed_over() -> None:
+    first, second, third = choices()
+    times = {first: 0.02, second: -1.0, third: 0.0}
+    assert fastest((first, second, third), counting(times)) == third
