@@ -68,7 +68,7 @@ class Footprint:
 
     def elements(self, sizes: Sizes) -> float:
         """Different elements, at most."""
-        return prod(extent.count(sizes) for extent in self.extents)
+        return min(prod(extent.count(sizes) for extent in self.extents), self._combinations(sizes))
 
     def lines(self, sizes: Sizes, line_bytes: int) -> float:
         """Different cache lines of `line_bytes`, on the average over alignments."""
@@ -77,7 +77,12 @@ class Footprint:
         *outer, last = self.extents
         per_line = max(1.0, line_bytes / self.element_bytes)
         row = min(last.count(sizes), 1 + (last.span(sizes) - 1) / per_line)
-        return row * prod(extent.count(sizes) for extent in outer)
+        return min(row * prod(extent.count(sizes) for extent in outer), self._combinations(sizes))
+
+    def _combinations(self, sizes: Sizes) -> float:
+        """Different elements at most, as loops that several subscripts share are run once."""
+        spreads = prod(1 + extent.spread for extent in self.extents)
+        return spreads * prod(sizes.get(name, 1) for name in self.loops)
 
     def __str__(self) -> str:
         factors = [str(extent) for extent in self.extents if str(extent) != "1"]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from polyhedral.affine import Affine
+from polyhedral.affine import Affine, affine, variable
 from polyhedral.errors import BudgetExceededError
 from polyhedral.model import Access, Nest, Statement
 from polyhedral.schedule import Row, Schedule, original
@@ -85,8 +85,10 @@ class Notation:
         return _sum(value, names)
 
     def row(self, row: Row, statement: Statement, letter: str) -> str:
-        value = self.value(row.value, statement, letter)
-        return value if row.size == 1 else f"floor(({value})/{row.size})"
+        parts = [(self.value(value, statement, letter), size) for value, size in row.quotients]
+        return " + ".join(
+            value if size == 1 else f"floor(({value})/{size})" for value, size in parts
+        )
 
     def domain(self, statement: Statement, letter: str) -> str:
         """The condition under which an instance runs."""
@@ -261,6 +263,25 @@ def _coordinates(point: islpy.Point, kind: islpy.dim_type, count: int) -> tuple[
     return tuple(int(point.get_coordinate_val(kind, i).to_python()) for i in range(count))
 
 
+def instance_where(
+    context: islpy.Context, nest: Nest, statement: Statement, conditions: Sequence[Affine]
+) -> dict[str, int] | None:
+    """The loops of an instance of `statement` where all `conditions` are 0 or more; None if none
+    is."""
+    import islpy
+
+    names = Notation(nest)
+    parts = [f"{names.value(condition, statement, 'i')} >= 0" for condition in conditions]
+    text = " and ".join([names.domain(statement, "i"), *parts])
+    found = islpy.Set.read_from_str(
+        context, f"{names.header}{{ {names.instance(statement, 'i')} : {text} }}"
+    )
+    if found.is_empty():
+        return None
+    values = _coordinates(found.sample_point(), islpy.dim_type.set, len(statement.loops))
+    return dict(zip(statement.variables, values, strict=True))
+
+
 # ---------------------------------------------------------------- who wrote a value
 
 
@@ -319,7 +340,7 @@ def _schedule_map(names: Notation, schedule: Schedule) -> str:
 def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNode:
     """The loops that run every instance in the order of `schedule`, as ISL's syntax tree.
 
-    Mark nodes above loops say `name:tag`; calls S0(…) give the values of the original loops.
+    Mark nodes above loops say `name:tag:unroll`; calls S0(…) give the values of the original loops.
     """
     import islpy
 
@@ -383,7 +404,8 @@ def _insert_loop(
     node = leaf.insert_partial_schedule(partial)
     node = _insert(node.child(0), names, statements, schedule, place + 1).parent()
     named = next(row for row in rows.values() if row.name)
-    return node.insert_mark(islpy.Id(f"{named.name}:{named.tag.value}", context=context))
+    mark = f"{named.name}:{named.tag.value}:{named.unroll}"
+    return node.insert_mark(islpy.Id(mark, context=context))
 
 
 def _filters(
@@ -419,3 +441,227 @@ def operator_name(expr: islpy.AstExpr) -> str:
     import islpy
 
     return islpy.ast_expr_op_type(expr.get_op_type()).name
+
+
+# ---------------------------------------------------------------- several questions about orders
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Statements that one band of loops can run together.
+
+    statements  in the order in which those that agree on all planes run
+    planes      of each statement, the directions of the band; none of them carries a dependence
+                backwards, so that they may be tiled by any sizes. Empty where there is no band
+    parallel    whether a direction carries no dependence at all
+    """
+
+    statements: tuple[str, ...]
+    planes: tuple[tuple[str, tuple[Affine, ...]], ...]
+    parallel: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A nest and its dependences in a context of ISL, for many questions.
+
+    ordered    pairs of instances, the earlier one first, that touch one element and one writes it
+    commuting  those whose updates may also change places
+    """
+
+    context: islpy.Context
+    names: Notation
+    domain: islpy.UnionSet
+    ordered: islpy.UnionMap
+    commuting: islpy.UnionMap
+
+
+def hold(context: islpy.Context, nest: Nest) -> Held:
+    """The dependences of `nest`, memory-based, as `dependence.dependences` lists them."""
+    import islpy
+
+    names = Notation(nest)
+    domains = "; ".join(
+        f"{names.instance(each, 'i')} : {names.domain(each, 'i')}" for each in nest.statements
+    )
+    domain = islpy.UnionSet.read_from_str(context, f"{names.header}{{ {domains} }}")
+    text = _schedule_map(names, original(nest))
+    order = islpy.UnionMap.read_from_str(context, text).intersect_domain(domain)
+    earlier = order.lex_lt_union_map(order)
+    uses = [(each, access) for each in nest.statements for access in each.accesses]
+    written, updated, read = (
+        _elements(context, names, [use for use in uses if kind(use[1])])
+        for kind in (_writes_in_order, _updates, _reads_only)
+    )
+    changed, seen = written.union(updated), written.union(read)
+    strict = changed.apply_range(seen.reverse()).union(seen.apply_range(changed.reverse()))
+    strict = strict.intersect(earlier).coalesce()
+    both = updated.apply_range(updated.reverse()).intersect(earlier).coalesce()
+    return Held(context, names, domain, strict.union(both).coalesce(), both.subtract(strict))
+
+
+def _writes_in_order(access: Access) -> bool:
+    return access.writes and not _updates(access)
+
+
+def _updates(access: Access) -> bool:
+    return access.operator is not None
+
+
+def _reads_only(access: Access) -> bool:
+    return not access.writes
+
+
+def _elements(
+    context: islpy.Context, names: Notation, uses: Sequence[tuple[Statement, Access]]
+) -> islpy.UnionMap:
+    """From instances to the elements that they touch, of all arrays."""
+    import islpy
+
+    arrays = list(dict.fromkeys(a.array for each in names.nest.statements for a in each.accesses))
+    parts = [
+        f"{names.instance(each, 'i')} -> A{arrays.index(access.array)}[{', '.join(subscripts)}]"
+        f" : {names.domain(each, 'i')}"
+        for each, access in uses
+        for subscripts in [[names.value(value, each, "i") for value in access.subscripts]]
+    ]
+    return islpy.UnionMap.read_from_str(context, f"{names.header}{{ {'; '.join(parts)} }}")
+
+
+def keeps_order(held: Held, schedule: Schedule) -> bool:
+    """Whether every dependence, of updates too, goes forwards in `schedule`."""
+    pairs = _times(held, schedule, held.ordered)
+    return all(pair.intersect(_lexicographic(pair, ">=")).is_empty() for pair in _maps(pairs))
+
+
+def carried(
+    held: Held, schedule: Schedule, place: int, statement: str, sign: str = "<>",
+    agreed: int | None = None, commuting: bool = True,
+) -> bool:  # fmt: skip
+    """Whether a dependence with `statement` agrees in the rows before `agreed` (by default `place`)
+    and differs at `place`, forwards (`<`) or backwards (`>`); where `commuting`, also one between
+    updates that may change places.
+    """
+    pairs = held.ordered if commuting else held.ordered.subtract(held.commuting)
+    mine = _instances(held, statement)
+    outer = place if agreed is None else agreed
+    near = pairs.intersect_domain(mine).union(pairs.intersect_range(mine))
+    return any(
+        not _crossing_at(pair, outer, place, each).is_empty()
+        for pair in _maps(_times(held, schedule, near))
+        for each in sign
+    )
+
+
+def _crossing_at(pair: islpy.Map, agreed: int, place: int, sign: str) -> islpy.Map:
+    import islpy
+
+    kinds = islpy.dim_type
+    for before in range(agreed):
+        pair = pair.equate(kinds.in_, before, kinds.out, before)
+    order = pair.order_lt if sign == "<" else pair.order_gt
+    return order(kinds.in_, place, kinds.out, place)
+
+
+def _instances(held: Held, statement: str) -> islpy.UnionSet:
+    import islpy
+
+    text = held.names.instance(held.names.nest.statement(statement), "i")
+    return islpy.UnionSet.read_from_str(held.context, f"{held.names.header}{{ {text} }}")
+
+
+def _times(held: Held, schedule: Schedule, pairs: islpy.UnionMap) -> islpy.UnionMap:
+    """`pairs` of instances as pairs of rows."""
+    import islpy
+
+    order = islpy.UnionMap.read_from_str(held.context, _schedule_map(held.names, schedule))
+    return pairs.apply_domain(order).apply_range(order)
+
+
+def _maps(relation: islpy.UnionMap) -> list[islpy.Map]:
+    found = relation.get_map_list()
+    return [found.get_at(place) for place in range(found.n_map())]
+
+
+def _lexicographic(pair: islpy.Map, sign: str) -> islpy.Map:
+    import islpy
+
+    space = pair.get_space().domain()
+    return islpy.Map.lex_ge(space) if sign == ">=" else islpy.Map.lex_lt(space)
+
+
+def components(held: Held) -> tuple[Component, ...]:
+    """The bands that ISL's scheduler finds (Pluto's algorithm), in an order that is legal.
+
+    Statements that depend on each other in a circle share a band, others have bands of their own.
+    """
+    import islpy
+
+    held.context.set_schedule_serialize_sccs(1)
+    constraints = islpy.ScheduleConstraints.on_domain(held.domain)
+    constraints = constraints.set_validity(held.ordered).set_coincidence(held.ordered)
+    return tuple(_components(constraints.compute_schedule().get_root().child(0), held.names.nest))
+
+
+def _components(node: islpy.ScheduleNode, nest: Nest) -> Iterator[Component]:
+    if _node_kind(node) in ("sequence", "set_"):
+        for place in range(node.n_children()):
+            yield from _components(node.child(place).child(0), nest)
+        return
+    statements = tuple(dict.fromkeys(_leaf_order(node, nest)))
+    planes = _planes(node, nest) if _node_kind(node) == "band" else None
+    if planes is None or not node.band_get_permutable():
+        yield Component(statements, tuple((name, ()) for name in statements), ())
+        return
+    count = node.band_n_member()
+    parallel = tuple(bool(node.band_member_get_coincident(place)) for place in range(count))
+    yield Component(statements, tuple((name, planes[name]) for name in statements), parallel)
+
+
+def _node_kind(node: islpy.ScheduleNode) -> str:
+    import islpy
+
+    return islpy.schedule_node_type(node.get_type()).name
+
+
+def _leaf_order(node: islpy.ScheduleNode, nest: Nest) -> Iterator[str]:
+    """The statements below `node` in the order in which they run."""
+    if node.n_children() == 0:
+        found = node.get_domain().get_set_list()
+        for place in range(found.n_set()):
+            yield nest.statements[int(found.get_at(place).get_tuple_name()[1:])].name
+    for place in range(node.n_children()):
+        yield from _leaf_order(node.child(place), nest)
+
+
+def _planes(node: islpy.ScheduleNode, nest: Nest) -> dict[str, tuple[Affine, ...]] | None:
+    """The rows of a band by statement; None where one is no integer combination of its loops."""
+    partial = node.band_get_partial_schedule()
+    found: dict[str, list[Affine]] = {}
+    for member in range(node.band_n_member()):
+        pieces = partial.get_at(member).get_pw_aff_list()
+        for place in range(pieces.n_pw_aff()):
+            piecewise = pieces.get_at(place).get_pieces()
+            if len(piecewise) != 1:
+                return None
+            domain, value = piecewise[0]
+            statement = nest.statements[int(domain.get_tuple_name()[1:])]
+            plane = _affine(value, statement, nest)
+            if plane is None:
+                return None
+            found.setdefault(statement.name, []).append(plane)
+    return {name: tuple(planes) for name, planes in found.items()}
+
+
+def _affine(value: islpy.Aff, statement: Statement, nest: Nest) -> Affine | None:
+    import islpy
+
+    kinds = islpy.dim_type
+    if value.dim(kinds.div) or not value.get_denominator_val().is_one():
+        return None
+    terms = [
+        variable(name) * int(value.get_coefficient_val(kind, place).to_python())
+        for kind, names in ((kinds.in_, statement.variables), (kinds.param, nest.parameters))
+        for place, name in enumerate(names)
+    ]
+    return sum(terms, affine(int(value.get_constant_val().to_python())))

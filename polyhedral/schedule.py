@@ -31,18 +31,37 @@ class Tag(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`value // size`, rounded down; `name` is that of its loop, empty for a fixed place."""
+    """`value // size`, rounded down; `name` is that of its loop, empty for a fixed place.
+
+    more    further quotients (value, size) that are added: tiles on one diagonal share the sum
+    unroll  iterations of this loop that are to run jammed together, inside the loops below it
+    """
 
     name: str
     value: Affine
     size: int = 1
     tag: Tag = Tag.SERIAL
+    more: tuple[tuple[Affine, int], ...] = ()
+    unroll: int = 0
+
+    @property
+    def quotients(self) -> tuple[tuple[Affine, int], ...]:
+        """What is added up: a value and by what it is divided."""
+        return ((self.value, self.size), *self.more)
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The number at a point of the loops."""
+        return sum(value.evaluate(values) // size for value, size in self.quotients)
 
     def __str__(self) -> str:
-        if self.size == 1:
-            return str(self.value)
-        plain = len(self.value.terms) == 1 and not self.value.constant
-        return f"{self.value}/{self.size}" if plain else f"({self.value})/{self.size}"
+        return " + ".join(_quotient(value, size) for value, size in self.quotients)
+
+
+def _quotient(value: Affine, size: int) -> str:
+    if size == 1:
+        return str(value)
+    plain = len(value.terms) == 1 and not value.constant
+    return f"{value}/{size}" if plain else f"({value})/{size}"
 
 
 @dataclass(frozen=True, slots=True)

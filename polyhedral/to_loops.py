@@ -11,7 +11,7 @@ whether a loop may be tagged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -59,17 +59,20 @@ def to_loops(
     bodies: Mapping[str, Body],
     parameters: Mapping[str, Expr] | None = None,
     budget: int = BUDGET,
+    taken: Iterable[str] = (),
 ) -> Block:
     """Loops that run `bodies`, by statement name, in the order of `schedule`.
 
     `parameters` are int64 variables of the same name unless given. Names of loops are those of the
-    rows, with a number where that name is taken around them. Raises BudgetExceededError.
+    rows, with a number where that name is one of `taken` or taken around them. Raises
+    BudgetExceededError.
     """
     given = {name: Var(name) for name in nest.parameters} | dict(parameters or {})
     values = {f"p{place}": given[name] for place, name in enumerate(nest.parameters)}
-    taken = frozenset(value.name for value in given.values() if isinstance(value, Var))
+    sizes = (value.name for value in given.values() if isinstance(value, Var))
+    scope = _Scope(nest, bodies, values, frozenset((*taken, *sizes)))
     with limited(budget) as context:
-        return block(_statement(scan(context, nest, schedule), _Scope(nest, bodies, values, taken)))
+        return block(_statement(scan(context, nest, schedule), scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +83,10 @@ class _Scope:
     bodies: Mapping[str, Body]
     values: Mapping[str, Expr]
     taken: frozenset[str]
-    mark: str = "c:serial"
+    mark: str = "c:serial:0"
 
     def fresh(self) -> str:
-        return Names(self.taken).fresh(self.mark.rpartition(":")[0])
+        return Names(self.taken).fresh(self.mark.split(":")[0])
 
     def inside(self, iterator: str, value: Expr) -> _Scope:
         names = {value.name} if isinstance(value, Var) else set()
@@ -125,7 +128,8 @@ def _loop(node: islpy.AstNode, scope: _Scope) -> Stmt:
     body = block(_statement(node.for_get_body(), inner))
     stop = _stop(node.for_get_cond(), inner)
     step = int(node.for_get_inc().get_val().to_python())
-    return For(var, start, stop, body, step, _KINDS[Tag(scope.mark.rpartition(":")[2])])
+    _, tag, unroll = scope.mark.split(":")
+    return For(var, start, stop, body, step, _KINDS[Tag(tag)], unroll=int(unroll))
 
 
 def _stop(condition: islpy.AstExpr, scope: _Scope) -> Expr:

@@ -56,6 +56,7 @@ from taco_py.diagnostics.errors import (  # noqa: E402
 if TYPE_CHECKING:
     from taco_py.api.frontier import frontier
     from taco_py.api.kernel import Kernel, compile
+    from taco_py.api.program import Program, program
     from taco_py.api.tensor import Tensor, check, read, tensor, write
     from taco_py.autoschedule.frontier import Frontier
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
@@ -67,6 +68,7 @@ __version__ = "0.1.0"
 _LATER = {
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.kernel": ("Kernel", "compile"),
+    "taco_py.api.program": ("Program", "program"),
     "taco_py.api.tensor": ("Tensor", "check", "read", "tensor", "write"),
     "taco_py.autoschedule.frontier": ("Frontier",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
@@ -96,6 +98,7 @@ __all__ = [
     "OperandTypeError",
     "OutOfMemoryError",
     "OutputError",
+    "Program",
     "Schedule",
     "ScheduleError",
     "StructureError",
@@ -109,6 +112,7 @@ __all__ = [
     "evaluate_dense",
     "explain",
     "frontier",
+    "program",
     "read",
     "schedule",
     "tensor",

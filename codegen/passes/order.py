@@ -14,6 +14,7 @@ from codegen.passes.jam import jam_rows
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.simplify import simplify
+from codegen.passes.sums import hoist_sums
 from codegen.passes.vectorize import vectorize
 from codegen.target import Target
 from codegen.tree import fixpoint
@@ -44,12 +45,21 @@ C_PASSES: tuple[Step, ...] = (
     Step("full_tiles", _for_any_target(separate_full_tiles), "marked loops are the user's so far"),
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
     Step("tidy_panels", _for_any_target(tidy), "a static number of columns leaves few panels"),
-    Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
+    Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
     Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
     Step("tidy_sums", _for_any_target(tidy), "blocks and bounds that the splitting left"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
 )
+
+NEST_PASSES: tuple[Step, ...] = (
+    Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
+    Step("sums", _for_any_target(hoist_sums), "before vectorize, which marks their reductions"),
+    Step("vectorize", _for_any_target(vectorize), "what the planner of the loops has not marked"),
+    Step("tidy_sums", _for_any_target(tidy), "copies that the hoisting left"),
+    Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
+)
+"""For loops that were planned as a whole: their order, tiles and panels stay as they are."""
 
 
 def passes_for(target: Target) -> tuple[Step, ...]:
@@ -62,5 +72,12 @@ def passes_for(target: Target) -> tuple[Step, ...]:
 def run_passes(module: Module, target: Target) -> Module:
     """`module` after every pass for `target`."""
     for step in passes_for(target):
+        module = step.run(module, target)
+    return module
+
+
+def run_nest_passes(module: Module, target: Target) -> Module:
+    """`module`, whose loops were planned as a whole, after the passes that leave them in place."""
+    for step in NEST_PASSES:
         module = step.run(module, target)
     return module

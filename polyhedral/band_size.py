@@ -1,0 +1,247 @@
+"""Whether a band of loops is to be tiled, and by which sizes.
+
+Bands of plain loops get the sizes of `tile_size` (reuse equation, Narasimhan et al. 2021). In bands
+that run along skewed planes, as those of stencils do in time, a tile of T_0 steps loads what its
+first step needs and leaves what its last step made: the search takes the sizes with the least
+
+    bytes that enter a cache / instances, over all caches, weighted by what a byte costs there
+
+where tiles follow each other along one plane, so that a tile loads what its predecessor has not:
+
+    fresh(T) = footprint(T) - footprint(T with none along that plane)
+
+as long as the footprint fits; where it does not, every step loads its part anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import ceil, prod
+
+from polyhedral.affine import Affine
+from polyhedral.directions import along_planes, coordinate, moved_accesses, ranges
+from polyhedral.footprint import Footprint, footprints, total_bytes
+from polyhedral.model import Access, Statement
+from polyhedral.tile_size import Cache, reuse_counts, solve
+
+STEPS = (2, 4, 8, 16, 32)
+SLIDES = (4, 8, 16)
+STRIPS = (8, 16, 32, 64)
+VECTORS = (256, 512, 1024)
+"""Sizes that are tried along skewed planes, beside the whole extent."""
+
+BYTE_CYCLES = (0.03, 0.1, 0.3)
+"""What a byte costs that comes from behind the first, second, third cache, in cycles."""
+ROW_CYCLES = 30.0
+TILE_CYCLES = 300.0
+INSTANCE_CYCLES = 1.0
+SHARE = 0.6
+"""Of a cache that a tile may take: other things live there too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The statements of a band and all that sizes depend on.
+
+    names      a loop's name for each plane
+    extents    how far each plane reaches
+    innermost  the loop that runs innermost in each statement
+    """
+
+    statements: tuple[tuple[Statement, tuple[Affine, ...]], ...]
+    names: tuple[str, ...]
+    extents: tuple[int, ...]
+    innermost: Mapping[str, str | None]
+    values: Mapping[str, int]
+    caches: tuple[int, ...]
+    line: int
+    element_bytes: Mapping[str, int]
+
+    @property
+    def second(self) -> int:
+        """The bytes of the cache that tiles are made for: of a core's own, the largest."""
+        return self.caches[min(1, len(self.caches) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class BandSizes:
+    """Sizes along the planes, the order of the loops over tiles, and why. No sizes: no tiles."""
+
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def tiles(self) -> bool:
+        return bool(self.sizes)
+
+
+def choose_sizes(band: Band) -> BandSizes:
+    """The sizes for `band`, or none with the reason."""
+    moved: list[Access] = []
+    deep: list[Access] = []
+    loops: dict[str, int] = {}
+    deepest = max(len(statement.loops) for statement, _ in band.statements)
+    for statement, planes in band.statements:
+        values = along_planes(statement, planes)
+        if values is None:
+            return _none("the planes do not tell the loops apart one by one")
+        accesses = [each for each in moved_accesses(statement, values) if each.subscripts]
+        moved += accesses
+        deep += accesses if len(statement.loops) == deepest else []
+        inside = ranges(statement, band.values)
+        loops |= {
+            name: high - low + 1 for name, (low, high) in inside.items() if name not in values
+        }
+    if len(band.names) < 2:
+        return _none("a single loop")
+    again, taken = _used_again(band)
+    if not again:
+        return _none("nothing is used again")
+    if taken <= band.second:
+        listed = f"{', '.join(again)}, {ceil(taken)} bytes"
+        return _none(f"used again: {listed}, within the {band.second} of the cache")
+    parts = footprints(
+        moved, (*map(coordinate, range(len(band.names))), *loops), band.element_bytes
+    )
+    if _is_skewed(band):
+        return _searched(band, parts, loops)
+    return _solved(band, parts, deep, loops)
+
+
+def _none(reason: str) -> BandSizes:
+    return BandSizes((), (), (reason,))
+
+
+def _is_skewed(band: Band) -> bool:
+    return any(len(plane.terms) > 1 for _, planes in band.statements for plane in planes)
+
+
+def _used_again(band: Band) -> tuple[tuple[str, ...], float]:
+    """The arrays whose elements several iterations of the band use, and the bytes of them."""
+    found: dict[str, float] = {}
+    for statement, planes in band.statements:
+        own = {name for plane in planes for name in plane.names}
+        inside = ranges(statement, band.values)
+        sizes = {name: high - low + 1 for name, (low, high) in inside.items()}
+        for part in footprints(statement.accesses, statement.variables, band.element_bytes):
+            if part.extents and own - part.loops:
+                taken = total_bytes([part], sizes, band.line)
+                found[part.array] = max(found.get(part.array, 0.0), taken)
+    return tuple(found), sum(found.values())
+
+
+# ---------------------------------------------------------------- plain loops
+
+
+def _solved(
+    band: Band, parts: Sequence[Footprint], deep: Sequence[Access], loops: Mapping[str, int]
+) -> BandSizes:
+    """By the reuse equation."""
+    names = [coordinate(at) for at in range(len(band.names))]
+    reuse = reuse_counts(dict.fromkeys(deep), names)
+    vector = _vector_plane(band)
+    extents = {**dict(zip(names, band.extents, strict=True)), **loops}
+    chosen = coordinate(vector) if vector is not None else next(iter(loops), names[-1])
+    solution = solve(parts, reuse, chosen, Cache(band.second, band.line), extents)
+    sizes = dict(solution.sizes)
+    listed = ", ".join(f"{band.names[at]} {reuse[name]}" for at, name in enumerate(names))
+    return BandSizes(
+        tuple(sizes[name] for name in names),
+        tuple(range(len(names))),
+        (
+            f"reuse: {listed}",
+            f"footprint: {_shown(parts, band)}",
+            f"tau = {solution.tau}: {ceil(solution.taken)} of {band.second} bytes",
+        ),
+    )
+
+
+def _vector_plane(band: Band) -> int | None:
+    """The plane along which the innermost loop of the deepest statement moves."""
+    deepest = max(band.statements, key=lambda each: len(each[0].loops))
+    loop = band.innermost.get(deepest[0].name)
+    planes = [at for at, plane in enumerate(deepest[1]) if loop in plane.names]
+    return planes[-1] if planes else None
+
+
+def _shown(parts: Sequence[Footprint], band: Band) -> str:
+    text = "; ".join(dict.fromkeys(map(str, parts)))
+    for at in reversed(range(len(band.names))):
+        text = text.replace(f"T_{coordinate(at)}", f"T_{band.names[at]}")
+    return text
+
+
+# ---------------------------------------------------------------- skewed planes
+
+
+def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) -> BandSizes:
+    """By the search over sizes."""
+    vector = _vector_plane(band)
+    order = _tile_order(band, vector)
+    untiled = _cost(band, parts, loops, _whole(band), order)
+    best, tried = untiled, 0
+    sizes: tuple[int, ...] = ()
+    for candidate in _candidates(band, vector):
+        tried += 1
+        found = _cost(band, parts, loops, candidate, order)
+        if found < best:
+            best, sizes = found, candidate
+    told = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {tried} sizes tried"
+    if not sizes:
+        return _none(told)
+    taken = total_bytes(parts, _named(sizes, loops), band.line)
+    share = f"a tile takes {ceil(taken)} bytes of {band.caches}"
+    return BandSizes(sizes, order, (f"footprint: {_shown(parts, band)}", share, told))
+
+
+def _whole(band: Band) -> tuple[int, ...]:
+    """One step at a time over everything."""
+    return (1, *band.extents[1:])
+
+
+def _tile_order(band: Band, vector: int | None) -> tuple[int, ...]:
+    """Steps outermost, then strips; innermost the plane along which tiles follow each other."""
+    slide = 1
+    return (0, *(at for at in range(1, len(band.names)) if at != slide), slide)
+
+
+def _candidates(band: Band, vector: int | None) -> Iterator[tuple[int, ...]]:
+    choices: list[tuple[int, ...]] = []
+    for at, extent in enumerate(band.extents):
+        if at == 0:
+            wanted: tuple[int, ...] = STEPS
+        elif at == vector:
+            wanted = (*VECTORS, extent)
+        else:
+            wanted = SLIDES if at == 1 else (*STRIPS, extent)
+        choices.append(tuple(dict.fromkeys(min(size, extent) for size in wanted)))
+    return product(*choices)
+
+
+def _named(sizes: Sequence[int], loops: Mapping[str, int]) -> dict[str, int]:
+    return {**{coordinate(at): size for at, size in enumerate(sizes)}, **loops}
+
+
+def _cost(
+    band: Band,
+    parts: Sequence[Footprint],
+    loops: Mapping[str, int],
+    sizes: Sequence[int],
+    order: Sequence[int],
+) -> float:
+    """Cycles an instance."""
+    here = _named(sizes, loops)
+    instances = prod(sizes) * len(band.statements)
+    taken = total_bytes(parts, here, band.line)
+    fresh = taken - total_bytes(parts, {**here, coordinate(order[-1]): 0}, band.line)
+    anew = sizes[0] * total_bytes(parts, {**here, coordinate(0): 1}, band.line)
+    moved = sum(
+        price * (fresh if taken <= SHARE * cache else max(fresh, anew))
+        for cache, price in zip(band.caches, BYTE_CYCLES, strict=False)
+    )
+    vector = _vector_plane(band)
+    rows = instances / sizes[vector] if vector is not None else instances
+    return INSTANCE_CYCLES + (moved + TILE_CYCLES + rows * ROW_CYCLES) / instances

@@ -1,0 +1,96 @@
+"""The loops of statements in terms of the directions of a band.
+
+    planes t, i + 2*t, j + 2*t      i = c1 - 2*c0, j = c2 - 2*c0
+
+`c0, c1, …` are the coordinates along the planes: a tile is a box in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from polyhedral.affine import Affine, variable
+from polyhedral.model import Access, Statement
+
+Interval = tuple[int, int]
+"""The least and the greatest value."""
+
+
+def coordinate(place: int) -> str:
+    """The name of the coordinate along plane `place`."""
+    return f"c{place}"
+
+
+def introduced(planes: Sequence[Affine], variables: Sequence[str]) -> tuple[str | None, ...] | None:
+    """The loop that each plane adds to those that the planes before it tell; None for a plane that
+    adds none. None altogether where a plane adds two, or one with another factor than 1 or -1.
+    """
+    known: set[str] = set()
+    found: list[str | None] = []
+    for plane in planes:
+        new = [name for name in plane.names if name in variables and name not in known]
+        if len(new) > 1 or any(abs(plane.coefficient(name)) != 1 for name in new):
+            return None
+        found.append(new[0] if new else None)
+        known.update(new)
+    return tuple(found)
+
+
+def along_planes(statement: Statement, planes: Sequence[Affine]) -> dict[str, Affine] | None:
+    """The loops of `statement` by the coordinates of `planes`; loops that no plane has stay.
+
+    None where the planes do not tell them apart one after the other.
+    """
+    names = introduced(planes, statement.variables)
+    if names is None:
+        return None
+    found: dict[str, Affine] = {}
+    for place, (plane, name) in enumerate(zip(planes, names, strict=True)):
+        if name is not None:
+            factor = plane.coefficient(name)
+            rest = (plane - variable(name) * factor).substitute(found)
+            found[name] = (variable(coordinate(place)) - rest) * factor
+    return found
+
+
+def moved_accesses(statement: Statement, values: Mapping[str, Affine]) -> tuple[Access, ...]:
+    """The accesses of `statement` with its loops replaced."""
+    return tuple(
+        replace(access, subscripts=tuple(each.substitute(values) for each in access.subscripts))
+        for access in statement.accesses
+    )
+
+
+def ranges(statement: Statement, parameters: Mapping[str, int]) -> dict[str, Interval]:
+    """An interval that holds the values of each loop; exact where bounds use no other loop."""
+    found: dict[str, Interval] = {name: (value, value) for name, value in parameters.items()}
+    for loop in statement.loops:
+        low = max(interval(bound, found)[0] for bound in loop.lower)
+        high = min(interval(bound, found)[1] for bound in loop.upper) - 1
+        found[loop.name] = (low, max(low, high))
+    return {name: found[name] for name in statement.variables}
+
+
+def interval(value: Affine, known: Mapping[str, Interval]) -> Interval:
+    """The values that `value` can take."""
+    low = high = value.constant
+    for name, factor in value.terms:
+        ends = [factor * end for end in known[name]]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def plane_extents(
+    statements: Sequence[tuple[Statement, Sequence[Affine]]], parameters: Mapping[str, int]
+) -> tuple[int, ...]:
+    """How far each plane reaches, over all statements."""
+    spans: list[list[Interval]] = []
+    for statement, planes in statements:
+        inside = ranges(statement, parameters)
+        known = {**{name: (value, value) for name, value in parameters.items()}, **inside}
+        spans.append([interval(plane, known) for plane in planes])
+    return tuple(
+        max(high for _, high in column) - min(low for low, _ in column) + 1
+        for column in zip(*spans, strict=True)
+    )

@@ -1,0 +1,163 @@
+"""In which order the instances inside a tile run, and which loop is the innermost.
+
+Inside a tile any order may be taken that the nest as a whole could be run in. Candidates begin
+with some planes of the band, then stand the statements one after the other, then the loops that
+each statement has left, the one innermost that suits vectors best:
+
+    planes k, i, j of LU        k; S1: i; S0: i, j; S2: i, j
+
+The one with the best scores (Algorithm 2 of Narasimhan et al. 2021) that ISL finds legal is taken;
+the order as written always is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from polyhedral.affine import Affine, affine, variable
+from polyhedral.directions import introduced
+from polyhedral.isl import Component, Held, keeps_order
+from polyhedral.model import Mode, Nest, Statement
+from polyhedral.schedule import Row, Schedule, original
+from polyhedral.tile_size import advances_by_one, changes
+
+CANDIDATES = 12
+"""How many orders ISL is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointOrder:
+    """Rows of each statement of a component, for inside a tile.
+
+    own     how many of the last loops of each statement are its own, contained in no other's
+    planes  how many planes come first; None for the order as written
+    """
+
+    rows: tuple[tuple[str, tuple[Row, ...]], ...]
+    own: tuple[tuple[str, int], ...]
+    planes: tuple[int, ...] | None
+
+    def innermost(self, statement: str) -> str | None:
+        """The loop of `statement` that runs innermost."""
+        names = [row.name for row in dict(self.rows)[statement] if row.name]
+        return names[-1] if names else None
+
+
+def choose_order(held: Held, nest: Nest, component: Component) -> PointOrder:
+    """The best order of the instances of `component` inside a tile that is legal everywhere."""
+    written = as_written(nest, component)
+    best = _score(nest, written)
+    found = {candidate.rows: candidate for candidate in _candidates(nest, component)}
+    ranked = sorted(found.values(), key=lambda each: _score(nest, each), reverse=True)
+    for candidate in ranked[:CANDIDATES]:
+        if _score(nest, candidate) <= best:
+            break
+        if keeps_order(held, _schedule(nest, component, candidate)):
+            return candidate
+    return written
+
+
+def as_written(nest: Nest, component: Component) -> PointOrder:
+    """The order of the text, restricted to the statements of `component`."""
+    rows = original(nest)
+    return PointOrder(
+        tuple((name, rows.of(name)) for name in component.statements),
+        tuple((name, _own_loops(nest.statement(name), nest)) for name in component.statements),
+        None,
+    )
+
+
+def _own_loops(statement: Statement, nest: Nest) -> int:
+    others = (each for each in nest.statements if each is not statement)
+    return len(statement.loops) - max((statement.shared_loops(each) for each in others), default=0)
+
+
+def _schedule(nest: Nest, component: Component, order: PointOrder) -> Schedule:
+    """`order` for the statements of `component` alone, padded; others stand before them."""
+    rows = {name: (Row("", affine(1)), *own) for name, own in order.rows}
+    for each in nest.statements:
+        if each.name not in rows:
+            rows[each.name] = (Row("", affine(0)), *original(nest).of(each.name))
+    return padded(rows)
+
+
+def padded(rows: Mapping[str, tuple[Row, ...]]) -> Schedule:
+    """A schedule of rows of different lengths: 0 stands where there are none."""
+    longest = max(map(len, rows.values()))
+    fill = Row("", affine(0))
+    return Schedule(
+        tuple((name, (*own, *(fill,) * (longest - len(own)))) for name, own in rows.items())
+    )
+
+
+# ---------------------------------------------------------------- candidates
+
+
+def _candidates(nest: Nest, component: Component) -> Iterator[PointOrder]:
+    planes = dict(component.planes)
+    width = len(component.parallel)
+    for count in range(width + 1):
+        for chosen in permutations(range(width), count):
+            rows = {
+                name: _candidate_rows(
+                    nest.statement(name), [planes[name][at] for at in chosen], place
+                )
+                for place, name in enumerate(component.statements)
+            }
+            complete = {name: found for name, found in rows.items() if found is not None}
+            if len(complete) == len(rows):
+                yield PointOrder(
+                    tuple((name, found[0]) for name, found in complete.items()),
+                    tuple((name, found[1]) for name, found in complete.items()),
+                    chosen,
+                )
+
+
+def _candidate_rows(
+    statement: Statement, planes: Sequence[Affine], place: int
+) -> tuple[tuple[Row, ...], int] | None:
+    """`planes`, then the place of the statement, then its other loops; and how many of those."""
+    names = introduced(planes, statement.variables)
+    if names is None:
+        return None
+    rest = [name for name in statement.variables if name not in names]
+    if rest:
+        vector = max(reversed(rest), key=lambda name: loop_score(statement, name))
+        rest.remove(vector)
+        rest.append(vector)
+    outer = [
+        Row(name or f"c{at}", plane)
+        for at, (name, plane) in enumerate(zip(names, planes, strict=True))
+    ]
+    inner = [Row(name, variable(name)) for name in rest]
+    return (*outer, Row("", affine(place)), *inner), len(rest)
+
+
+# ---------------------------------------------------------------- scores
+
+
+def loop_score(statement: Statement, loop: str) -> int:
+    """How well `loop` suits the innermost place: 2 for an access that advances by one element, 4
+    for one that stays, -16 for any other."""
+    total = 0
+    for access in statement.accesses:
+        weight = 2 if access.mode is Mode.UPDATE else 1
+        if not changes(access, loop):
+            total += 4 * weight
+        else:
+            total += weight * (2 if advances_by_one(access, loop) else -16)
+    return total
+
+
+def _score(nest: Nest, order: PointOrder) -> tuple[int, ...]:
+    """The scores of the innermost loops of the deepest statements, how many loops statements have
+    for themselves, then the scores of the others."""
+    depths = {len(nest.statement(name).loops): 0 for name, _ in order.rows}
+    for name, _ in order.rows:
+        statement, loop = nest.statement(name), order.innermost(name)
+        if loop in statement.variables:
+            depths[len(statement.loops)] += loop_score(statement, loop)
+    deepest, *others = (depths[depth] for depth in sorted(depths, reverse=True))
+    return (deepest, sum(count for _, count in order.own), *others)

@@ -1,0 +1,30 @@
+"""A planned nest as loop IR: scanned by ISL, then unrolled and jammed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from codegen.ir import Block, Expr, Var
+from codegen.names import Names
+from codegen.tree import find
+from polyhedral.isl import BUDGET
+from polyhedral.jam import unroll_and_jam
+from polyhedral.model import Nest
+from polyhedral.program_plan import ProgramPlan
+from polyhedral.to_loops import Body, to_loops
+
+
+def program_loops(
+    nest: Nest,
+    plan: ProgramPlan,
+    bodies: Mapping[str, Body],
+    parameters: Mapping[str, Expr],
+    taken: Iterable[str] = (),
+    budget: int = BUDGET,
+) -> Block:
+    """Loops that run `nest` as `plan` says; their names differ from those that are `taken`.
+
+    Raises BudgetExceededError.
+    """
+    loops = to_loops(nest, plan.schedule, bodies, parameters, budget, taken)
+    return unroll_and_jam(loops, Names({*taken, *(var.name for var in find(loops, Var))}))

@@ -1,0 +1,300 @@
+"""Choose how a whole nest runs: which statements share tiles, their sizes, the order inside them.
+
+    components (ISL's scheduler)  →  order inside a tile  →  sizes  →  vectors, jamming, wavefronts
+
+The plan of two statements of a stencil under a time loop prints as
+
+    S0, S1: tile t, i, j by 8, 16, 256; j innermost
+      planes: S0: t, i + 2*t, j + 2*t; S1: t, i + 2*t + 1, j + 2*t + 1
+      …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from polyhedral.affine import Affine, affine
+from polyhedral.band_size import Band, BandSizes, choose_sizes
+from polyhedral.directions import introduced, plane_extents
+from polyhedral.errors import BudgetExceededError
+from polyhedral.isl import BUDGET, Component, Held, carried, components, hold, limited
+from polyhedral.model import Nest, Statement
+from polyhedral.point_order import PointOrder, as_written, choose_order, padded
+from polyhedral.register_jam import choose_factors
+from polyhedral.schedule import Row, Schedule, Tag, original
+from polyhedral.tile_size import advances_by_one, changes
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What plans depend on: cache sizes in bytes, the nearest first, and vector registers."""
+
+    caches: tuple[int, ...] = (32768, 1 << 20)
+    registers: int = 16
+    line: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramQuestion:
+    """A nest, the values of its parameters that plans are made for, and what is wished.
+
+    element_bytes  of the arrays, 8 where not given
+    tiles          None: as the model says. Else sizes of the tiles of every band, from the
+                   outermost loop on, the last one for all that follow; () for no tiles
+    reorder        whether loops inside a tile, or without tiles, may change places
+    parallel       whether threads may share tiles
+    """
+
+    nest: Nest
+    values: Mapping[str, int]
+    processor: Processor = field(default_factory=Processor)
+    element_bytes: Mapping[str, int] = field(default_factory=dict)
+    tiles: tuple[int, ...] | None = None
+    reorder: bool = True
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPlan:
+    """An order for a nest and the reasons for it, a line each."""
+
+    schedule: Schedule
+    reasons: tuple[str, ...]
+
+    @property
+    def kernel_key(self) -> str:
+        """What of the plan decides the loops."""
+        return repr(self.schedule)
+
+    def __str__(self) -> str:
+        return "\n".join(self.reasons)
+
+
+def plan_program(question: ProgramQuestion, budget: int = BUDGET) -> ProgramPlan:
+    """The plan for `question`; the order as written, with the reason, where ISL ran out of
+    `budget`."""
+    nest = question.nest
+    try:
+        with limited(budget) as context:
+            held = hold(context, nest)
+            if question.tiles == () and not question.reorder:
+                rows = {each.name: original(nest).of(each.name) for each in nest.statements}
+                return _finished(held, question, rows, ("as written: asked for",))
+            return _planned(held, question)
+    except BudgetExceededError as error:
+        return ProgramPlan(original(nest), (f"as written: {error.message}",))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A component with what was decided for it."""
+
+    component: Component
+    order: PointOrder
+    sizes: BandSizes
+
+    @property
+    def changed(self) -> bool:
+        return self.order.planes is not None or self.sizes.tiles
+
+
+def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
+    nest = question.nest
+    parts = []
+    for component in components(held):
+        choose = choose_order if question.reorder else _keep_order
+        order = choose(held, nest, component)
+        parts.append(_Part(component, order, _sizes(question, component, order)))
+    if not any(part.changed for part in parts):
+        rows = {each.name: original(nest).of(each.name) for each in nest.statements}
+        reasons = tuple(line for part in parts for line in part.sizes.reasons)
+        return _finished(held, question, rows, ("as written", *(f"  {line}" for line in reasons)))
+    points: dict[str, tuple[Row, ...]] = {}
+    for place, part in enumerate(parts):
+        for name, own in part.order.rows:
+            points[name] = (Row("", affine(place)), *own)
+    jammed = {
+        name: _jammed(held, question, padded(points), nest.statement(name), dict(part.order.own))
+        for part in parts
+        for name in part.component.statements
+    }
+    return _assembled(held, question, parts, padded(points), jammed)
+
+
+def _keep_order(held: Held, nest: Nest, component: Component) -> PointOrder:
+    return as_written(nest, component)
+
+
+# ---------------------------------------------------------------- tiles
+
+
+def _sizes(question: ProgramQuestion, component: Component, order: PointOrder) -> BandSizes:
+    """The sizes of the tiles of a component, along its planes."""
+    statements = [
+        (question.nest.statement(name), planes) for name, planes in component.planes if planes
+    ]
+    names = _plane_names(question.nest, component)
+    if not statements:
+        return BandSizes((), (), ("no band of loops that could be tiled",))
+    if question.tiles is not None:
+        given = question.tiles
+        sizes = tuple(given[min(at, len(given) - 1)] for at in range(len(names))) if given else ()
+        return BandSizes(sizes, tuple(range(len(sizes))), ("sizes: asked for",))
+    band = Band(
+        tuple(statements),
+        names,
+        plane_extents(statements, question.values),
+        {name: order.innermost(name) for name in component.statements},
+        question.values,
+        question.processor.caches,
+        question.processor.line,
+        question.element_bytes,
+    )
+    return choose_sizes(band)
+
+
+def _plane_names(nest: Nest, component: Component) -> tuple[str, ...]:
+    """A loop's name for each plane: the one it adds, in the first statement where it adds one."""
+    width = len(component.parallel)
+    found = [f"c{at}" for at in range(width)]
+    for name, planes in reversed(component.planes):
+        own = introduced(planes, nest.statement(name).variables) or ()
+        for at, loop in enumerate(own):
+            found[at] = loop or found[at]
+    return tuple(found)
+
+
+def _tile_rows(
+    question: ProgramQuestion, part: _Part, names: Sequence[str], planes: Sequence[Affine]
+) -> tuple[Row, ...]:
+    """The rows of the tiles that one statement is in, the outermost first."""
+    sizes, order = part.sizes.sizes, part.sizes.order
+    rows = [Row(f"{names[at]}_tile", planes[at], sizes[at]) for at in order]
+    if not question.parallel or not rows:
+        return tuple(rows)
+    free = [place for place, at in enumerate(order) if part.component.parallel[at]]
+    if free:
+        rows[free[0]] = replace(rows[free[0]], tag=Tag.PARALLEL)
+        return tuple(rows)
+    if len(rows) == 1:
+        return tuple(rows)
+    first, second = rows[0], rows[1]
+    wave = Row("wave", first.value, first.size, Tag.SERIAL, ((second.value, second.size),))
+    return (wave, replace(second, tag=Tag.PARALLEL), *rows[2:])
+
+
+def _assembled(
+    held: Held,
+    question: ProgramQuestion,
+    parts: Sequence[_Part],
+    points: Schedule,
+    jammed: Mapping[str, tuple[Row, ...]],
+) -> ProgramPlan:
+    rows: dict[str, tuple[Row, ...]] = {}
+    reasons: list[str] = []
+    for place, part in enumerate(parts):
+        names = _plane_names(question.nest, part.component)
+        planes = dict(part.component.planes)
+        for name in part.component.statements:
+            tiles = _tile_rows(question, part, names, planes[name]) if part.sizes.tiles else ()
+            rows[name] = (Row("", affine(place)), *tiles, *jammed[name][1:])
+        reasons += _told(part, names)
+    return ProgramPlan(padded(rows), tuple(reasons))
+
+
+def _told(part: _Part, names: Sequence[str]) -> list[str]:
+    component, sizes = part.component, part.sizes
+    head = ", ".join(component.statements)
+    if sizes.tiles:
+        loops = ", ".join(names[at] for at in sizes.order)
+        by = ", ".join(str(sizes.sizes[at]) for at in sizes.order)
+        first = f"{head}: tile {loops} by {by}"
+    else:
+        first = f"{head}: no tiles"
+    lines = [first]
+    if any(planes for _, planes in component.planes):
+        shown = "; ".join(
+            f"{name}: {', '.join(map(str, planes))}" for name, planes in component.planes
+        )
+        lines.append(f"  planes: {shown}")
+    inner = "; ".join(
+        f"{name}: {', '.join(str(row) for row in rows if row.name)}"
+        for name, rows in part.order.rows
+    )
+    lines.append(f"  order inside: {inner}")
+    return [*lines, *(f"  {reason}" for reason in sizes.reasons)]
+
+
+# ---------------------------------------------------------------- vectors and jamming
+
+
+def _finished(
+    held: Held,
+    question: ProgramQuestion,
+    rows: Mapping[str, tuple[Row, ...]],
+    reasons: tuple[str, ...],
+) -> ProgramPlan:
+    """A plan without tiles: loops that can be are marked for vectors."""
+    schedule = padded(rows)
+    marked = {each.name: _vector_rows(held, schedule, each) for each in question.nest.statements}
+    return ProgramPlan(padded(marked), reasons)
+
+
+def _vector_rows(held: Held, schedule: Schedule, statement: Statement) -> tuple[Row, ...]:
+    """The rows of `statement`, the innermost loop marked where its iterations are independent and
+    its accesses suit vectors."""
+    rows = schedule.of(statement.name)
+    places = [place for place, row in enumerate(rows) if row.name]
+    if not places:
+        return rows
+    place = places[-1]
+    loop = rows[place].name
+    if loop not in statement.variables or not _suits_vectors(statement, loop):
+        return rows
+    if carried(held, schedule, place, statement.name):
+        return rows
+    return (*rows[:place], replace(rows[place], tag=Tag.VECTOR), *rows[place + 1 :])
+
+
+def _suits_vectors(statement: Statement, loop: str) -> bool:
+    accesses = statement.accesses
+    writes = (access for access in accesses if access.writes)
+    straight = all(advances_by_one(a, loop) or not changes(a, loop) for a in accesses)
+    return straight and all(changes(access, loop) for access in writes)
+
+
+def _jammed(
+    held: Held,
+    question: ProgramQuestion,
+    schedule: Schedule,
+    statement: Statement,
+    own: Mapping[str, int],
+) -> tuple[Row, ...]:
+    """The rows of `statement` with vectors marked and the loops above the innermost jammed."""
+    rows = list(_vector_rows(held, schedule, statement))
+    places = [place for place, row in enumerate(rows) if row.name][-own[statement.name] :]
+    if not question.reorder or own[statement.name] < 2:
+        return tuple(rows)
+    places = _side_by_side(places)[-3:]
+    backwards = any(
+        carried(held, schedule, place, statement.name, ">", agreed=places[0])
+        for place in places[1:]
+    )
+    if backwards or any(rows[place].name not in statement.variables for place in places):
+        return tuple(rows)
+    loops = [rows[place].name for place in places]
+    factors = choose_factors(statement, loops[:-1], loops[-1], question.processor.registers)
+    for place, factor in zip(places[:-1], factors, strict=True):
+        rows[place] = replace(rows[place], unroll=factor)
+    return tuple(rows)
+
+
+def _side_by_side(places: Sequence[int]) -> list[int]:
+    """The last of `places` without gaps between them."""
+    kept = [places[-1]]
+    for place in reversed(places[:-1]):
+        if place != kept[0] - 1:
+            break
+        kept.insert(0, place)
+    return kept

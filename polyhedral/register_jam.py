@@ -1,0 +1,71 @@
+"""How many iterations of outer loops to run jammed inside the innermost one.
+
+For a product C[i,j] += A[i,k] * B[k,j] with j innermost, 2 iterations of i and 4 of k together read
+4 vectors of B and 2 of C, and write 2, for 8 multiplications: two loads and one store a cycle keep
+two multiplications a cycle busy. What does not change along j stays in registers, so those must
+suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+
+from polyhedral.model import Access, Statement
+from polyhedral.tile_size import changes
+
+FACTORS = (1, 2, 4, 8)
+LARGEST = 16
+"""Iterations jammed together, at most: code grows with them."""
+
+SPARE = 3
+"""Registers for what is loaded and thrown away."""
+
+
+def choose_factors(
+    statement: Statement, outer: Sequence[str], vector: str, registers: int
+) -> tuple[int, ...]:
+    """A factor for each loop of `outer`, 1 for one that is not to be jammed."""
+    best, chosen = cost(statement, dict.fromkeys(outer, 1), vector), (1,) * len(outer)
+    for factors in product(FACTORS, repeat=len(outer)):
+        sizes = dict(zip(outer, factors, strict=True))
+        if prod(factors) > LARGEST or _registers(statement, sizes, vector) + SPARE > registers:
+            continue
+        found = cost(statement, sizes, vector)
+        if found < best:
+            best, chosen = found, factors
+    return chosen
+
+
+def cost(statement: Statement, sizes: Mapping[str, int], vector: str) -> tuple[float, float]:
+    """Cycles, and memory operations, an iteration: 2 loads, 1 store or 2 products a cycle."""
+    loads = sum(
+        _copies(access, sizes)
+        for access in _different(statement)
+        if changes(access, vector) and (access.reads)
+    )
+    stores = sum(
+        _copies(access, sizes)
+        for access in _different(statement)
+        if changes(access, vector) and access.writes
+    )
+    together = prod(sizes.values())
+    cycles = max(loads / 2, stores, together / 2)
+    return cycles / together, (loads + stores) / together
+
+
+def _registers(statement: Statement, sizes: Mapping[str, int], vector: str) -> int:
+    """Values that stay while the innermost loop runs."""
+    return sum(
+        _copies(access, sizes) for access in _different(statement) if not changes(access, vector)
+    )
+
+
+def _different(statement: Statement) -> tuple[Access, ...]:
+    return tuple(dict.fromkeys(statement.accesses))
+
+
+def _copies(access: Access, sizes: Mapping[str, int]) -> int:
+    """Different elements that the jammed iterations use."""
+    return prod(size for loop, size in sizes.items() if changes(access, loop))

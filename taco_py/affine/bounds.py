@@ -1,0 +1,62 @@
+"""That written ranges keep every access inside its array, checked for each call.
+
+Intervals of the indices answer most calls at once. Where they cannot, as in a triangle, ISL looks
+for an instance that is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polyhedral.affine import Affine, variable
+from polyhedral.directions import interval, ranges
+from polyhedral.isl import instance_where, limited
+from polyhedral.model import Statement
+from taco_py.affine.nest import Lowered
+from taco_py.affine.ranges import Required
+from taco_py.diagnostics.errors import DimensionError
+
+
+def check_inside(lowered: Lowered, values: Mapping[str, int]) -> None:
+    """Raise DimensionError where a subscript of written indices alone leaves its array.
+
+    values  of all parameters and sizes of modes
+    """
+    for each in lowered.required:
+        size = values[lowered.sizes[each.access.tensor, each.mode]]
+        statement = lowered.nest.statement(each.statement)
+        inside = ranges(statement, values)
+        if any(low >= high + 1 for low, high in inside.values()):
+            continue
+        known = {**{name: (value, value) for name, value in values.items()}, **inside}
+        low, high = interval(each.subscript, known)
+        if low < 0 or high >= size:
+            _look(lowered, statement, each, size, values)
+
+
+def _look(
+    lowered: Lowered, statement: Statement, each: Required, size: int, values: Mapping[str, int]
+) -> None:
+    for outside in (-each.subscript - 1, each.subscript - size):
+        found = _instance(lowered, statement, outside, values)
+        if found is not None:
+            at = ", ".join(f"{name} = {value}" for name, value in found.items())
+            access, place = each.access, each.subscript.evaluate({**values, **found})
+            raise DimensionError(
+                f"Expected {access.tensor}[{', '.join(access.indices)}] inside {access.tensor}, of "
+                f"size {size} along mode {each.mode + 1}, found subscript {place} where {at}",
+                access.span,
+                "narrow the range, or leave its end out: the loop then ends where accesses do",
+            )
+
+
+def _instance(
+    lowered: Lowered, statement: Statement, outside: Affine, values: Mapping[str, int]
+) -> dict[str, int] | None:
+    fixed = tuple(
+        condition
+        for name in lowered.nest.parameters
+        for condition in (variable(name) - values[name], values[name] - variable(name))
+    )
+    with limited(0) as context:
+        return instance_where(context, lowered.nest, statement, (outside, *fixed))
