@@ -390,6 +390,13 @@ class ClearTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Expect:
+    """The function ends here, before it has written anything, unless `condition` holds."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where in `array` the array of a called function starts."""
 
@@ -445,13 +452,14 @@ Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
-    | Invoke | AtomicStore | Team
+    | Invoke | AtomicStore | Team | Expect
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A C function that returns 0, 1 when memory ran out, or 2 when a limit was passed.
+    """A C function that returns 0, 1 when memory ran out, 2 when a limit was passed, or 3 when what
+    it expects does not hold.
 
     `arrays` come first in the parameter list, then `scalars`, then `int32_t threads` if `threaded`.
     An `internal` one is called by later functions of its module only (Invoke), and its parameters

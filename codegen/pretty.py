@@ -31,6 +31,7 @@ from codegen.ir import (
     Const,
     Count,
     Declare,
+    Expect,
     Expr,
     Fill,
     For,
@@ -84,7 +85,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
     Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
-    AtomicStore, Team,
+    AtomicStore, Team, Expect,
 )  # fmt: skip
 
 
@@ -204,7 +205,7 @@ def _role(role: Role) -> str:
 
 def _simple(
     stmt: Declare | Assign | Store | VectorStore | Allocate | Reserve | SetLength | Fill
-    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke | AtomicStore,
+    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke | Expect | AtomicStore,
 ) -> str:  # fmt: skip
     match stmt:
         case Declare(var=var, value=value):
@@ -239,7 +240,7 @@ def _span(start: Expr, count: Expr) -> str:
 
 
 def _memory(
-    stmt: Allocate | Reserve | SetLength | NewTable | Insert | SortTable | ClearTable,
+    stmt: Allocate | Reserve | SetLength | NewTable | Insert | SortTable | ClearTable | Expect,
 ) -> str:
     match stmt:
         case Allocate(array=array, size=size, zero=zero):
@@ -257,5 +258,7 @@ def _memory(
             return f"sort {table.name}"
         case ClearTable(table=table):
             return f"clear {table.name}"
+        case Expect(condition=condition):
+            return f"expect {_expression(condition)}"
         case _:
             assert_never(stmt)

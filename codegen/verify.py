@@ -35,6 +35,7 @@ from codegen.ir import (
     Const,
     Count,
     Declare,
+    Expect,
     Expr,
     Fill,
     For,
@@ -250,7 +251,7 @@ class _Verifier:
                 self.variable(stmt)
             case NewTable() | SortTable() | ClearTable():
                 self.table(stmt)
-            case Allocate() | Reserve() | SetLength():
+            case Allocate() | Reserve() | SetLength() | Expect():
                 self.memory(stmt)
             case Store() | VectorStore() | AtomicStore() | Fill() | Sort() | Prefetch() | Invoke():
                 self.access(stmt)
@@ -326,7 +327,11 @@ class _Verifier:
         self.depth_of(stmt.table)
         self.require(not self.outside_parallel(stmt.table), f"threads change {stmt.table.name}")
 
-    def memory(self, stmt: Allocate | Reserve | SetLength) -> None:
+    def memory(self, stmt: Allocate | Reserve | SetLength | Expect) -> None:
+        if isinstance(stmt, Expect):
+            self.expect(stmt.condition, BOOL)
+            self.require(self.parallel is None, "a function left by one of its threads")
+            return
         array = stmt.array
         self.index(stmt.size)
         if isinstance(stmt, Allocate):

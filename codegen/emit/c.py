@@ -25,6 +25,7 @@ from codegen.ir import (
     Comment,
     Const,
     Declare,
+    Expect,
     Expr,
     Fill,
     For,
@@ -169,7 +170,7 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
             return [_assignment(stmt)]
         case AtomicStore():
             return _atomic(stmt, scope)
-        case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke():
+        case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke() | Expect():
             return memory(stmt, scope)
         case NewTable() | Insert() | SortTable() | ClearTable():
             return table(stmt, scope)

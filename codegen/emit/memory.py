@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
+from codegen.build import not_
 from codegen.emit.abi import buffer_name
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.ir import (
@@ -17,6 +18,7 @@ from codegen.ir import (
     Array,
     ClearTable,
     Const,
+    Expect,
     Expr,
     Fill,
     Insert,
@@ -37,7 +39,7 @@ STACK = 4096
 LONG = 24
 """Characters beyond which an expression that is needed twice gets a name."""
 
-OUT_OF_MEMORY, TOO_LONG = 1, 2
+OUT_OF_MEMORY, TOO_LONG, UNMET = 1, 2, 3
 """What a function returns that fails."""
 
 Lines = list[str]
@@ -69,8 +71,10 @@ def indent(lines: Iterable[str]) -> Lines:
     return [f"{INDENT}{line}" if line else line for line in lines]
 
 
-def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke, scope: Scope) -> Lines:
-    """The C of a statement about whole arrays or parts of them."""
+def memory(
+    stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke | Expect, scope: Scope
+) -> Lines:
+    """The C of a statement about whole arrays or parts of them, or about what must hold."""
     match stmt:
         case Allocate():
             return _allocate(stmt, scope)
@@ -85,6 +89,9 @@ def memory(stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke, scope: S
             return [f"{sort}({_address(array, start)}, {widened(count)});"]
         case Invoke():
             return _invoke(stmt, scope)
+        case Expect(condition=condition):
+            test = f"if (taco_unlikely({expression(not_(condition))})) {{"
+            return [test, f"{INDENT}return {UNMET};", "}"]
         case _:
             assert_never(stmt)
 

@@ -28,6 +28,7 @@ from codegen.ir import (
     Comment,
     Count,
     Declare,
+    Expect,
     Fill,
     For,
     Function,
@@ -61,7 +62,7 @@ from codegen.variables import assigned_vars, count_reads, declared_vars, stateme
 
 _VISIBLE = (
     Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
-    ClearTable, Invoke, AtomicStore, Team,
+    ClearTable, Invoke, AtomicStore, Team, Expect,
 )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ enum { PyBUF_WRITABLE = 0x1, PyBUF_FORMAT = 0x4, PyBUF_STRIDES = 0x18, METH_FAST
 extern PyObject _Py_NoneStruct;
 extern PyObject *PyExc_TypeError;
 extern PyObject *PyExc_OverflowError;
+extern PyObject *PyExc_ValueError;
 extern int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
 extern void PyBuffer_Release(Py_buffer *);
 extern PyObject *PyErr_Format(PyObject *, const char *, ...);
@@ -249,6 +250,9 @@ static PyObject *taco_result(const taco_callable *c, const taco_holder *holders,
 {
     if (status == 2)
         return PyErr_Format(PyExc_OverflowError, "%s made more elements than its index type can count",
+                            c->method.ml_name);
+    if (status == 3)
+        return PyErr_Format(PyExc_ValueError, "%s was promised something that does not hold",
                             c->method.ml_name);
     if (status != 0)
         return PyErr_NoMemory();

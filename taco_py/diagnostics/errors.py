@@ -56,6 +56,10 @@ class ScheduleError(TacoError, ValueError):
     """A scheduling command is illegal here; nothing was changed."""
 
 
+class BoundError(ScheduleError):
+    """A range is not as a `bound` of the schedule promised; nothing was computed."""
+
+
 class OutputError(TacoError, ValueError):
     """The `out=` array cannot hold the result."""
 

@@ -14,6 +14,7 @@ from taco_py.lower import workspaces
 from taco_py.lower.bindings import Bindings
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
 from taco_py.lower.pieces import lower_pieces
+from taco_py.lower.promises import rely_on_promises
 from taco_py.lower.result import make_result
 from taco_py.lower.statements import Lowerer
 from taco_py.problem import Problem
@@ -39,6 +40,7 @@ def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
         code = tuple(lower_pieces(env, statement))
     else:
         code = tuple(_lower_whole(env, statement))
+    code = tuple(rely_on_promises(env, code))
     scalars = [size for size in env.sizes.values() if isinstance(size, Var)]
     for tensor in (env.target.tensor, *dict(problem.operands)):
         scalars += [s for s in env.tensors[tensor].strides if isinstance(s, Var)]

@@ -115,7 +115,10 @@ class Ranges:
             return build.const(True)
         below = [self.inside(child) for child in relation.children]
         found = self.value(variable) if value is None else value
-        return build.and_(*below, build.lt(found, self.whole(variable).hi))
+        whole = self.whole(variable)
+        if isinstance(relation, Split | Divide) and fills(relation, whole):
+            return build.and_(*below)
+        return build.and_(*below, build.lt(found, whole.hi))
 
     def open_leaf(self, variable: str) -> str:
         """The one leaf of `variable` that no loop around is over."""

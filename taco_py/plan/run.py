@@ -17,6 +17,7 @@ from taco_py.diagnostics.errors import (
     InternalError,
     OutOfMemoryError,
     StructureError,
+    TacoError,
 )
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.formats import COO, CSC, CSR, Format, dense
@@ -174,9 +175,15 @@ def _compute(
     phase: str,
     pattern: TensorData | None,
 ) -> TensorData:
-    """Run a kernel. Raises OutOfMemoryError that names what it was to make."""
+    """Run a kernel.
+
+    Raises OutOfMemoryError that names what it was to make, and BoundError.
+    """
     try:
         return _computed(step, execution, out, phase, pattern)
+    except ValueError as error:
+        broken = None if isinstance(error, TacoError) else _broken_promise(step, execution)
+        raise (error if broken is None else broken) from None
     except MemoryError as error:
         target = step.problem.assignment.target
         operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
@@ -188,6 +195,17 @@ def _compute(
             "found too little",
             hint="a sparse result by format=, fewer rows at a time, or a smaller dtype need less",
         ) from error
+
+
+def _broken_promise(step: Compute, execution: Execution) -> TacoError | None:
+    """What to tell of a kernel that found that something does not hold."""
+    from taco_py.plan.promises import broken_promise
+    from taco_py.schedule.apply import apply_all
+    from taco_py.schedule.loops import Loops
+
+    operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
+    loops = apply_all(Loops(step.problem.assignment, step.orders), step.schedule)
+    return broken_promise(step.problem, loops.provenance, sizes_of(step, operands), operands)
 
 
 def _computed(

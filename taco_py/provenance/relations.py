@@ -24,7 +24,7 @@ from enum import Enum
 from typing import Protocol
 
 from codegen import build
-from codegen.ir import Expr
+from codegen.ir import Const, Expr
 from taco_py.diagnostics.errors import InternalError
 
 
@@ -269,7 +269,7 @@ def parent_bounds(
             first = build.add(whole.lo, build.mul(outer.lo, tile))
             last = build.add(whole.lo, build.mul(build.sub(outer.hi, 1), tile))
             lo, hi = build.add(first, inner.lo), build.add(last, inner.hi)
-            return Interval(lo, build.minimum(hi, whole.hi))
+            return Interval(lo, hi if fills(relation, whole) else build.minimum(hi, whole.hi))
         case Fuse():
             outer, inner = parents
             (fused,) = children
@@ -287,6 +287,21 @@ def parent_bounds(
             return _positions(children[0], _known(relation, stored)).clipped(parents[0])
         case Bound() | Rename():
             return children[0]
+
+
+def fills(relation: Split | Divide, parent: Interval) -> bool:
+    """Whether it is known that every tile of `parent` is a full one."""
+    tile, length = relation.tile(parent), parent.length
+    if not isinstance(tile, Const) or not isinstance(length, Const) or tile.value == 0:
+        return False
+    whole = int(tile.value.real) * _rounds(relation, length)
+    return whole == length.value
+
+
+def _rounds(relation: Split | Divide, length: Const) -> int:
+    if isinstance(relation, Divide):
+        return relation.parts
+    return int(length.value.real) // relation.size
 
 
 def recover_parent(

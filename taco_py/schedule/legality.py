@@ -18,7 +18,7 @@ from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
-from taco_py.provenance.relations import Fuse, Pos
+from taco_py.provenance.relations import Bound, Fuse, Pos, Relation
 from taco_py.schedule.lanes import check_modes
 from taco_py.schedule.loops import Loops
 
@@ -32,6 +32,8 @@ def check(loops: Loops, problem: Problem) -> None:
     for relation in loops.provenance.relations:
         if isinstance(relation, Pos):
             _check_positions(loops, problem, relation)
+        if isinstance(relation, Bound):
+            _check_bound(loops, problem, relation)
     graph = loops.graph(problem)
     for loop in graph.loops:
         _check_range(graph, loop)
@@ -208,5 +210,22 @@ def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], p
             )
 
 
-def _refusal(pos: Pos, reason: str, hint: str) -> ScheduleError:
-    return ScheduleError(f"{pos} cannot be applied: {reason}", hint=hint)
+def _check_bound(loops: Loops, problem: Problem, bound: Bound) -> None:
+    """Raise ScheduleError unless the range is known before the kernel begins to compute."""
+    pos = loops.provenance.positions_above(bound.parent)
+    if pos is None:
+        return
+    roots = loops.provenance.roots(pos.parent)
+    form = problem.type_of(pos.tensor).format
+    access = position_access(problem, roots, pos)
+    if form.mode_order.index(access.indices.index(roots[0])) > 0:
+        raise _refusal(
+            bound,
+            f"{bound.parent} runs over entries below one position of {pos.tensor}, of which each "
+            "has another number",
+            f"bound the index {roots[0]}, or fuse it with those that {pos.tensor} stores above it",
+        )
+
+
+def _refusal(command: Relation, reason: str, hint: str) -> ScheduleError:
+    return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)

@@ -23,6 +23,7 @@ from codegen.ir import (
     Const,
     Count,
     Declare,
+    Expect,
     Expr,
     Fill,
     For,
@@ -131,6 +132,8 @@ def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
             new = np.zeros(max(len(old), evaluate(size, s)), array.element.name)
             new[: len(old)] = old
             s.arrays[array.name] = new
+        case Expect(condition=condition):
+            assert evaluate(condition, s), "what is expected does not hold"
         case SetLength(array=array, size=size):
             s.lengths[array.name] = evaluate(size, s)
         case Fill(array=array, start=start, count=count, value=value):
