@@ -1,15 +1,22 @@
-"""The command line: `python -m taco_py demo [file.mtx|file.tns]`."""
+"""The command line: `taco-py <expression> [flags]` and `taco-py demo [file.mtx|file.tns]`.
+
+Both are also `python -m taco_py …`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from taco_py import __version__
 from taco_py.api.arguments import MOST_THREADS
 from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
 from taco_py.diagnostics.report import internal_error
+from taco_py.schedule.parser import syntax
 from taco_py.show.demo import demo
+from taco_py.tool.flags import help_text, parse_flags
+from taco_py.tool.run import run_tool
 
 WRONG = 1
 BAD_INPUT = 2  # the status argparse too uses for what a user got wrong
@@ -21,9 +28,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 all is well, 1 a result is wrong or the machine lacks something, 2 bad input, 3 our fault
     """
-    options = parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if is_expression(words):
+        return guarded(lambda: expression(words), " ".join(words))
+    options = parser().parse_args(words)
+    return guarded(
+        lambda: demo(options.file, options.threads), " ".join(map(str, vars(options).values()))
+    )
+
+
+def is_expression(words: Sequence[str]) -> bool:
+    """Whether the first word is an expression or a flag, and not a command."""
+    return any("=" in word or word.startswith("-") for word in words[:1])
+
+
+def expression(words: Sequence[str]) -> int:
+    """Compile and run an expression as its flags say."""
+    line = parse_flags(["-help" if word == "-h" else word for word in words])
+    if line.has("version"):
+        print(f"taco-py {__version__}")
+    elif line.has("help"):
+        print(scheduling_help() if line.last("help") == "scheduling" else help_text())
+    else:
+        return run_tool(line)
+    return 0
+
+
+def scheduling_help() -> str:
+    """The scheduling commands, a line each."""
+    return "\n".join(f"  {name:<12} takes {takes}" for name, takes in syntax().items())
+
+
+def guarded(act: Callable[[], int], input: str) -> int:
+    """The exit status of `act`, or of the error that ends it, which is printed."""
     try:
-        return demo(options.file, options.threads)
+        return act()
     except CompilerError as error:
         return complain(str(error), WRONG)
     except MemoryError:
@@ -36,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return complain(str(error), BAD_INPUT)
     except Exception as error:
-        fault = internal_error(" ".join(map(str, vars(options).values())), error)
+        fault = internal_error(input, error)
         return complain(f"a fault of taco_py, not of its input\n{fault}", OUR_FAULT)
 
 
@@ -58,7 +97,7 @@ def thread_count(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """What the command line accepts."""
-    top = argparse.ArgumentParser(prog="python -m taco_py", description="sparse tensor compiler")
+    top = argparse.ArgumentParser(prog="taco-py", description="sparse tensor compiler")
     commands = top.add_subparsers(required=True, metavar="command")
     run = commands.add_parser(
         "demo",

@@ -45,7 +45,7 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("taco_py.driver", ("taco_py.autoschedule", "taco_py.api"), "the scheduler is an argument"),
 )
 # A package below may not import one above.
-ABOVE = ("taco_py.api", "taco_py.show", "taco_py.cli")
+ABOVE = ("taco_py.api", "taco_py.show", "taco_py.tool", "taco_py.cli")
 # Third-party and standard modules that only some files may import, anywhere in them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "islpy": ("polyhedral.isl",),

@@ -1,0 +1,1 @@
+"""The command-line tool: flags, data, and what is printed, written and timed."""

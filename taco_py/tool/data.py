@@ -1,0 +1,150 @@
+"""The operands of the command-line tool: read from files, or made up; and their sizes and types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from taco_py.api.tensor import Tensor, read
+from taco_py.diagnostics.errors import OperandError
+from taco_py.formats import Format, dense
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Assignment
+from taco_py.storage.pack import pack_coo
+from taco_py.tool.flags import CommandLine, UsageError
+
+SIZE = 42
+"""Of an index of which nothing is said, as in TACO."""
+
+TYPES = {
+    "char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16",
+    "int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64",
+    "longlong": "int64", "ulonglong": "uint64", "float": "float32", "double": "float64",
+    "complexfloat": "complex64", "complexdouble": "complex128",
+    **{name: name for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
+                               "uint32", "uint64", "float32", "float64", "complex64",
+                               "complex128")},
+}  # fmt: skip
+"""NumPy's names of TACO's types."""
+
+FILLS = {"d": 1.0, "u": 1.0, "r": 1.0, "s": 0.07, "h": 0.005}
+"""The part of the values that is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What flags say of the tensors of an assignment."""
+
+    formats: Mapping[str, Format]
+    dtypes: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+
+def declared(line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]) -> Declared:
+    """Formats, types and sizes. Raises UsageError, FormatError or OperandError."""
+    orders = {a.tensor: len(a.indices) for a in (assignment.target, *accesses(assignment))}
+    names = operand_names(assignment)
+    for flag in ("f", "t", "g", "i", "o"):
+        for name in line.named(flag):
+            check_tensor(name, tuple(orders), flag)
+    formats = {name: dense(order) for name, order in orders.items()}
+    formats.update({name: Format.parse(text) for name, text in line.named("f").items()})
+    dtypes = dict.fromkeys(names, "float64")
+    for name, text in line.named("t").items():
+        if text not in TYPES:
+            raise UsageError(f"Expected a type for {name} out of {', '.join(TYPES)}, found {text}")
+        if name in dtypes:
+            dtypes[name] = TYPES[text]
+    return Declared(formats, dtypes, _sizes(line, assignment, known))
+
+
+def check_tensor(name: str, tensors: tuple[str, ...], flag: str) -> None:
+    """Raise OperandError for a tensor that the expression has not."""
+    if name not in tensors:
+        raise OperandError(f"Expected one of {', '.join(tensors)} for -{flag}, found {name}")
+
+
+def _sizes(
+    line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]
+) -> dict[str, int]:
+    """The size of each index: of a tensor that was read, else from -d, else 42."""
+    found: dict[str, int] = {}
+    said = line.named("d")
+    for access in (*accesses(assignment), assignment.target):
+        sizes = _numbers(said.pop(access.tensor)) if access.tensor in said else ()
+        if access.tensor in known:
+            sizes = known[access.tensor].shape
+        if sizes and len(sizes) != len(access.indices):
+            raise OperandError(
+                f"Expected {len(access.indices)} sizes for {access.tensor}, found {len(sizes)}"
+            )
+        found.update(zip(access.indices, sizes, strict=False))
+    indices = dict.fromkeys(i for access in accesses(assignment) for i in access.indices)
+    for index, text in said.items():
+        if index not in indices:
+            raise OperandError(
+                f"Expected an index or a tensor for -d, found {index}",
+                hint=f"the indices are {', '.join(indices)}",
+            )
+        found.setdefault(index, _numbers(text)[0])
+    return {index: found.get(index, SIZE) for index in indices}
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+        raise UsageError(f"Expected sizes with commas between them for -d, found {text}")
+    return tuple(map(int, parts))
+
+
+def read_operands(line: CommandLine, assignment: Assignment) -> dict[str, Tensor]:
+    """The operands that are in files. Raises FileFormatError, OSError and what `declared` does."""
+    orders = {a.tensor: len(a.indices) for a in accesses(assignment)}
+    formats, types = line.named("f"), line.named("t")
+    found = {}
+    for name, path in line.named("i").items():
+        check_tensor(name, tuple(orders), "i")
+        form = formats.get(name, "d" * orders[name])
+        dtype = TYPES.get(types.get(name, "double"))
+        found[name] = read(path, form, dtype=dtype)
+    return found
+
+
+def made_up(name: str, fill: str, shape: tuple[int, ...], form: Format, dtype: str) -> Tensor:
+    """A tensor of random values, of which the part that `fill` says is stored; always the same.
+
+    Raises UsageError.
+    """
+    part = _part(name, fill)
+    rng = np.random.default_rng(len(name) + sum(map(ord, name)))
+    volume = prod(shape)
+    if part >= 1:
+        values = _values(rng, volume, dtype).reshape(shape)
+        return Tensor.from_numpy(values, form)
+    places = np.unique(rng.integers(0, max(1, volume), round(part * volume)))
+    coords = np.unravel_index(places, shape) if places.size else [places] * len(shape)
+    return Tensor(pack_coo(list(coords), _values(rng, places.size, dtype), shape, form))
+
+
+def _values(rng: np.random.Generator, count: int, dtype: str) -> np.ndarray[tuple[int], np.dtype]:
+    """Numbers that every type can hold, none of them zero."""
+    if np.dtype(dtype).kind in "fc":
+        return rng.uniform(0.5, 1.5, count).astype(dtype)
+    return rng.integers(1, 4, count).astype(dtype)
+
+
+def _part(name: str, fill: str) -> float:
+    if fill in FILLS:
+        return FILLS[fill]
+    try:
+        part = float(fill)
+    except ValueError:
+        part = -1.0
+    if not 0 <= part <= 1:
+        raise UsageError(
+            f"Expected {', '.join(FILLS)} or a number from 0 to 1 for -g={name}, found {fill}"
+        )
+    return part

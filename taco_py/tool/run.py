@@ -1,0 +1,197 @@
+"""What the command-line tool does: compile, print, write, run, time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from statistics import mean, median, pstdev
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from taco_py.api.arguments import Settings, check_threads
+from taco_py.api.compute import parsed
+from taco_py.api.draft import draft
+from taco_py.api.kernel import Kernel, compile_draft
+from taco_py.api.tensor import Tensor, tensor, write
+from taco_py.driver import make_source
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Assignment
+from taco_py.schedule.schedule import Schedule
+from taco_py.storage.pack import to_dense
+from taco_py.tool.data import Declared, check_tensor, declared, made_up, read_operands
+from taco_py.tool.flags import CommandLine, UsageError
+
+NEEDS_DATA = ("i", "g", "o", "O", "time", "write-time", "verify")
+PRINTS = (
+    "print-compute", "print-assembly", "print-evaluate", "print-kernels", "print-concrete",
+    "print-iteration-graph", "print-schedule", "explain", "write-source", "write-compute",
+    "write-assembly", "write-graph", "export", "c",
+)  # fmt: skip
+PHASES = {"compute": "compute", "assembly": "assemble", "evaluate": "evaluate"}
+MOST_WORK = 10**7
+"""Points of the dense iteration space beyond which a result is not verified."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A compiled expression with its operands, if they are needed."""
+
+    line: CommandLine
+    assignment: Assignment
+    kernel: Kernel
+    operands: Mapping[str, Tensor]
+    seconds: float
+
+
+def run_tool(line: CommandLine) -> int:
+    """Do what the command line says; the exit status: 1 for a result that is wrong."""
+    job = prepare(line)
+    for text in texts(job):
+        print(text)
+    write_files(job)
+    return evaluate(job) if job.line.has(*NEEDS_DATA) else 0
+
+
+def prepare(line: CommandLine) -> Job:
+    """Read, make up, compile. Raises what can go wrong with any of it."""
+    assignment = parsed(line.text)
+    read = read_operands(line, assignment)
+    facts = declared(line, assignment, read)
+    for name in (*line.named("o"),):
+        check_tensor(name, tuple(facts.formats), "o")
+    operands = {**read, **_filled(line, assignment, facts, read)}
+    target = assignment.target.tensor
+    given: dict[str, Tensor | Format] = {
+        name: operands.get(name, facts.formats[name]) for name in facts.dtypes
+    }
+    given[target] = facts.formats[target]
+    start = perf_counter()
+    schedule = Schedule.parse(", ".join(line.all("s")))
+    settings = Settings(schedule=schedule, threads=check_threads(line.count("nthreads", None)))
+    kernel = compile_draft(draft(line.text, given, dict(facts.dtypes)), settings)
+    return Job(line, assignment, kernel, operands, perf_counter() - start)
+
+
+def _filled(
+    line: CommandLine, assignment: Assignment, facts: Declared, read: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The operands that are made up: those of -g, and all others where data is needed."""
+    fills = line.named("g")
+    if line.has(*NEEDS_DATA):
+        fills = {**{name: "d" if form.is_dense else "s" for name, form in facts.formats.items()},
+                 **fills}  # fmt: skip
+    shapes = {a.tensor: tuple(facts.sizes[i] for i in a.indices) for a in accesses(assignment)}
+    return {
+        name: made_up(name, fill, shapes[name], facts.formats[name], facts.dtypes[name])
+        for name, fill in fills.items()
+        if name in facts.dtypes and name not in read
+    }
+
+
+# ---------------------------------------------------------------- texts
+
+
+def texts(job: Job) -> Iterator[str]:
+    """What is printed before anything is computed."""
+    line, kernel = job.line, job.kernel
+    if line.has("print-concrete"):
+        yield "\n".join(each.report.concrete for each in kernel.compiled)
+    if line.has("print-iteration-graph"):
+        yield str(kernel.show())
+    if line.has("print-schedule"):
+        yield str(kernel.schedule)
+    if line.has("explain"):
+        yield kernel.explain()
+    for name, phase in PHASES.items():
+        default = name == "evaluate" and (line.has("c") or not line.has(*NEEDS_DATA, *PRINTS))
+        if default or line.has(f"print-{name}", "print-kernels"):
+            yield source(job, phase)
+
+
+def source(job: Job, phase: str) -> str:
+    """C of the plan's kernels, the last one's in `phase`."""
+    *before, last = [each.recipe for each in job.kernel.compiled]
+    recipes = [*before, replace(last, phase=phase)]
+    names = [f"{job.line.last('prefix')}{recipe.phase}" for recipe in recipes]
+    if before:
+        names = [f"{name}_{number}" for number, name in enumerate(names, 1)]
+    return "\n".join(
+        make_source(recipe, name).source.rstrip() + "\n"
+        for recipe, name in zip(recipes, names, strict=True)
+    ).rstrip()
+
+
+def write_files(job: Job) -> None:
+    """What is written before anything is computed."""
+    line = job.line
+    for path in line.all("write-source"):
+        Path(path).write_text("\n\n".join(source(job, phase) for phase in PHASES.values()) + "\n")
+    for name, phase in PHASES.items():
+        for path in line.all(f"write-{name}"):
+            Path(path).write_text(source(job, phase) + "\n")
+    for path in line.all("write-graph"):
+        job.kernel.show().save(path)
+    for path in line.all("export"):
+        job.kernel.export(path, job.operands or None)
+
+
+# ---------------------------------------------------------------- computing
+
+
+def evaluate(job: Job) -> int:
+    """Compute as often as is asked, print times, write tensors, verify."""
+    line = job.line
+    repeat = line.count("time", 1) or 1
+    times: list[float] = []
+    result: Any = None
+    for _ in range(repeat):
+        start = perf_counter()
+        result = job.kernel(**dict[str, Any](job.operands))
+        times.append((perf_counter() - start) * 1e3)
+    if line.has("time"):
+        print("\n".join(_time_lines(job, times)))
+    figures = (job.seconds * 1e3, mean(times), pstdev(times), median(times))
+    for path in line.all("write-time"):
+        Path(path).write_text(",".join(f"{figure:.6g}" for figure in figures) + "\n")
+    tensors = {**job.operands, job.assignment.target.tensor: tensor(result)}
+    for name, path in line.named("o").items():
+        write(tensors[name], path)
+    for folder in line.all("O"):
+        Path(folder or ".").mkdir(parents=True, exist_ok=True)
+        for name, each in tensors.items():
+            write(each, Path(folder or ".") / f"{name}.tns")
+    return verify(job, tensors[job.assignment.target.tensor]) if line.has("verify") else 0
+
+
+def _time_lines(job: Job, times: list[float]) -> Iterator[str]:
+    for name, operand in job.operands.items():
+        shape = " x ".join(map(str, operand.shape)) or "scalar"
+        yield f"{name}: {shape}, {operand.nnz} stored, {operand.format or 'scalar'}"
+    yield f"Compile: {job.seconds * 1e3:.3f} ms"
+    yield f"Compute: {min(times):.6f} ms at best of {len(times)}, {median(times):.6f} ms median"
+
+
+def verify(job: Job, result: Tensor) -> int:
+    """Compare with the oracle; 0 where they agree. Raises UsageError for large sizes."""
+    from taco_py.oracle import evaluate_dense
+
+    sizes = {
+        index: job.operands[access.tensor].shape[mode]
+        for access in accesses(job.assignment)
+        for mode, index in enumerate(access.indices)
+    }
+    if prod(sizes.values()) > MOST_WORK:
+        raise UsageError(
+            f"Expected sizes with a product of at most {MOST_WORK} for -verify, found "
+            f"{prod(sizes.values())}"
+        )
+    dense = {name: to_dense(operand.data) for name, operand in job.operands.items()}
+    wanted = evaluate_dense(job.assignment, dense)
+    right = bool(np.allclose(result.to_numpy(), wanted))
+    print("verified" if right else "WRONG: the result differs from a dense evaluation")
+    return 0 if right else 1

@@ -1,0 +1,157 @@
+"""The command-line tool: what it prints, writes and refuses. Bad input is status 2 and one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.cli import main
+from taco_py.tool.flags import FLAGS
+
+ROOT = Path(__file__).parent.parent
+SPMV = "y(i)=A(i,j)*x(j)"
+A = sp.random_array((30, 20), density=0.2, format="csr", rng=np.random.default_rng(0))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    scipy.io.mmwrite("A.mtx", A)
+
+
+def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import sys; from taco_py.cli import main; sys.exit(main())"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def test_everything_at_once() -> None:
+    x = np.linspace(0, 1, 20)
+    tp.write(x, "x.tns")
+    done = tool(
+        SPMV, "-f=A:ds", "-s=split(i,i0,i1,32)", "-print-concrete", "-print-iteration-graph",
+        "-print-nocolor", "-write-source=s.c", "-time=3", "-i=A:A.mtx", "-i=x:x.tns", "-o=y:y.tns",
+        "-verify",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for expected in (
+        "forall i0 parallel",
+        "i ─ split 32 ─▶ i0, i1",
+        "A: 30 x 20, 120 stored, ds",
+        "verified",
+    ):
+        assert expected in done.stdout
+    assert re.search(r"Compute: [\d.]+ ms at best of 3", done.stdout)
+    np.testing.assert_allclose(tp.read("y.tns").to_numpy(), A @ x)
+    for function in ("evaluate", "compute", "assemble"):
+        assert f"int32_t {function}(" in Path("s.c").read_text()
+
+
+BAD: tuple[tuple[tuple[str, ...], str], ...] = (
+    ((SPMV, "-f=A:dz"), "Expected level letters"),
+    ((SPMV, "-f=A"), "Expected -f=<tensor>:<format>, found -f=A"),
+    ((SPMV, "-f=A:s"), "Expected a format of 2 levels"),
+    ((SPMV, "-f=B:ds"), "Expected one of y, A, x for -f, found B"),
+    (("y(i)=A(i,j)*",), "found the end of the text"),
+    ((SPMV, "x(i)=y(i)"), "Expected one expression, found 2"),
+    ((SPMV, "-cuda"), "Expected a flag of taco-py, found -cuda"),
+    ((SPMV, "-tim"), "did you mean -time?"),
+    ((SPMV, "-print-compute=yes"), "Expected -print-compute without a value"),
+    ((SPMV, "-write-source"), "Expected -write-source=<file>, found no value"),
+    ((SPMV, "-i=A:none.mtx"), "No such file or directory: 'none.mtx'"),
+    ((SPMV, "-d=i:x"), "Expected sizes with commas between them"),
+    ((SPMV, "-d=k:3"), "the indices are i, j"),
+    ((SPMV, "-d=A:3"), "Expected 2 sizes for A, found 1"),
+    ((SPMV, "-t=A:real"), "Expected a type for A out of"),
+    ((SPMV, "-time=often"), "Expected a positive number for -time, found often"),
+    ((SPMV, "-nthreads=0"), "Expected a positive number for -nthreads, found 0"),
+    ((SPMV, "-g=A:many"), "or a number from 0 to 1 for -g=A, found many"),
+    ((SPMV, "-s=split(k,a,b,3)"), "there is no loop over k"),
+    ((SPMV, "-s=parallelize(i,GPUBlock)"), "CPUThread and CPUVector alone"),
+    ((SPMV, "-f=A:ds", "-g=A:s", "-d=i:9999999", "-verify"), "for -verify, found"),
+    (("-f=A:ds",), "Expected an expression, found none"),
+)
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert message in line
+    assert line.startswith("taco_py: ")
+
+
+def test_bad_input_in_a_process_of_its_own() -> None:
+    done = tool(SPMV, "-f=A:dz")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_default_is_to_print_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([SPMV, "-f=A:ds"]) == 0
+    alone = capsys.readouterr().out
+    assert "int32_t evaluate(" in alone
+    assert main([SPMV, "--f=A:ds", "-print-evaluate", "-prefix=spmv_"]) == 0
+    assert capsys.readouterr().out == alone.replace("evaluate", "spmv_evaluate")
+
+
+def test_functions_of_each_phase(capsys: pytest.CaptureFixture[str]) -> None:
+    product = ("C(i,j)=A(i,k)*B(k,j)", "-f=A:ds", "-f=B:ds", "-f=C:ds")
+    for flag, function in (("compute", "compute"), ("assembly", "assemble")):
+        assert main([*product, f"-print-{flag}", f"-write-{flag}={flag}.c"]) == 0
+        shown = capsys.readouterr().out
+        assert f"int32_t {function}(" in shown
+        assert Path(f"{flag}.c").read_text() == shown
+
+
+def test_made_up_operands(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["-f=A:ds", "-f=B:ds", "-f=C:ds", "-g=A:0.2", "-g=B:s", "-d=i:50", "-d=B:40,30"]
+    assert main(["C(i,j)=A(i,k)*B(k,j)", *flags, "-t=A:int", "-t=B:float", "-O=all",
+                 "-verify", "-write-time=t.csv"]) == 0  # fmt: skip
+    assert "verified" in capsys.readouterr().out
+    assert {path.name for path in Path("all").iterdir()} == {"A.tns", "B.tns", "C.tns"}
+    assert tp.read("all/A.tns").shape == (50, 40)
+    assert len(Path("t.csv").read_text().split(",")) == 4
+
+
+def test_a_wrong_result_is_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("taco_py.oracle.evaluate_dense", lambda *_: np.zeros(30))
+    assert main([SPMV, "-f=A:ds", "-i=A:A.mtx", "-verify"]) == 1
+    assert "WRONG" in capsys.readouterr().out
+
+
+def test_other_outputs(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["-f=A:ds", "-write-graph=g.svg", "-export=c", "-print-schedule", "-explain"]
+    assert main([SPMV, *flags]) == 0
+    assert capsys.readouterr().out.startswith("parallelize(i)\nkernel    y[i] = ")
+    ElementTree.parse("g.svg")
+    assert {"kernel.c", "kernel.h", "main.c"} <= {path.name for path in Path("c").iterdir()}
+
+
+def test_help_names_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["-help"], ["--help"], ["-h"]):
+        assert main(arguments) == 0
+        shown = capsys.readouterr().out
+        assert all(f"  -{flag}" in shown for flag in FLAGS)
+    assert main(["-help=scheduling"]) == 0
+    assert "split        takes a variable" in capsys.readouterr().out
+    assert main(["-version"]) == 0
+    assert capsys.readouterr().out == f"taco-py {tp.__version__}\n"
