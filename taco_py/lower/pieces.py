@@ -52,11 +52,11 @@ from taco_py.notation.nodes import Access
 from taco_py.provenance.relations import Bound, Divide, Interval, Rename, Split, parent_bounds
 
 THREADS_64 = build.cast(INT64, THREADS)
-EVEN, UNEVEN = 1, 4
-"""Pieces for each thread of a sparse result, where the weight tells the work and where it does not:
-all pieces but the first are copied."""
-DENSE = 16
-"""Pieces for each thread of a dense result."""
+SMALL, LARGE = 4, 16
+"""How many small pieces there are for each large one, and how many small ones make up a large one.
+Each thread begins with a large piece; the small ones at the end even out what the weight did not
+tell. Fewer pieces would be less even, and smaller large ones more to copy: the first piece of a
+sparse result, a large one, need not be put behind others."""
 
 
 def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
@@ -75,7 +75,7 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
         Declare(last, build.load_index(edges, build.add(piece, 1)), constant=True),
         *work,
     )
-    several = build.mul(THREADS_64, _pieces_each(env, forall, whole))
+    several = build.mul(THREADS_64, 1 + SMALL)
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
     yield from _edges(env, forall, edges, count)
     setup = [
@@ -104,19 +104,14 @@ def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:
     yield SetLength(root, build.const(2), Role.ASSEMBLY)
 
 
-def _pieces_each(env: Environment, forall: Forall, result: Result) -> int:
-    if not result.is_sparse:
-        return DENSE
-    weighed = {access.tensor for access in _weighed(env, forall)}
-    unknown = any(
-        iterator.access.tensor not in weighed and iterator.access.tensor not in env.workspaces
-        for loop in env.graph.loops
-        for iterator in loop.lattice.iterators
-    )
-    return UNEVEN if unknown else EVEN
-
-
 # ---------------------------------------------------------------- ranges of equal weight
+
+
+def _share(total: Expr, k: Expr, count: Expr) -> Expr:
+    """How much of `total` lies before the k-th piece: large ones come first, one a thread."""
+    units = build.add(k, build.mul(build.minimum(k, THREADS_64), LARGE - 1))
+    every = build.add(count, build.mul(THREADS_64, LARGE - 1))
+    return build.div(build.mul(total, units), every)
 
 
 def _edges(env: Environment, forall: Forall, edges: Array, count: Var) -> Iterator[Stmt]:
@@ -130,7 +125,7 @@ def _edges(env: Environment, forall: Forall, edges: Array, count: Var) -> Iterat
     if weighed:
         body = _bisect(env, forall, weighed, edges, k, count)
     else:
-        share = build.div(build.mul(extent.length, k), count)
+        share = _share(extent.length, k, count)
         body = build.block(Store(edges, k, build.add(extent.lo, share)))
     yield For(k, build.const(1), count, body)
 
@@ -153,7 +148,7 @@ def _bisect(
         return build.add(value, *(_entries_before(env, access, start) for access in weighed))
 
     total = build.sub(weight(extent.hi), weight(extent.lo))
-    begin = build.add(weight(extent.lo), build.div(build.mul(total, k), count))
+    begin = build.add(weight(extent.lo), _share(total, k, count))
     return build.block(
         Declare(share, begin, constant=True),
         Declare(low, build.load_index(edges, build.sub(k, 1))),
