@@ -19,10 +19,13 @@ from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, Scope
 from taco_py.notation.nodes import Access
 from taco_py.provenance.relations import (
+    Divide,
     Fuse,
     Interval,
     Pos,
+    Split,
     child_bounds,
+    fills,
     parent_bounds,
     point,
     recover_child,

@@ -55,14 +55,26 @@ class Provenance:
         """A loop order over leaves as the loops that are generated.
 
         The last leaf of an index becomes the loop over the index itself, within the tiles that the
-        leaves before it chose: `split(i,i0,i1,8)` in the order `i0, k, i1` gives `i0, k, i`.
+        leaves before it chose: `split(i,i0,i1,8)` in the order `i0, k, i1` gives `i0, k, i`. A leaf
+        of several indices stays a loop where it leaves no interval of each: `fuse(i,j,f),
+        split(f,f0,f1,8)` in the order `f1, f0` gives `f1, f0, i, j`.
         """
         bound: frozenset[str] = frozenset()
         found: list[str] = []
         for variable in order:
-            found += self.completed(variable, bound) or (variable,)
+            indices = self.completed(variable, bound)
+            if len(self.roots(variable)) > 1 and not self._in_turn(indices, bound):
+                found.append(variable)
+            found += indices or (variable,)
             bound |= {variable}
-        return tuple(found)
+        return tuple(dict.fromkeys(found))
+
+    def _in_turn(self, indices: tuple[str, ...], bound: frozenset[str]) -> bool:
+        """Whether `bound` leaves an interval of each index, those before it known."""
+        return all(
+            self.are_neighbours(index, bound.union(indices[:place]))
+            for place, index in enumerate(indices)
+        )
 
     def goes_on(self, prefix: tuple[str, ...], variable: str) -> bool:
         """Whether loops over `prefix` and then `variable` meet what they derive from in order.

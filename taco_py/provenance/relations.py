@@ -146,7 +146,7 @@ class Divide(_Tiled):
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """`fused = outer * |inner| + inner`."""
+    """`fused = outer * |inner| + inner - lo`, where the inner one begins at `lo`."""
 
     outer: str
     inner: str
@@ -278,7 +278,7 @@ def parent_bounds(
                 last = build.div(build.sub(fused.hi, 1), _divisor(size))
                 first = build.div(fused.lo, _divisor(size))
                 return Interval(first, build.add(last, 1)).clipped(outer)
-            start = build.mul(outer.lo, size)
+            start = build.sub(build.mul(outer.lo, size), inner.lo)
             within = Interval(build.sub(fused.lo, start), build.sub(fused.hi, start))
             return within.clipped(inner)
         case Pos():
@@ -318,8 +318,10 @@ def recover_parent(
             outer, inner = children
             return build.add(whole.lo, build.mul(outer, relation.tile(whole)), inner)
         case Fuse():
-            operation = build.div if parent == relation.outer else build.mod
-            return operation(children[0], _divisor(parents[1].length))
+            size = _divisor(parents[1].length)
+            if parent == relation.outer:
+                return build.div(children[0], size)
+            return build.add(parents[1].lo, build.mod(children[0], size))
         case Pos():
             return _known(relation, stored).coordinate(children[0])
         case Coord():
@@ -342,7 +344,8 @@ def recover_child(
             operation = build.div if child == relation.outer else build.mod
             return operation(build.sub(values[0], whole.lo), _divisor(relation.tile(whole)))
         case Fuse():
-            return build.add(build.mul(values[0], parents[1].length), values[1])
+            inside = build.sub(values[1], parents[1].lo)
+            return build.add(build.mul(values[0], parents[1].length), inside)
         case Pos():
             return _known(relation, stored).search(values[0])
         case Coord():

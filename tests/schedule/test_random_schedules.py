@@ -69,6 +69,11 @@ FIXED = (
         "R[i,j] = A[i,j] + B[i,j]", {"A": "dense", "B": "dense"}, "dd",
         "fuse(i,j,f), split(f,g,h,3), reorder(h,g)",
     ),
+    # a loop over tiles of one index and all of another is no loop over the first
+    (
+        "y[i] = A[i,k] * x[k]", {"A": "dense", "x": "dense"}, "d",
+        "split(i,a,b,2), reorder(b,a,k), fuse(a,k,f)",
+    ),
     # an inner sum's index is fused with no other
     ("R = A[k,l] / b[j]", {"A": "ss", "b": "dense"}, None, "fuse(k,l,v)"),
     # sums inside products come in any order
