@@ -1,4 +1,4 @@
-"""Promises about ranges: kept ones are relied on, broken ones are told before anything is written."""
+"""Promises about ranges: kept ones are relied on, broken ones are told first of all."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ KEPT = (
     "bound(j,b,29,MaxExact), split(b,b0,b1,8), unroll(b1,2)",
     "split(i,i0,i1,8), bound(i0,b,5,MaxExact), parallelize(b)",
     "split(i,i0,i1,8), bound(i1,b,8,MaxExact)",
+    "bound(i,b,37,MaxExact), split(b,b0,b1,37), reorder(b1,b0,j)",
     "bound(i,b,0,MinConstraint)",
     f"fuse(i,j,f), pos(f,p,A), bound(p,q,{NNZ},MaxExact), split(q,q0,q1,16)",
     "bound(i,b,37,MaxExact), bound(j,c,29,MaxExact), reorder(c,b)",
