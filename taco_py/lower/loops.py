@@ -121,7 +121,13 @@ def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> Iterator[Stmt]:
-    """Count the tiles; loops below run over what is in each."""
+    """Count the tiles; loops below run over what is in each.
+
+    Nothing is to be done in tiles of the positions of an operand that is absent here.
+    """
+    pos = env.provenance.positions_above(forall.index)
+    if pos is not None and chain(env, pos)[0] in scope.absent:
+        return
     scope, code = open_positions(env, scope, forall.index)
     extent = scope.piece_of(forall.index) or Ranges(env, scope).whole(forall.index)
     inside = tuple(body(scope.within(forall.index, frozenset())))

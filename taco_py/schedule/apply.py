@@ -120,6 +120,12 @@ def _sized(loops: Loops, command: Split | Divide) -> Loops:
 def _fuse(loops: Loops, command: Fuse) -> Loops:
     for variable in command.parents:
         _require_loop(loops, command, variable)
+        if loops.provenance.positions_above(variable) is not None:
+            raise refuse(
+                command,
+                f"{variable} runs over positions",
+                "fuse coordinates first, then take the positions of the fused variable",
+            )
     for order in loops.orders:
         places = [order.index(v) for v in command.parents if v in order]
         if places and (len(places) == 1 or places[1] != places[0] + 1):

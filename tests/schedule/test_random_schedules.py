@@ -86,6 +86,11 @@ FIXED = (
         "R = A[k,l] - (B[l,k] + C[l,k]) * A[k,l]", {"A": "ss:1,0", "B": "dense", "C": "ss"}, None,
         "split(l,a,b,2)",
     ),
+    # tiles of positions where the operand is absent
+    (
+        "R[l] = T[l,j,i] - A[i,k]", {"T": "sss", "A": "CSR"}, "s",
+        "pos(j,p,T), divide(p,a,b,2)",
+    ),
     # a parallel loop inside a serial one
     ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
 )  # fmt: skip
@@ -97,6 +102,10 @@ def test_fixed(text: str, forms: dict[str, str], result: str | None, schedule: s
 
 
 REFUSED = (
+    (
+        "R[i,j] = A[i,j] * U[i,k]", {"A": "dense", "U": "CSR"}, None,
+        "pos(k,p,U), fuse(j,p,f)", "p runs over positions",
+    ),
     (
         "R[j] = x[j] * sum(i, T[j,i]) / y[j]", {"x": "dense", "T": "CSR", "y": "dense"}, None,
         "reorder(i,j)", "Expected the loop over i inside the one over j",
