@@ -1,0 +1,229 @@
+"""Every way in which a command can be refused: what it says, of which variable, and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.provenance.relations import Divide, Split
+from taco_py.schedule.apply import apply, apply_all
+from taco_py.schedule.commands import Unroll
+from taco_py.schedule.legality import check
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.parallel import choose_parallel
+from taco_py.schedule.schedule import Schedule
+from tests.problems import assignment, problem
+
+SPMV = "y[i] = A[i,j] * x[j]"
+RESIDUAL = "y[i] = b[i] - A[i,j] * x[j]"
+ADD = "C[i,j] = A[i,j] + B[i,j]"
+PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+Row = tuple[str, dict[str, str], str | None, str, str, str]
+
+# Refused by the loops alone: assignment, commands of which the last is refused, reason, hint.
+LOOPS = (
+    (SPMV, "split(k,a,b,2)", "there is no loop over k", "the loops are i, j"),
+    (
+        SPMV, "split(i,a,b,2), unroll(i,4)", "i is no loop any more",
+        "split(i,a,b,2) replaced it by a and b",
+    ),
+    (
+        SPMV, "unroll(i,4), split(i,a,b,2)", "i has been marked already",
+        "parallelize, unroll and vectorize come after the commands that derive variables",
+    ),
+    (SPMV, "split(i,j,b,2)", "the name j is taken", "choose a new name"),
+    (SPMV, "split(i,A,b,2)", "the name A is taken", "choose a new name"),
+    (
+        RESIDUAL, "fuse(i,j,f)",
+        "j is not right inside i in every term, the loops are i",
+        "reorder so that i and j are neighbours",
+    ),
+    (
+        PRODUCT, "fuse(i,k,f)",
+        "k is not right inside i in every term, the loops are i, j, k",
+        "reorder so that i and k are neighbours",
+    ),
+    (
+        SPMV, "pos(j,p,A), pos(p,q,A)", "p runs over positions already",
+        "coord turns positions back, split and divide cut them into tiles",
+    ),
+    (
+        SPMV, "pos(j,p,A), fuse(i,p,f)", "p runs over positions",
+        "fuse coordinates first, then take the positions of the fused variable",
+    ),
+    (
+        SPMV, "coord(j,c)", "j does not run over positions",
+        "coord turns back what pos has made",
+    ),
+    (
+        "y[i] = A[i,j] * x[j] + B[i,k] * z[k]", "reorder(j,k)",
+        "no term of the assignment has all these loops",
+        "each reorder names loops of one nest",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "schedule", "reason", "hint"), LOOPS)
+def test_refused_by_loops(text: str, schedule: str, reason: str, hint: str) -> None:
+    whole = assignment(text)
+    *before, last = Schedule.parse(schedule).commands
+    loops = apply_all(Loops(whole, textual_orders(whole)), Schedule(tuple(before)))
+    with pytest.raises(ScheduleError) as caught:
+        apply(loops, last)
+    assert caught.value.message == f"{last} cannot be applied: {reason}"
+    assert caught.value.hint == hint
+
+
+# What no text says, but a value can.
+VALUES: tuple[tuple[Any, str], ...] = (
+    (Split("i", "a", "b", 0), "the size 0 is no positive 32-bit integer"),
+    (Divide("i", "a", "b", 2**31), "the size 2147483648 is no positive 32-bit integer"),
+    (Split("i", "a", "a", 2), "its two new names are the same"),
+    (Unroll("i", 257), "i cannot be unrolled 257 times"),
+)
+
+
+@pytest.mark.parametrize(("command", "reason"), VALUES)
+def test_refused_values(command: Any, reason: str) -> None:
+    whole = assignment(SPMV)
+    with pytest.raises(ScheduleError) as caught:
+        apply(Loops(whole, textual_orders(whole)), command)
+    assert caught.value.message == f"{command} cannot be applied: {reason}"
+    assert caught.value.hint
+
+
+CSRS = {"A": "CSR", "B": "CSR"}
+
+# Refused by formats: assignment, formats, the result's, commands, part of the message, of the hint.
+FORMATS: tuple[Row, ...] = (
+    (
+        "y[i] = b[i] / (A[i,j] * x[j])", {}, None, "reorder(j,i)",
+        "Expected the loop over j inside the one over i, on which the sum over j depends",
+        "an inner sum's own loops come after all others",
+    ),
+    (
+        "y[i] = b[i] / (A[i,j] * x[j])", {}, None, "fuse(i,j,f)",
+        "the sum over j has loops of its own, and i, j are not all among them",
+        "fuse indices of one sum",
+    ),
+    (
+        SPMV, CSRS, None, "split(j,a,b,4), reorder(i,b,a)",
+        "The loop over j would meet every so-many-th coordinate, but it walks A2",
+        "put the loop over a tile outside the one over what is in it",
+    ),
+    (
+        "C[i,j] = A[i,j] * B[i,j]", CSRS, "dd", "pos(j,p,A), split(p,a,b,2), reorder(b,a)",
+        "The loop over j would meet every so-many-th position of A, but it walks A2, B2 together",
+        "put the loops over tiles of p outside, the largest outermost",
+    ),
+    (
+        SPMV, {"A": "COO"}, None, "split(j,a,b,4)",
+        "The loop over j is tiled, but A2 is a singleton level",
+        "tile the positions of A instead: fuse its indices, then pos",
+    ),
+    (SPMV, CSRS, None, "pos(j,p,Z)", "there is no operand Z", "the operands are A, x"),
+    (
+        SPMV, CSRS, None, "pos(i,p,x)", "x stands without i",
+        "name an operand with these indices once",
+    ),
+    (
+        "C[i,j] = A[i,j] * A[j,i]", {"A": "CSR"}, None, "pos(j,p,A)",
+        "A stands twice in the assignment", "name an operand with these indices once",
+    ),
+    (
+        SPMV, CSRS, None, "fuse(i,j,f), split(f,a,b,4), pos(b,p,A)", "b is a tile of fused indices",
+        "take positions of the fused variable first, then split them",
+    ),
+    (
+        SPMV, {"A": "CSC"}, None, "fuse(i,j,f), pos(f,p,A)",
+        "i, j are no neighbouring levels of A, which stores j, i",
+        "fuse indices in the order in which the operand stores them",
+    ),
+    (
+        SPMV, CSRS, None, "pos(i,p,A)", "the level of A for i is dense",
+        "positions are those of a compressed level, or of a list's levels fused",
+    ),
+    (
+        ADD, CSRS, None, "pos(j,p,A)", "a term has values where A stores nothing",
+        "positions can replace coordinates only where the operand is a factor",
+    ),
+    (
+        SPMV, CSRS, None, "pos(j,p,A), reorder(p,i)",
+        "the loop over i, below which these positions of A lie, is inside the one over p",
+        "put i outside, or fuse it too",
+    ),
+    (
+        SPMV, CSRS, None, "fuse(i,j,f), pos(f,p,A), split(p,a,b,4), reorder(b,a)",
+        "the loops over b, a do not meet the positions in order",
+        "positions of fused levels come in order: the outer tile outside",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "schedule", "reason", "hint"), FORMATS)
+def test_refused_by_formats(
+    text: str, formats: dict[str, str], result: str | None, schedule: str, reason: str, hint: str
+) -> None:
+    whole = problem(text, formats, result)
+    loops = apply_all(
+        Loops(whole.assignment, textual_orders(whole.assignment)), Schedule.parse(schedule)
+    )
+    with pytest.raises(ScheduleError) as caught:
+        check(loops, whole)
+    assert reason in caught.value.message
+    assert caught.value.hint == hint
+
+
+# Refused to threads: assignment, formats, the result's, commands, the message's end, the hint.
+THREADS: tuple[Row, ...] = (
+    (
+        PRODUCT, CSRS, "dd", "parallelize(i), parallelize(j)", "the loop i around it is parallel",
+        "share one of them",
+    ),
+    (
+        SPMV, {"A": "CSC"}, "d", "reorder(j,i), parallelize(j)",
+        "the loop j is summed over: its iterations add to the same elements",
+        "put an index of the result outside, or let them add by atomic operations: "
+        "parallelize(j,CPUThread,Atomics)",
+    ),
+    (
+        SPMV, {}, "d", "split(j,a,b,4), reorder(a,i,b), parallelize(a)",
+        "the loop a, tiles of j, is summed over: its iterations add to the same elements",
+        "put an index of the result outside, or let them add by atomic operations: "
+        "parallelize(a,CPUThread,Atomics)",
+    ),
+    (
+        SPMV, {"A": "COO"}, "d", "parallelize(i)",
+        "the loop i may meet a coordinate of A1 more than once",
+        "convert the operand to a format without duplicates",
+    ),
+    (
+        SPMV, {"A": "CSR"}, "d", "parallelize(i,CPUThread,Atomics)",
+        "it assigns elements and does not add to them", "use NoRaces",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "schedule", "reason", "hint"), THREADS)
+def test_refused_to_threads(
+    text: str, formats: dict[str, str], result: str | None, schedule: str, reason: str, hint: str
+) -> None:
+    whole = problem(text, formats, result)
+    commands = Schedule.parse(schedule)
+    loops = apply_all(Loops(whole.assignment, textual_orders(whole.assignment)), commands)
+    with pytest.raises(ScheduleError) as caught:
+        choose_parallel(loops.graph(whole), commands)
+    assert caught.value.message.endswith(f" cannot be parallel: {reason}")
+    assert caught.value.hint == hint
+
+
+def test_a_refused_command_leaves_everything_as_it_was() -> None:
+    whole = assignment(SPMV)
+    loops = apply_all(Loops(whole, textual_orders(whole)), Schedule.parse("split(i,a,b,4)"))
+    before = repr(loops)
+    for text in ("split(i,c,d,2)", "coord(a,c)", "fuse(b,a,c)", "reorder(a,z)"):
+        with pytest.raises(ScheduleError):
+            apply(loops, Schedule.parse(text).commands[0])
+    assert repr(loops) == before
