@@ -45,8 +45,11 @@ class PointOrder:
         return names[-1] if names else None
 
 
-def choose_order(held: Held, nest: Nest, component: Component) -> PointOrder:
-    """The best order of the instances of `component` inside a tile that is legal everywhere."""
+def choose_order(
+    held: Held, nest: Nest, parts: Sequence[Component], component: Component
+) -> PointOrder:
+    """The best order of the instances of `component`, one of `parts` that run one after the other,
+    inside a tile; it is legal everywhere."""
     written = as_written(nest, component)
     best = _score(nest, written)
     found = {candidate.rows: candidate for candidate in _candidates(nest, component)}
@@ -54,7 +57,7 @@ def choose_order(held: Held, nest: Nest, component: Component) -> PointOrder:
     for candidate in ranked[:CANDIDATES]:
         if _score(nest, candidate) <= best:
             break
-        if keeps_order(held, _schedule(nest, component, candidate)):
+        if keeps_order(held, _schedule(nest, parts, component, candidate)):
             return candidate
     return written
 
@@ -74,13 +77,18 @@ def _own_loops(statement: Statement, nest: Nest) -> int:
     return len(statement.loops) - max((statement.shared_loops(each) for each in others), default=0)
 
 
-def _schedule(nest: Nest, component: Component, order: PointOrder) -> Schedule:
-    """`order` for the statements of `component` alone, padded; others stand before them."""
-    rows = {name: (Row("", affine(1)), *own) for name, own in order.rows}
-    for each in nest.statements:
-        if each.name not in rows:
-            rows[each.name] = (Row("", affine(0)), *original(nest).of(each.name))
-    return padded(rows)
+def _schedule(
+    nest: Nest, parts: Sequence[Component], component: Component, order: PointOrder
+) -> Schedule:
+    """`order` for the statements of `component`, those of the other parts as written."""
+    written, chosen = original(nest), dict(order.rows)
+    return padded(
+        {
+            name: (Row("", affine(place)), *chosen.get(name, written.of(name)))
+            for place, part in enumerate(parts)
+            for name in part.statements
+        }
+    )
 
 
 def padded(rows: Mapping[str, tuple[Row, ...]]) -> Schedule:
@@ -96,6 +104,29 @@ def padded(rows: Mapping[str, tuple[Row, ...]]) -> Schedule:
 
 
 def _candidates(nest: Nest, component: Component) -> Iterator[PointOrder]:
+    yield _rearranged(nest, component)
+    yield from _along_planes(nest, component, component.statements)
+    text = tuple(each.name for each in nest.statements if each.name in component.statements)
+    if text != component.statements:
+        yield from _along_planes(nest, component, text)
+
+
+def _rearranged(nest: Nest, component: Component) -> PointOrder:
+    """As written, with the own loops of each statement in the order that suits it best."""
+    written = as_written(nest, component)
+    own = dict(written.own)
+    rows = {}
+    for name, found in written.rows:
+        statement, kept = nest.statement(name), len(nest.statement(name).loops) - own[name]
+        inner = _best_order(statement, statement.variables[kept:])
+        rows[name] = (*found[: 2 * kept + 1], *(Row(each, variable(each)) for each in inner))
+    return PointOrder(tuple(rows.items()), written.own, ())
+
+
+def _along_planes(
+    nest: Nest, component: Component, statements: Sequence[str]
+) -> Iterator[PointOrder]:
+    """Some planes first, then `statements` in this order."""
     planes = dict(component.planes)
     width = len(component.parallel)
     for count in range(width + 1):
@@ -104,7 +135,7 @@ def _candidates(nest: Nest, component: Component) -> Iterator[PointOrder]:
                 name: _candidate_rows(
                     nest.statement(name), [planes[name][at] for at in chosen], place
                 )
-                for place, name in enumerate(component.statements)
+                for place, name in enumerate(statements)
             }
             complete = {name: found for name, found in rows.items() if found is not None}
             if len(complete) == len(rows):
@@ -122,17 +153,21 @@ def _candidate_rows(
     names = introduced(planes, statement.variables)
     if names is None:
         return None
-    rest = [name for name in statement.variables if name not in names]
-    if rest:
-        vector = max(reversed(rest), key=lambda name: loop_score(statement, name))
-        rest.remove(vector)
-        rest.append(vector)
+    rest = _best_order(statement, [name for name in statement.variables if name not in names])
     outer = [
         Row(name or f"c{at}", plane)
         for at, (name, plane) in enumerate(zip(names, planes, strict=True))
     ]
     inner = [Row(name, variable(name)) for name in rest]
     return (*outer, Row("", affine(place)), *inner), len(rest)
+
+
+def _best_order(statement: Statement, loops: Sequence[str]) -> tuple[str, ...]:
+    """`loops`, the one innermost that suits that place best."""
+    if not loops:
+        return ()
+    vector = max(reversed(loops), key=lambda name: loop_score(statement, name))
+    return (*(name for name in loops if name != vector), vector)
 
 
 # ---------------------------------------------------------------- scores

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from codegen.ir import Block, Expr, Var
+from codegen.ir import Block, Expr
 from codegen.names import Names
-from codegen.tree import find
 from polyhedral.isl import BUDGET
 from polyhedral.jam import unroll_and_jam
 from polyhedral.model import Nest
 from polyhedral.program_plan import ProgramPlan
+from polyhedral.sums import hoist_sums, used_names
 from polyhedral.to_loops import Body, to_loops
 
 
@@ -27,4 +27,5 @@ def program_loops(
     Raises BudgetExceededError.
     """
     loops = to_loops(nest, plan.schedule, bodies, parameters, budget, taken)
-    return unroll_and_jam(loops, Names({*taken, *(var.name for var in find(loops, Var))}))
+    names = Names({*taken, *used_names(loops)})
+    return hoist_sums(unroll_and_jam(loops, names), names)

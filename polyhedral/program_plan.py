@@ -101,10 +101,10 @@ class _Part:
 
 def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
     nest = question.nest
-    parts = []
-    for component in components(held):
-        choose = choose_order if question.reorder else _keep_order
-        order = choose(held, nest, component)
+    parts, found = [], components(held)
+    choose = choose_order if question.reorder else _keep_order
+    for component in found:
+        order = choose(held, nest, found, component)
         parts.append(_Part(component, order, _sizes(question, component, order)))
     if not any(part.changed for part in parts):
         rows = {each.name: original(nest).of(each.name) for each in nest.statements}
@@ -122,7 +122,9 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
     return _assembled(held, question, parts, padded(points), jammed)
 
 
-def _keep_order(held: Held, nest: Nest, component: Component) -> PointOrder:
+def _keep_order(
+    held: Held, nest: Nest, parts: Sequence[Component], component: Component
+) -> PointOrder:
     return as_written(nest, component)
 
 
@@ -242,26 +244,48 @@ def _finished(
 
 
 def _vector_rows(held: Held, schedule: Schedule, statement: Statement) -> tuple[Row, ...]:
-    """The rows of `statement`, the innermost loop marked where its iterations are independent and
-    its accesses suit vectors."""
+    """The rows of `statement`, the innermost loop marked where its iterations are independent but
+    for sums, and the accesses of all statements in it suit vectors."""
     rows = schedule.of(statement.name)
     places = [place for place, row in enumerate(rows) if row.name]
     if not places:
         return rows
     place = places[-1]
-    loop = rows[place].name
-    if loop not in statement.variables or not _suits_vectors(statement, loop):
-        return rows
-    if carried(held, schedule, place, statement.name):
+    inside = _sharing(held.names.nest, schedule, statement, place)
+    if not all(_runs_in_vectors(held, schedule, each, place) for each in inside):
         return rows
     return (*rows[:place], replace(rows[place], tag=Tag.VECTOR), *rows[place + 1 :])
 
 
+def _sharing(
+    nest: Nest, schedule: Schedule, statement: Statement, place: int
+) -> tuple[Statement, ...]:
+    """The statements inside the loop that row `place` of `statement` is."""
+    mine = schedule.of(statement.name)[:place]
+
+    def together(rows: Sequence[Row]) -> bool:
+        pairs = zip(mine, rows, strict=False)
+        return all(one.name or other.name or one == other for one, other in pairs)
+
+    return tuple(each for each in nest.statements if together(schedule.of(each.name)))
+
+
+def _runs_in_vectors(held: Held, schedule: Schedule, statement: Statement, place: int) -> bool:
+    rows = schedule.of(statement.name)
+    loop = rows[place].name
+    innermost = not any(row.name for row in rows[place + 1 :])
+    if not innermost or loop not in statement.variables or not _suits_vectors(statement, loop):
+        return False
+    return not carried(held, schedule, place, statement.name, commuting=False)
+
+
 def _suits_vectors(statement: Statement, loop: str) -> bool:
+    """Whether every access advances by one element or stays; what is written may stay only where
+    it is a sum."""
     accesses = statement.accesses
-    writes = (access for access in accesses if access.writes)
     straight = all(advances_by_one(a, loop) or not changes(a, loop) for a in accesses)
-    return straight and all(changes(access, loop) for access in writes)
+    writes = (access for access in accesses if access.writes)
+    return straight and all(changes(each, loop) or each.operator for each in writes)
 
 
 def _jammed(

@@ -14,7 +14,6 @@ from codegen.passes.jam import jam_rows
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.simplify import simplify
-from codegen.passes.sums import hoist_sums
 from codegen.passes.vectorize import vectorize
 from codegen.target import Target
 from codegen.tree import fixpoint
@@ -54,9 +53,7 @@ C_PASSES: tuple[Step, ...] = (
 
 NEST_PASSES: tuple[Step, ...] = (
     Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
-    Step("sums", _for_any_target(hoist_sums), "before vectorize, which marks their reductions"),
     Step("vectorize", _for_any_target(vectorize), "what the planner of the loops has not marked"),
-    Step("tidy_sums", _for_any_target(tidy), "copies that the hoisting left"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
 )
 """For loops that were planned as a whole: their order, tiles and panels stay as they are."""

@@ -1,0 +1,70 @@
+"""Sums of a loop in lanes: each in a variable while the loop runs.
+
+    vector for k in a..b:                  s = 0
+      y[i] += A[i, k] * x[k]        ->     vector for k in a..b reducing + s:
+                                             s += A[i, k] * x[k]
+                                           y[i] += s
+
+For loops that are marked because their iterations are independent but for sums: what they read is
+then nothing that they add to, though it may lie in the same array.
+"""
+
+from __future__ import annotations
+
+from codegen.build import block, zero
+from codegen.ir import (
+    Array,
+    Assign,
+    Block,
+    Declare,
+    Expr,
+    For,
+    LoopKind,
+    Reduction,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
+from codegen.names import Names
+from codegen.tree import find, rewrite, walk
+
+
+def hoist_sums(node: Block, names: Names) -> Block:
+    """`node` with the sums of its vector loops in variables."""
+    return rewrite(node, lambda each: _loop(each, names) if isinstance(each, For) else each)
+
+
+def _loop(loop: For, names: Names) -> Stmt:
+    if loop.kind is not LoopKind.VECTOR:
+        return loop
+    sums = {
+        stmt: Var(names.fresh("sum"), stmt.array.element)
+        for stmt in loop.body.body
+        if isinstance(stmt, Store) and _stays(stmt, loop)
+    }
+    if not sums:
+        return loop
+    body = block(*(_added(stmt, sums) for stmt in loop.body.body))
+    reductions = tuple(Reduction("+", var) for var in sums.values())
+    return block(
+        *(Declare(var, zero(var.type)) for var in sums.values()),
+        For(loop.var, loop.start, loop.stop, body, loop.step, loop.kind, reductions, loop.unroll),
+        *(Store(store.array, store.index, var, "+") for store, var in sums.items()),
+    )
+
+
+def _stays(store: Store, loop: For) -> bool:
+    return store.op in ("+", "-") and loop.var not in set(find(store.index, Var))
+
+
+def _added(stmt: Stmt, sums: dict[Store, Var]) -> Stmt:
+    if not isinstance(stmt, Store) or stmt not in sums:
+        return stmt
+    value: Expr = Unary("-", stmt.value) if stmt.op == "-" else stmt.value
+    return Assign(sums[stmt], value, "+")
+
+
+def used_names(node: Block) -> set[str]:
+    """The names of variables and arrays in `node`."""
+    return {each.name for each in walk(node) if isinstance(each, Var | Array)}
