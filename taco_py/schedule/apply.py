@@ -70,19 +70,23 @@ def _require_mark(loops: Loops, command: Command, variable: str) -> None:
         _require_loop(loops, command, variable)
 
 
-def _require_nests(loops: Loops, command: Command | Relation) -> None:
-    """Loops may be given another shape, which they may not once a command has taken them apart."""
-    if loops.structure:
-        raise refuse(
-            command,
-            f"{loops.structure[0]} has taken the loops apart",
-            "commands that derive or reorder variables come before it",
-        )
+def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[str, ...]) -> None:
+    """Loops may be given another shape, but for those that a command has taken apart.
+
+    For others it is the same as if the command that takes loops apart came last.
+    """
+    for structural in loops.structure:
+        if not {*structural.indices, *structural.copies}.isdisjoint(variables):
+            raise refuse(
+                command,
+                f"{structural} has taken the loops over {', '.join(structural.indices)} apart",
+                "commands that derive or reorder these variables come before it",
+            )
 
 
 def _derive(loops: Loops, relation: Relation) -> Loops:
     """Replace the parents of `relation` by its children, in place."""
-    _require_nests(loops, relation)
+    _require_nests(loops, relation, relation.parents)
     for parent in relation.parents:
         _require_loop(loops, relation, parent)
         if loops.mode(parent) != loops.mode(""):
@@ -164,7 +168,7 @@ def _coord(loops: Loops, command: Coord) -> Loops:
 
 
 def _reorder(loops: Loops, command: Reorder) -> Loops:
-    _require_nests(loops, command)
+    _require_nests(loops, command, command.indices)
     for variable in command.indices:
         _require_loop(loops, command, variable)
     wanted = set(command.indices)

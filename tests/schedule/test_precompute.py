@@ -149,8 +149,8 @@ REFUSED = (
     (SPMV, "precompute(x(j),j,i,w)", "the name i is taken"),
     (SPMV, "precompute(x(j),j,jw,A)", "the name A is taken"),
     (SPMV, "precompute(x(j)+A(i,j),j,jw,w)", "it is no part of what is assigned"),
-    (SPMV, "precompute(x(j),j,jw,w), split(i,a,b,2)", "has taken the loops apart"),
-    (SPMV, "precompute(x(j),j,jw,w), reorder(j,i)", "has taken the loops apart"),
+    (SPMV, "precompute(x(j),j,jw,w), split(j,a,b,2)", "has taken the loops over j apart"),
+    (SPMV, "precompute(x(j),j,jw,w), reorder(j,i)", "has taken the loops over j apart"),
     (PRODUCT, "precompute(A(i,k)*B(k,j),i,iw,w)", "no loop over i is right around it"),
     (SUM, "precompute(A(i,j),j,jw,w)", "C would store every j"),
 )

@@ -73,6 +73,11 @@ SCHEDULES = {
         MTTKRP5, {"B": "sssss"}, "dd",
         "split(i,i1,i2,16), reorder(i1,i2,k,l,m,n,j), parallelize(i1,CPUThread,NoRaces)",
     ),
+    "MTTKRP precomputed": (
+        MTTKRP, SPARSE3, "dd",
+        "reorder(i,k,l,j), precompute(B(i,k,l)*D(l,j),j,j), split(i,i0,i1,32), "
+        "parallelize(i0,CPUThread,NoRaces)",
+    ),
 }  # fmt: skip
 
 
