@@ -71,12 +71,15 @@ class Race(Enum):
     IGNORE     nothing: the user knows that they do not
     ATOMICS    each update is one atomic operation
     TEMPORARY  each thread adds to a copy of its own, and the copies are added up
+    ORDERED    the same, with copies for ranges that do not depend on the number of threads: the
+               result is the same to the last bit for any number
     """
 
     NONE = "NoRaces"
     IGNORE = "IgnoreRaces"
     ATOMICS = "Atomics"
     TEMPORARY = "Temporary"
+    ORDERED = "Ordered"
 
 
 class Merge(Enum):
@@ -88,6 +91,10 @@ class Merge(Enum):
 
     TWO_FINGER = "TwoFinger"
     GALLOP = "Gallop"
+
+
+APART = (Race.TEMPORARY, Race.ORDERED)
+"""Strategies by which each thread adds to something of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import assert_never
 
 from taco_py.concrete.nodes import (
+    APART,
     SERIAL,
     Assign,
     Forall,
@@ -147,8 +148,10 @@ class IterationGraph:
     def in_pieces(self) -> bool:
         """Whether threads share the outermost loop in ranges of its index, each with workspaces and
         a part of the result of its own, and not iteration by iteration."""
-        shared = isinstance(self.statement, Forall) and self.statement.mode.parallel is not None
-        return shared and shared_in_pieces(self)
+        if not isinstance(self.statement, Forall):
+            return False
+        race = self.statement.mode.parallel
+        return race is not None and race not in APART and shared_in_pieces(self)
 
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
@@ -190,7 +193,8 @@ class IterationGraph:
             return True, True
         ordered, unique = self._result_demand(loop)
         in_tiles = loop.range not in (Range.WHOLE, Range.POSITIONS)
-        return ordered or in_tiles or (self.in_pieces and not loop.outer), unique
+        in_pieces = not loop.outer and (self.in_pieces or loop.mode.parallel in APART)
+        return ordered or in_tiles or in_pieces, unique
 
     def _result_demand(self, loop: Loop) -> tuple[bool, bool]:
         """The same, as far as the result asks for it."""

@@ -5,18 +5,41 @@ begins or ends in the middle of, and on no others:
 
     if i is the first or the last row of the tile:  atomic y[i] += t
     else:                                           y[i] += t
+
+Where the bits of the result may not depend on the threads, these rows' sums are carried over: they
+are kept for each tile, and added in the tiles' order when all are done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from codegen import build
-from codegen.ir import FALSE, TRUE, AtomicStore, Expr, If, Stmt, Store
-from taco_py.lower.environment import Environment, Scope
-from taco_py.lower.ranges import chain
+from codegen.ir import (
+    FALSE,
+    TRUE,
+    Allocate,
+    Array,
+    AtomicStore,
+    Declare,
+    Expr,
+    For,
+    If,
+    Role,
+    Stmt,
+    Storage,
+    Store,
+    Var,
+)
+from codegen.types import INT64
+from taco_py.concrete.nodes import Assign, Forall, Where
+from taco_py.lower.environment import Carry, Environment, Scope
+from taco_py.lower.ranges import Ranges, chain, open_positions
 from taco_py.notation.nodes import Access
 from taco_py.provenance.relations import Pos
+
+Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
 
 def add_atomically(
@@ -25,7 +48,9 @@ def add_atomically(
     """`update` inside a loop over `shared`, a plain store where no other thread comes as well."""
     met = _met_by_others(env, scope, env.provenance.positions_above(shared))
     plain = Store(update.array, update.index, update.value, update.op, update.role)
-    if met == TRUE:
+    if scope.carry is not None:
+        yield If(met, build.block(*_carry(scope.carry, update)), build.block(plain))
+    elif met == TRUE:
         yield update
     elif met == FALSE:
         yield plain
@@ -35,19 +60,25 @@ def add_atomically(
 
 def _met_by_others(env: Environment, scope: Scope, pos: Pos | None) -> Expr:
     """Whether threads with other tiles of `pos` may add to the element that is known here."""
-    if pos is None:
+    common = () if pos is None else _common(env, pos)
+    if pos is None or not common:
         return TRUE
     access, levels = chain(env, pos)
-    form = env.tensors[access.tensor].type.format
-    indices = [access.indices[form.mode_order[level]] for level in levels]
-    common = [
-        level for level, index in zip(levels, indices, strict=True) if index in env.target.indices
-    ]
-    in_order = common == list(levels[: len(common)])
-    unique = all(form.levels[level].unique for level in common)
-    if not common or not in_order or not unique or (access, levels[-1]) not in scope.left:
+    if (access, levels[-1]) not in scope.left:
         return TRUE
     return _at_edge(scope, access, common[-1], levels[-1])
+
+
+def _common(env: Environment, pos: Pos) -> tuple[int, ...]:
+    """The outermost levels of `pos` whose indices the result has, none if they do not tell which
+    elements tiles have in common."""
+    access, levels = chain(env, pos)
+    form = env.tensors[access.tensor].type.format
+    found = tuple(
+        level for level in levels if access.indices[form.mode_order[level]] in env.target.indices
+    )
+    unique = all(form.levels[level].unique for level in found)
+    return found if unique and found == levels[: len(found)] else ()
 
 
 def _at_edge(scope: Scope, access: Access, level: int, last: int) -> Expr:
@@ -60,3 +91,71 @@ def _at_edge(scope: Scope, access: Access, level: int, last: int) -> Expr:
     if position is None:
         return TRUE
     return build.or_(build.eq(position, left.lo), build.eq(position, build.sub(left.hi, 1)))
+
+
+# ---------------------------------------------------------------- sums carried over
+
+NOWHERE = -(1 << 62)
+"""The place of a sum that a tile has not got."""
+
+
+def can_carry(env: Environment, forall: Forall) -> bool:
+    """Whether the tiles that `forall` counts have one element each with the tile before and the
+    one behind in common, to which they add once."""
+    pos = env.provenance.positions_above(forall.index)
+    if pos is None or env.provenance.leaves(pos.child)[:-1] != (forall.index,):
+        return False
+    access, _ = chain(env, pos)
+    order = env.tensors[access.tensor].type.format.mode_order
+    indices = {access.indices[order[level]] for level in _common(env, pos)}
+    body, loops = forall.body, set()
+    while isinstance(body, Forall | Where):
+        if isinstance(body, Forall):
+            loops.add(body.index)
+        body = body.body if isinstance(body, Forall) else body.consumer
+    once = isinstance(body, Assign) and body.target == env.target and body.operator is not None
+    return once and indices == set(env.target.indices) == loops
+
+
+def lower_carrying(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
+    """The tiles of `forall`, then the sums that they carry over."""
+    scope, before = open_positions(env, scope, forall.index)
+    yield from before
+    values = env.tensors[env.target.tensor].values
+    count = Var(env.names.fresh("carried"))
+    carry = Carry(
+        Array(env.names.fresh("carry"), values.element, Storage.LOCAL),
+        Array(env.names.fresh("carry_to"), INT64, Storage.LOCAL),
+        env.indices[forall.index],
+    )
+    tiles = Ranges(env, scope).whole(forall.index)
+    yield Declare(count, build.mul(tiles.length, 2), constant=True)
+    yield Allocate(carry.values, count)
+    yield Allocate(carry.places, count)
+    yield from lower(env, replace(scope, carry=carry))
+    each, place = Var(env.names.fresh("k")), Var(env.names.fresh("place"))
+    add = Store(values, place, build.load(carry.values, each), "+", Role.VALUES)
+    yield For(
+        each,
+        build.const(0),
+        count,
+        build.block(
+            Declare(place, build.load_index(carry.places, each), constant=True),
+            build.if_(build.ne(place, NOWHERE), build.block(add)),
+        ),
+    )
+
+
+def empty_carry(carry: Carry) -> Iterator[Stmt]:
+    """At the beginning of a tile: it carries nothing over."""
+    for slot in (0, 1):
+        yield Store(carry.places, build.add(build.mul(carry.tile, 2), slot), build.const(NOWHERE))
+
+
+def _carry(carry: Carry, update: AtomicStore) -> Iterator[Stmt]:
+    """The first sum of the tile goes to its first place, another one to its second."""
+    first = build.mul(carry.tile, 2)
+    taken = build.ne(build.load_index(carry.places, first), NOWHERE)
+    slot = build.add(first, build.select(taken, 1, 0))
+    yield Store(carry.values, slot, update.value, role=Role.VALUES)
+    yield Store(carry.places, slot, update.index)

@@ -125,6 +125,15 @@ def level_functions(arrays: TensorArrays, level: int) -> Compressed | Singleton:
 
 
 @dataclass(frozen=True, slots=True)
+class Carry:
+    """The sums that tiles carry over, two each: their values, and where in the result they go."""
+
+    values: Array
+    places: Array
+    tile: Var
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What is known at one point of the code.
 
@@ -136,6 +145,7 @@ class Scope:
     piece        the loop in pieces, and the values of its variable that this piece has
     atomic       the loop whose iterations add to common elements of the result, if there is one
     origins      for each index of a dense workspace over tiles: where its tile begins
+    carry        where tiles keep what they would add to such elements
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -145,12 +155,13 @@ class Scope:
     left: Mapping[tuple[Access, int], Interval] = field(default_factory=dict)
     piece: tuple[str, Interval] | None = None
     atomic: str | None = None
+    carry: Carry | None = None
     origins: Mapping[tuple[str, str], Expr] = field(default_factory=dict)
 
     def position(self, access: Access, level: int) -> Expr | None:
-        """The position at `level`, 0 above the root, None while it is unknown."""
+        """The position at `level`, 0 or what was said above the root, None while it is unknown."""
         if level < 0:
-            return build.const(0)
+            return self.positions.get((access, -1), build.const(0))
         return self.positions.get((access, level))
 
     def piece_of(self, variable: str) -> Interval | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 from codegen import build
 from codegen.ir import Array, Function, Stmt, Var
-from taco_py.concrete.nodes import Forall, Statement
+from taco_py.concrete.nodes import APART, Assign, Forall, Sequence, Statement, Where
 from taco_py.concrete.tree import workspaces_of
 from taco_py.iteration.graph import IterationGraph
 from taco_py.lower import workspaces
@@ -51,11 +52,34 @@ def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
 
 def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
     result = make_result(env)
+    apart = set(_allocated_apart(statement))
     for workspace in workspaces_of(statement):
+        if workspace.name in apart:
+            continue
         yield from workspaces.allocate(env, env.workspaces[workspace.name])
     yield from result.prologue()
     yield from Lowerer(env, result).statement(statement, EMPTY_SCOPE)
     yield from result.epilogue()
+
+
+def _allocated_apart(statement: Statement) -> Iterator[str]:
+    """The workspaces that each thread has for itself."""
+    match statement:
+        case Forall(_, body, mode):
+            if mode.parallel in APART:
+                yield from (workspace.name for workspace in workspaces_of(body))
+            else:
+                yield from _allocated_apart(body)
+        case Where(_, consumer, producer):
+            yield from _allocated_apart(consumer)
+            yield from _allocated_apart(producer)
+        case Sequence(statements):
+            for part in statements:
+                yield from _allocated_apart(part)
+        case Assign():
+            pass
+        case _:
+            assert_never(statement)
 
 
 def _arrays(env: Environment) -> Iterator[Array]:

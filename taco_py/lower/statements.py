@@ -8,11 +8,12 @@ from typing import assert_never
 
 from codegen import build
 from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
-from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement, Where
+from taco_py.concrete.nodes import APART, Assign, Forall, Race, Sequence, Statement, Where
 from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense, workspaces
-from taco_py.lower.atomic import add_atomically
+from taco_py.lower.apart import lower_apart
+from taco_py.lower.atomic import add_atomically, can_carry, empty_carry, lower_carrying
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loops import appending_level, lower_loop
@@ -85,12 +86,25 @@ class Lowerer:
         yield from workspaces.leave(self.env, arrays)
 
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
+        race = forall.mode.parallel
+        if race in APART and scope.piece is None and scope.carry is None:
+            carries = race is Race.ORDERED and can_carry(self.env, forall)
+            yield from (lower_carrying if carries else lower_apart)(
+                self.env,
+                forall,
+                scope,
+                lambda env, inner: Lowerer(env, self.result).statement(forall, inner),
+            )
+            return
+
         def body(inner: Scope) -> Iterator[Stmt]:
-            if forall.mode.parallel is Race.ATOMICS:
+            if race is Race.ATOMICS or (race is Race.ORDERED and inner.carry is not None):
                 inner = replace(inner, atomic=forall.index)
             inner, located = self._enter(forall, inner)
             below = tuple(self.statement(forall.body, inner))
             if below:
+                if inner.carry is not None and race is not None:
+                    yield from empty_carry(inner.carry)
                 yield from located
                 if forall is self.env.graph.zeroing:
                     yield zero_below(self.env, inner)

@@ -56,13 +56,42 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         shared = replace(statement, mode=replace(statement.mode, parallel=Race.NONE))
         reason = f"loop {statement.index}: each iteration writes its own part of the result"
         return Parallelism(shared, statement.index, reason)
+    summed = _summing_apart(graph, statement)
+    names = ", ".join(loop.index for loop in graph.loops if _sums_apart(graph, loop))
+    if summed != statement:
+        return Parallelism(summed, names, f"loop {names}: {_SUMS}")
     return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
+
+
+_SUMS = "sums of ranges are kept apart, and added up in order"
+
+
+def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
+    """`statement` with the outermost loops of sums to one number shared, where that is legal."""
+    match statement:
+        case Where(workspace, consumer, Forall() as producer):
+            (loop,) = (loop for loop in graph.loops if loop.body is producer.body)
+            if _sums_apart(graph, loop):
+                producer = replace(producer, mode=replace(producer.mode, parallel=Race.ORDERED))
+            return Where(workspace, _summing_apart(graph, consumer), producer)
+    return statement
+
+
+def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
+    target = graph.problem.assignment.target.tensor
+    adds = all(a.target.tensor != target for a in assignments(loop.body))
+    refusal = _taken(loop) or apart_refusal(graph, loop) or _disorder(graph, loop)
+    return adds and refusal is None
 
 
 def _reason(loop: Loop) -> str:
     match loop.mode.parallel:
         case Race.ATOMICS:
             return "iterations add to common elements by atomic operations"
+        case Race.TEMPORARY:
+            return "each thread adds to a copy of its own, and the copies are added up"
+        case Race.ORDERED:
+            return _SUMS
         case Race.IGNORE:
             return "the schedule says that no two iterations write the same element"
     return "each iteration writes its own part of the result"
@@ -104,11 +133,36 @@ def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     match loop.mode.parallel:
         case Race.ATOMICS:
             return _structure(graph, loop) or _atomic(graph, loop)
-        case Race.TEMPORARY:
-            return Refusal("copies of the result for each thread are not made", "use Atomics")
+        case Race.TEMPORARY | Race.ORDERED:
+            return apart_refusal(graph, loop)
         case Race.IGNORE:
             return _structure(graph, loop)
     return _structure(graph, loop) or _race(graph, loop)
+
+
+def apart_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where threads cannot add to copies of their own."""
+    if loop.outer:
+        return Refusal(
+            f"it is inside the loop over {loop.outer[0]}", "keep sums of an outermost loop apart"
+        )
+    target = graph.problem.assignment.target.tensor
+    inside = {w.name for w in workspaces_of(loop.body)}
+    scalars = {
+        w.name for w in workspaces_of(graph.statement) if w.kind is WorkspaceKind.SCALAR
+    } - inside
+    for assign in assignments(loop.body):
+        tensor = assign.target.tensor
+        whole = tensor == target and graph.problem.result.format.is_dense
+        if tensor in inside:
+            continue
+        if not whole and tensor not in scalars:
+            return Refusal(f"copies of {tensor} are not added up", "use NoRaces")
+        if assign.operator is None or assign.operator.c_operator != "+":
+            return Refusal(f"{tensor} is assigned and not added to", "use NoRaces")
+    if loop.range is Range.POSITIONS:
+        return Refusal("its ranges cannot be found", f"split {loop.index} and share its tiles")
+    return None
 
 
 def _race(graph: IterationGraph, loop: Loop) -> Refusal | None:
@@ -153,12 +207,30 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
             "workspaces and parts of a result of their own share",
             "share the loop over an index, or over tiles of it",
         )
+    if outermost and shared_in_pieces(graph):
+        refusal = _disorder(graph, loop)
+        if refusal is not None:
+            return refusal
     shared = [w.name for w in _shared(graph, loop, outermost)]
     if shared:
         return Refusal(
             f"the workspace {shared[0]} is shared by the iterations of {loop.index}",
             "leave the loop serial",
         )
+    return None
+
+
+def _disorder(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where a range of coordinates cannot be found, for they come in any order."""
+    sorted_ = {r.tensor for r in graph.requirements if r.ordered}
+    for iterator in loop.lattice.iterators:
+        tensor = iterator.access.tensor
+        form = dict(graph.problem.operands)[tensor].format
+        if tensor not in sorted_ and not form.levels[iterator.level].ordered:
+            return Refusal(
+                f"the coordinates of {iterator} may come in any order",
+                f"store {tensor} in an ordered format",
+            )
     return None
 
 

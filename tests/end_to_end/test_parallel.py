@@ -126,6 +126,45 @@ def test_any_number_of_threads_gives_the_same_bits(
             assert_array_equal(mine, first)
 
 
+TALL = sp.random_array((1500, 40), density=0.3, rng=RNG, format="csr")
+Z = RNG.random(1500)
+ORDERED = "parallelize(c,CPUThread,Ordered)"
+SUMMED: tuple[tuple[str, dict[str, Any], str | None], ...] = (
+    ("s = A[i,j]", {"A": TALL}, None),
+    ("s = A[i,j]", {"A": TALL.tocoo()}, None),
+    ("s = z[i] + A[k,l] * z[k]", {"A": TALL, "z": Z}, None),
+    ("y[j] = A[i,j] * z[i]", {"A": TALL, "z": Z}, "reorder(i,j), parallelize(i,CPUThread,Ordered)"),
+    ("y[i] = A[i,j] * x[j]", {"A": A, "x": X}, f"{ENTRIES}, split(p,c,r,16), {ORDERED}"),
+    ("y[i] = A[i,j] * x[j]", {"A": A, "x": X}, f"{ENTRIES}, divide(p,c,r,6), {ORDERED}"),
+    ("y[i] = A[i,j] * x[j]", {"A": A.tocsc(), "x": X}, "reorder(j,i), split(j,c,k,9), " + ORDERED),
+)
+
+
+@pytest.mark.usefixtures("all_threads")
+@pytest.mark.parametrize(("text", "operands", "schedule"), SUMMED)
+def test_ordered_sums_give_the_same_bits(
+    text: str, operands: dict[str, Any], schedule: str | None
+) -> None:
+    found = [
+        to_dense(tp.evaluate(text, operands, schedule=schedule, threads=threads))
+        for threads in (1, 2, 3, 40)
+    ]
+    wanted = tp.evaluate_dense(
+        parse_assignment(text), {n: to_dense(v) for n, v in operands.items()}
+    )
+    assert_allclose(found[0], wanted)
+    for other in found[1:]:
+        assert_array_equal(other, found[0])
+
+
+@pytest.mark.usefixtures("all_threads")
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_each_thread_adds_to_a_copy(threads: int) -> None:
+    schedule = "reorder(i,j), parallelize(i,CPUThread,Temporary)"
+    found = tp.evaluate("y[j] = A[i,j] * z[i]", A=TALL, z=Z, schedule=schedule, threads=threads)
+    assert_allclose(found, TALL.T @ Z)
+
+
 def arrays_of(value: Any) -> list[Any]:
     """What a result is made of."""
     if isinstance(value, tp.Tensor):

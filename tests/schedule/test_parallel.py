@@ -49,10 +49,15 @@ def test_shared(text: str, formats: dict[str, str], orders: str, result: str, in
     assert found.reason == f"loop {index}: each iteration writes its own part of the result"
 
 
+def test_sums_of_ranges_are_kept_apart() -> None:
+    found = choose_parallel(graph("s = A[i,j]", {"A": "CSR"}, "ij"), OPEN)
+    assert found.index == "i"
+    assert found.reason == "loop i: sums of ranges are kept apart, and added up in order"
+
+
 REFUSED = (
     (SPMV, {"A": "CSC"}, "ji", "d", "the loop j is summed over"),
     (SPMV, {"A": "CSC"}, "ji", "s", "all loops add to one workspace"),
-    ("s = A[i,j]", {"A": "CSR"}, "ij", None, "all loops add to one workspace"),
     (
         "C[i,j] = A[i,j] + B[i,j]",
         {"A": "CSR", "B": "CSC"},

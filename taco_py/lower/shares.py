@@ -1,0 +1,171 @@
+"""Ranges of a loop's variable with equal work, for threads to share.
+
+weight(i) = i + A2_pos[i] + …
+edges[k] = the first i with weight(i) >= (the share before piece k) * weight(n)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.emit.abi import THREADS
+from codegen.ir import (
+    Allocate,
+    Array,
+    Assign,
+    Block,
+    Declare,
+    Expr,
+    For,
+    Search,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from codegen.types import INT64
+from taco_py.concrete.nodes import Forall
+from taco_py.concrete.tree import read_in
+from taco_py.levels import Compressed, locate
+from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope, level_functions
+from taco_py.lower.ranges import Ranges
+from taco_py.notation.nodes import Access
+from taco_py.provenance.relations import Bound, Divide, Interval, Rename, Split, parent_bounds
+
+THREADS_64 = build.cast(INT64, THREADS)
+SMALL, LARGE = 4, 16
+"""How many small pieces there are for each large one, and how many small ones make up a large one.
+Each thread begins with a large piece; the small ones at the end even out what the weight did not
+tell. Fewer pieces would be less even, and smaller large ones more to copy: the first piece of a
+sparse result, a large one, need not be put behind others."""
+
+
+Share = Callable[[Expr, Expr, Expr], Expr]
+"""How much of a total lies before the k-th of so many pieces."""
+
+
+def guided(total: Expr, k: Expr, count: Expr) -> Expr:
+    """Large pieces first, one for each thread, then small ones."""
+    units = build.add(k, build.mul(build.minimum(k, THREADS_64), LARGE - 1))
+    every = build.add(count, build.mul(THREADS_64, LARGE - 1))
+    return build.div(build.mul(total, units), every)
+
+
+def even(total: Expr, k: Expr, count: Expr) -> Expr:
+    """Pieces of one size."""
+    return build.div(build.mul(total, k), count)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The ranges of the variable of `forall`, an outermost loop, that make up pieces of work."""
+
+    env: Environment
+    forall: Forall
+    scope: Scope = EMPTY_SCOPE
+
+    @property
+    def extent(self) -> Interval:
+        return Ranges(self.env, self.scope).whole(self.forall.index)
+
+    @property
+    def total(self) -> Expr:
+        """The work of all pieces."""
+        return build.sub(self.weight(self.extent.hi), self.weight(self.extent.lo))
+
+    def weight(self, value: Expr) -> Expr:
+        """A measure of the work before `value`, strictly growing."""
+        weighed = tuple(weighed_operands(self.env, self.forall))
+        if not weighed:
+            return value
+        start = coordinates_of(self.env, self.forall.index, Interval(value, value)).lo
+        return build.add(value, *(_entries_before(self.env, access, start) for access in weighed))
+
+    def edges(self, edges: Array, count: Expr, share: Share) -> Iterator[Stmt]:
+        """Where pieces begin, and where the last one ends."""
+        k = Var(self.env.names.fresh("k"))
+        yield Allocate(edges, build.add(count, 1))
+        yield Store(edges, build.const(0), self.extent.lo)
+        yield Store(edges, count, self.extent.hi)
+        begin = build.add(self.weight(self.extent.lo), share(self.total, k, count))
+        if any(True for _ in weighed_operands(self.env, self.forall)):
+            body = self._bisect(edges, k, begin)
+        else:
+            body = build.block(Store(edges, k, begin))
+        yield For(k, build.const(1), count, body)
+
+    def _bisect(self, edges: Array, k: Var, begin: Expr) -> Block:
+        """`edges[k]` = the first value of the loop's variable whose weight is at least `begin`."""
+        fresh = self.env.names.fresh
+        low, high = Var(fresh("low")), Var(fresh("high"))
+        middle, share = Var(fresh("middle")), Var(fresh("share"))
+        half = build.add(low, build.div(build.sub(high, low), 2))
+        return build.block(
+            Declare(share, begin, constant=True),
+            Declare(low, build.load_index(edges, build.sub(k, 1))),
+            Declare(high, self.extent.hi),
+            While(
+                build.lt(low, high),
+                build.block(
+                    Declare(middle, half, constant=True),
+                    build.if_(
+                        build.lt(self.weight(middle), share),
+                        build.block(Assign(low, build.add(middle, 1))),
+                        build.block(Assign(high, middle)),
+                    ),
+                ),
+            ),
+            Store(edges, k, low),
+        )
+
+
+def weighed_operands(env: Environment, forall: Forall) -> Iterator[Access]:
+    """The sparse operands whose outermost level is that of the loop's index."""
+    roots = env.provenance.roots(forall.index)
+    for access in read_in(forall):
+        if access.tensor in env.workspaces or not env.provenance.counts_ranges(forall.index):
+            continue
+        form = env.tensors[access.tensor].type.format
+        if not form.is_dense and access.indices[form.mode_order[0]] == roots[0]:
+            yield access
+
+
+def _entries_before(env: Environment, access: Access, coordinate: Expr) -> Expr:
+    """How many entries of `access` lie before a coordinate of its outermost level."""
+    arrays = env.tensors[access.tensor]
+    form = arrays.type.format
+    position = coordinate
+    last = max(level for level, kind in enumerate(form.levels) if not kind.full)
+    for level in range(last + 1):
+        kind = form.levels[level]
+        if kind.full:
+            size = env.sizes[access.indices[form.mode_order[level]]]
+            position = locate(position, build.const(0), size) if level else coordinate
+            continue
+        functions = level_functions(arrays, level)
+        if not isinstance(functions, Compressed):
+            continue
+        if level:
+            position = build.load_index(functions.pos, position)
+        else:
+            bounds = functions.bounds(build.const(0))
+            position = Search(functions.crd, *bounds, coordinate)
+    return position
+
+
+def coordinates_of(env: Environment, variable: str, values: Interval) -> Interval:
+    """The coordinates of the index that `variable` is, or counts tiles of."""
+    relation = env.provenance.above(variable)
+    ranges = Ranges(env, EMPTY_SCOPE)
+    match relation:
+        case Split() | Divide():
+            whole = ranges.whole(relation.parent)
+            inner = ranges.whole(relation.inner)
+            found = parent_bounds(relation, relation.parent, (whole,), (values, inner))
+            lo = build.minimum(found.lo, whole.hi)
+            return coordinates_of(env, relation.parent, Interval(lo, build.maximum(lo, found.hi)))
+        case Bound() | Rename():
+            return coordinates_of(env, relation.parent, values)
+    return values
