@@ -18,6 +18,8 @@ from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
 from taco_py.schedule.commands import (
     Command,
+    Fission,
+    LoopFuse,
     MergeBy,
     Parallelize,
     Precompute,
@@ -237,6 +239,11 @@ def _precompute(loops: Loops, command: Precompute) -> Loops:
     return replace(loops, structure=(*loops.structure, replace(command, workspace=name)))
 
 
+def _distribute(loops: Loops, command: Fission | LoopFuse) -> Loops:
+    _require_loop(loops, command, command.index)
+    return replace(loops, structure=(*loops.structure, command))
+
+
 def _serial(loops: Loops, command: Serial) -> Loops:
     return loops
 
@@ -254,6 +261,8 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Unroll: _unroll,
     MergeBy: _mergeby,
     Precompute: _precompute,
+    Fission: _distribute,
+    LoopFuse: _distribute,
     Serial: _serial,
 }
 """How each kind of command is applied."""

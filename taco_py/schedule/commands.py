@@ -12,6 +12,8 @@
     vectorize(i)                        iterations of i in the lanes of a vector
     mergeby(i,Gallop)                   operands leap to each other's coordinates
     precompute(A(i,k)*B(k,j),j,jw,w)    a part of a value first, in a workspace over j
+    fission(i)                          a loop over i for each of the statements in it
+    loopfuse(i)                         one loop over i for statements that have one each
     serial()                            share no loop
 
 Those that derive variables are relations of the provenance graph themselves (Senanayake et al.
@@ -102,6 +104,26 @@ class Precompute:
         return f"precompute({','.join(part for part in parts if part)})"
 
 
+@dataclass(frozen=True, slots=True)
+class Fission:
+    """Give each statement in the loop over `index` a loop of its own."""
+
+    index: str
+
+    def __str__(self) -> str:
+        return f"fission({self.index})"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFuse:
+    """Let statements with a loop over `index` each share one."""
+
+    index: str
+
+    def __str__(self) -> str:
+        return f"loopfuse({self.index})"
+
+
 def _listed(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
 
@@ -115,5 +137,5 @@ class Serial:
 
 
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
-Structural = Precompute
+Structural = Precompute | Fission | LoopFuse
 Command = Reorder | Derivation | Structural | Parallelize | Vectorize | Unroll | MergeBy | Serial

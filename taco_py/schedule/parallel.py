@@ -252,8 +252,11 @@ def _shared(graph: IterationGraph, loop: Loop, outermost: bool) -> Iterator[Work
         w.name for w in workspaces_of(loop.body) if outermost or w.kind is WorkspaceKind.SCALAR
     }
     written = {a.target.tensor for a in assignments(loop.body)} - inside
+    around = set(workspaces_of(graph.statement)) - set(workspaces_of(loop.body))
+    roots = set(graph.provenance.roots(loop.index))
     for workspace in workspaces_of(graph.statement):
-        if workspace.name in written:
+        apart = workspace.kind is WorkspaceKind.DENSE and roots <= set(workspace.indices)
+        if workspace.name in written and not (apart and workspace in around):
             yield workspace
 
 

@@ -16,6 +16,8 @@ from taco_py.notation.parser import parse_expression
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Command,
+    Fission,
+    LoopFuse,
     MergeBy,
     Parallelize,
     Precompute,
@@ -222,6 +224,14 @@ def _list_of_names(text: str) -> tuple[str, ...]:
     return _names(names, len(names)) if names else ()
 
 
+def _fission(arguments: tuple[str, ...]) -> Command:
+    return Fission(*_names(arguments, 1))
+
+
+def _loopfuse(arguments: tuple[str, ...]) -> Command:
+    return LoopFuse(*_names(arguments, 1))
+
+
 def _serial(arguments: tuple[str, ...]) -> Command:
     _names(arguments, 0)
     return Serial()
@@ -243,6 +253,8 @@ _COMMANDS = {
         "an expression, a variable or several in braces, as many names, and perhaps a workspace's",
         _precompute,
     ),
+    "fission": _Syntax("one index", _fission),
+    "loopfuse": _Syntax("one index", _loopfuse),
     "serial": _Syntax("nothing", _serial),
 }
 

@@ -49,7 +49,7 @@ def test_parse() -> None:
 
 COMMANDS = (
     "reorder, split, divide, fuse, pos, coord, bound, parallelize, unroll, vectorize, mergeby, "
-    "precompute, serial"
+    "precompute, fission, loopfuse, serial"
 )
 MISTAKES = (
     (
