@@ -43,7 +43,16 @@ METHODS: dict[str, Method] = {
         "index, unit=threads, race=none",
         'Share the iterations of a loop among "threads", or the lanes of a "vector". `race` says '
         'what happens where iterations write the same element: "none" (they do not), "atomics", '
-        '"temporary", "ignore".',
+        '"temporary", "ordered", "ignore".',
+    ),
+    "mergeby": Method(
+        "index, strategy=Gallop",
+        "How operands meet in their common coordinates: Gallop or TwoFinger.",
+    ),
+    "precompute": Method(
+        "expression, indices, copies, workspace=",
+        "A part of a value first, in a workspace over `indices`; the loops that fill it are called "
+        "`copies`. One name each, or a tuple of names.",
     ),
     "unroll": Method("index, factor", "`factor` iterations one after another in the code."),
     "vectorize": Method("index", "Iterations in the lanes of a vector."),
@@ -58,6 +67,7 @@ WORDS = {
     "ignore": "IgnoreRaces",
     "atomics": "Atomics",
     "temporary": "Temporary",
+    "ordered": "Ordered",
 }
 """What Python's words are in the text of schedules."""
 
@@ -84,6 +94,8 @@ def _word(argument: Any) -> str:
     """An argument as it is written in a schedule's text."""
     if isinstance(argument, Enum):
         return str(argument.value)
+    if isinstance(argument, tuple | list):
+        return f"{{{','.join(map(str, argument))}}}"
     return WORDS.get(argument, argument) if isinstance(argument, str) else str(argument)
 
 
@@ -108,10 +120,10 @@ def _method(name: str, record: Callable[[Any, Command], Any]) -> Callable[..., A
 
 
 def _parameter(text: str) -> Parameter:
-    """`size`, `race=none` or `*indices`."""
+    """`size`, `race=none`, `workspace=` or `*indices`."""
     if text.startswith("*"):
         return Parameter(text[1:], Parameter.VAR_POSITIONAL)
-    name, _, default = text.partition("=")
+    name, equals, default = text.partition("=")
     return Parameter(
-        name, Parameter.POSITIONAL_OR_KEYWORD, default=default if default else Parameter.empty
+        name, Parameter.POSITIONAL_OR_KEYWORD, default=default if equals else Parameter.empty
     )

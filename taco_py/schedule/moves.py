@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
-from taco_py.concrete.nodes import Race
+from taco_py.concrete.nodes import Merge, Race
 from taco_py.problem import Problem
 from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Command,
+    MergeBy,
     Parallelize,
     Reorder,
     Serial,
@@ -67,6 +68,7 @@ def _modes(variable: str) -> Iterator[Command]:
     yield from (Parallelize(variable, race) for race in Race if race is not Race.IGNORE)
     yield from (Unroll(variable, factor) for factor in UNROLLS)
     yield Vectorize(variable)
+    yield from (MergeBy(variable, merge) for merge in Merge)
 
 
 def _fresh(loops: Loops, name: str) -> str:
