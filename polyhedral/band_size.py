@@ -27,14 +27,14 @@ from polyhedral.model import Access, Statement
 from polyhedral.tile_size import Cache, reuse_counts, solve
 
 STEPS = (2, 4, 8, 16, 32)
-SLIDES = (4, 8, 16)
+SLIDES = (8, 16, 32)
 STRIPS = (8, 16, 32, 64)
-VECTORS = (256, 512, 1024)
+VECTORS = (512, 1024)
 """Sizes that are tried along skewed planes, beside the whole extent."""
 
-BYTE_CYCLES = (0.03, 0.1, 0.3)
+BYTE_CYCLES = (0.01, 0.02, 0.12)
 """What a byte costs that comes from behind the first, second, third cache, in cycles."""
-ROW_CYCLES = 30.0
+ROW_CYCLES = 80.0
 TILE_CYCLES = 300.0
 INSTANCE_CYCLES = 1.0
 SHARE = 0.6

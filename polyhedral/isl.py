@@ -594,13 +594,22 @@ def components(held: Held) -> tuple[Component, ...]:
     """The bands that ISL's scheduler finds (Pluto's algorithm), in an order that is legal.
 
     Statements that depend on each other in a circle share a band, others have bands of their own.
+    ISL gives up on a few nests ("unable to carry dependences"): those have one part and no band.
     """
     import islpy
 
     held.context.set_schedule_serialize_sccs(1)
     constraints = islpy.ScheduleConstraints.on_domain(held.domain)
     constraints = constraints.set_validity(held.ordered).set_coincidence(held.ordered)
-    return tuple(_components(constraints.compute_schedule().get_root().child(0), held.names.nest))
+    nest = held.names.nest
+    try:
+        root = constraints.compute_schedule().get_root()
+    except islpy.Error:
+        if _exhausted(held.context):
+            raise
+        names = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
+        return (Component(tuple(names), tuple((name, ()) for name in names), ()),)
+    return tuple(_components(root.child(0), nest))
 
 
 def _components(node: islpy.ScheduleNode, nest: Nest) -> Iterator[Component]:

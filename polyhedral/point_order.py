@@ -105,6 +105,9 @@ def padded(rows: Mapping[str, tuple[Row, ...]]) -> Schedule:
 
 def _candidates(nest: Nest, component: Component) -> Iterator[PointOrder]:
     yield _rearranged(nest, component)
+    deepest = max(len(nest.statement(name).loops) for name in component.statements)
+    for depth in range(deepest):
+        yield _distributed(nest, component, depth)
     yield from _along_planes(nest, component, component.statements)
     text = tuple(each.name for each in nest.statements if each.name in component.statements)
     if text != component.statements:
@@ -121,6 +124,22 @@ def _rearranged(nest: Nest, component: Component) -> PointOrder:
         inner = _best_order(statement, statement.variables[kept:])
         rows[name] = (*found[: 2 * kept + 1], *(Row(each, variable(each)) for each in inner))
     return PointOrder(tuple(rows.items()), written.own, ())
+
+
+def _distributed(nest: Nest, component: Component, depth: int) -> PointOrder:
+    """As written down to `depth` loops; below, the statements one after the other."""
+    written = original(nest)
+    rows: dict[str, tuple[Row, ...]] = {}
+    own: dict[str, int] = {}
+    text = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
+    for name in component.statements:
+        statement = nest.statement(name)
+        rest = _best_order(statement, statement.variables[depth:])
+        kept = 2 * (len(statement.loops) - len(rest))
+        place = Row("", affine(text.index(name)))
+        rows[name] = (*written.of(name)[:kept], place, *(Row(n, variable(n)) for n in rest))
+        own[name] = len(rest)
+    return PointOrder(tuple(rows.items()), tuple(own.items()), ())
 
 
 def _along_planes(

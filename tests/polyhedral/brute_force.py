@@ -29,7 +29,7 @@ def _written_key(instance: Instance) -> tuple[int, ...]:
 
 def new_key(schedule: Schedule, instance: Instance) -> tuple[int, ...]:
     statement, point = instance
-    return tuple(row.value.evaluate(point) // row.size for row in schedule.of(statement.name))
+    return tuple(row.evaluate(point) for row in schedule.of(statement.name))
 
 
 def conflicting(first: Instance, second: Instance, parameters: Point) -> Iterator[tuple[Any, Any]]:

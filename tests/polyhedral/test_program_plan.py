@@ -1,0 +1,164 @@
+"""Plans for whole nests: against every pair of instances, and what they decide for known nests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from codegen.pretty import pretty
+from polyhedral.dependence import dependences
+from polyhedral.isl import components, hold, keeps_order, limited
+from polyhedral.legality import check_order
+from polyhedral.model import Nest, nest, statement
+from polyhedral.program_loops import program_loops
+from polyhedral.program_plan import ProgramPlan, ProgramQuestion, plan_program
+from polyhedral.schedule import Schedule, Tag, original, rearrange
+from tests.polyhedral.brute_force import conflicting, new_key, pairs, written
+from tests.polyhedral.random_nests import PARAMETERS, changes, nests
+from tests.polyhedral.test_to_loops import logging, run_log
+
+JACOBI = nest(
+    statement("S", "t in 0..T, i in 1..N-1", "B[i] =; A[i]; A[i-1]; A[i+1]", (0, 0, 0)),
+    statement("R", "t in 0..T, j in 1..N-1", "A[j] =; B[j]; B[j-1]; B[j+1]", (0, 1, 0)),
+)
+GEMM = nest(statement("S", "i in 0..N, j in 0..N, k in 0..N", "C[i,j] +=; A[i,k]; B[k,j]"))
+LU = nest(
+    statement("L", "i in 0..N, j in 0..i, k in 0..j", "A[i,j] +=; A[i,k]; A[k,j]", (0, 0, 0, 0)),
+    statement("D", "i in 0..N, j in 0..i", "A[i,j] =; A[i,j]; A[j,j]", (0, 0, 1)),
+    statement("U", "i in 0..N, l in i..N, m in 0..i", "A[i,l] +=; A[i,m]; A[m,l]", (0, 1, 0, 0)),
+)
+random = settings(
+    max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def planned(data: Any) -> tuple[Nest, ProgramPlan]:
+    made = data.draw(nests())
+    sizes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
+    tiles = data.draw(st.one_of(st.none(), sizes))
+    question = ProgramQuestion(
+        made, PARAMETERS, tiles=tiles, reorder=data.draw(st.booleans()), parallel=True
+    )
+    plan = plan_program(question)
+    note(f"{made}\n{plan.schedule}")
+    return made, plan
+
+
+def serial(plan: ProgramPlan) -> ProgramPlan:
+    """`plan` without marks: the log that its statements write to is no sum."""
+    rows = tuple(
+        (name, tuple(replace(row, tag=Tag.SERIAL) for row in own))
+        for name, own in plan.schedule.rows
+    )
+    return replace(plan, schedule=Schedule(rows))
+
+
+@random
+@given(st.data())
+def test_a_plan_keeps_every_pair_in_order_and_its_loops_run_it(data: Any) -> None:
+    made, plan = planned(data)
+    for first, second, _ in pairs(made, PARAMETERS):
+        assert new_key(plan.schedule, first) < new_key(plan.schedule, second)
+    loops = program_loops(made, serial(plan), logging(made), {})
+    note(pretty(loops))
+    log = run_log(made, loops)
+    numbers = {each.name: at for at, each in enumerate(made.statements)}
+    place = {entry: at for at, entry in enumerate(log)}
+    instances = [
+        (numbers[s.name], *(p[v] for v in s.variables)) for s, p in written(made, PARAMETERS)
+    ]
+    assert sorted(log) == sorted(instances)
+    for (one, at), (other, there), _ in pairs(made, PARAMETERS):
+        first = (numbers[one.name], *(at[v] for v in one.variables))
+        second = (numbers[other.name], *(there[v] for v in other.variables))
+        assert place[first] < place[second]
+
+
+@random
+@given(st.data())
+def test_tagged_loops_have_independent_iterations(data: Any) -> None:
+    made, plan = planned(data)
+    order = written(made, PARAMETERS)
+    for position, first in enumerate(order):
+        for second in order[position + 1 :]:
+            for one, other in conflicting(first, second, PARAMETERS):
+                for place, row in enumerate(plan.schedule.of(first[0].name)):
+                    mine, theirs = new_key(plan.schedule, first), new_key(plan.schedule, second)
+                    crosses = mine[:place] == theirs[:place] and mine[place] != theirs[place]
+                    sums = row.tag is Tag.VECTOR and one.commutes(other)
+                    assert row.tag is Tag.SERIAL or not crosses or sums
+
+
+@random
+@given(st.data())
+def test_held_dependences_judge_orders_as_the_listed_ones_do(data: Any) -> None:
+    made = data.draw(nests())
+    change = data.draw(changes(made))
+    schedule = rearrange(made, change.loops, change.rows)
+    kept = all(
+        new_key(schedule, first) < new_key(schedule, second)
+        for first, second, _ in pairs(made, PARAMETERS)
+    )
+    with limited(0) as context:
+        assert keeps_order(hold(context, made), schedule) == kept
+
+
+def test_the_planes_of_a_stencil_are_skewed_and_shifted() -> None:
+    with limited(0) as context:
+        (band,) = components(hold(context, JACOBI))
+    assert band.statements == ("S", "R")
+    planes = {name: [str(each) for each in found] for name, found in band.planes}
+    assert planes == {"S": ["t", "i + 2*t"], "R": ["t", "j + 2*t + 1"]}
+    assert band.parallel == (False, False)
+
+
+def question(made: Nest, size: int = 4096, **wishes: Any) -> ProgramQuestion:
+    values = {name: 64 if name == "T" else size for name in made.parameters}
+    return ProgramQuestion(made, values, **wishes)
+
+
+def test_a_long_stencil_is_tiled_in_time() -> None:
+    plan = plan_program(question(JACOBI, 1 << 22))
+    assert "S, R: tile t, i by" in str(plan)
+    assert "footprint: B: (2*T_t + T_i)" in str(plan)
+    assert check_order(JACOBI, plan.schedule, dependences(JACOBI))
+
+
+def test_threads_share_the_tiles_of_a_wave() -> None:
+    plan = plan_program(question(JACOBI, tiles=(8, 64), parallel=True))
+    rows = plan.schedule.of("S")
+    assert [str(row) for row in rows[:3]] == ["0", "t/8 + (i + 2*t)/64", "(i + 2*t)/64"]
+    assert rows[2].tag is Tag.PARALLEL
+
+
+def test_a_product_gets_sizes_an_order_and_jammed_loops() -> None:
+    plan = plan_program(question(GEMM, 1024))
+    rows = {row.name: row for row in plan.schedule.of("S")}
+    assert [name for name in rows if name][-3:] == ["i", "k", "j"]
+    assert rows["j"].tag is Tag.VECTOR
+    assert rows["i"].unroll * rows["k"].unroll > 1
+    assert "tau = " in str(plan)
+
+
+def test_a_factorisation_runs_by_columns() -> None:
+    plan = plan_program(question(LU, 1024))
+    assert "order inside: D: j, i; L: k, i, j; U: m, i, l" in str(plan)
+    assert check_order(LU, plan.schedule, dependences(LU))
+
+
+def test_no_tiles_where_all_that_is_used_again_fits() -> None:
+    plan = plan_program(question(JACOBI, 1000))
+    assert "used again: B, A, " in str(plan)
+    assert "within the 1048576 of the cache" in str(plan)
+    assert plan.schedule.depth == original(JACOBI).depth
+
+
+@pytest.mark.parametrize("budget", [1, 100, 2000])
+def test_a_small_budget_leaves_the_order_and_says_so(budget: int) -> None:
+    plan = plan_program(question(JACOBI), budget)
+    assert plan.schedule == original(JACOBI)
+    assert f"as written: Expected ISL to answer within {budget} operations" in str(plan)
