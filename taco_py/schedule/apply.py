@@ -77,8 +77,10 @@ def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[s
 
     For others it is the same as if the command that takes loops apart came last.
     """
+    roots = {root for variable in variables for root in loops.provenance.roots(variable)}
     for structural in loops.structure:
-        if not {*structural.indices, *structural.copies}.isdisjoint(variables):
+        apart = {r for index in structural.indices for r in loops.provenance.roots(index)}
+        if not apart.isdisjoint(roots) or not set(structural.copies).isdisjoint(variables):
             raise refuse(
                 command,
                 f"{structural} has taken the loops over {', '.join(structural.indices)} apart",

@@ -38,7 +38,7 @@ from taco_py.concrete.nodes import (
     forall,
 )
 from taco_py.concrete.terms import summed
-from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
 from taco_py.iteration.lattice import build_lattice
@@ -113,9 +113,10 @@ class _Maker:
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """The workspace's indices: those that its variables derive from."""
-        found = (root for v in self.part.variables for root in self.provenance.roots(v))
-        return tuple(dict.fromkeys(found))
+        """The workspace's indices: those that its variables derive from, as loops meet them."""
+        found = {root for v in self.part.variables for root in self.provenance.roots(v)}
+        loops = dict.fromkeys(forall.index for forall in foralls(self.whole))
+        return tuple(index for index in loops if index in found)
 
     @property
     def access(self) -> Access:

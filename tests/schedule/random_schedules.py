@@ -28,17 +28,27 @@ from hypothesis import strategies as st
 from taco_py.api.arguments import Settings, settings_of
 from taco_py.api.compute import Prepared, accumulated, parsed, prepare, start
 from taco_py.api.results import hand_out
-from taco_py.concrete.nodes import Race
+from taco_py.concrete.nodes import Merge, Race
 from taco_py.concrete.terms import sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, lower_recipe
 from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.nodes import Access, Call
 from taco_py.notation.parser import parse_assignment
+from taco_py.notation.tree import walk
 from taco_py.plan import work
 from taco_py.plan.run import Execution, run, run_phase
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.apply import apply
-from taco_py.schedule.commands import Command, Parallelize, Reorder, Unroll, Vectorize
+from taco_py.schedule.commands import (
+    Command,
+    MergeBy,
+    Parallelize,
+    Precompute,
+    Reorder,
+    Unroll,
+    Vectorize,
+)
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from taco_py.strategy import Strategy
@@ -283,10 +293,24 @@ def _vectorize(draw: Any, loops: Loops, program: Program, names: Names) -> Comma
     return Vectorize(_variable(draw, loops))
 
 
+def _mergeby(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    return MergeBy(_variable(draw, loops), draw(st.sampled_from(list(Merge))))
+
+
+def _precompute(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """An operand or a product of the assignment, over one or two of its loops."""
+    parts = [node for node, _ in walk(loops.assignment.value) if isinstance(node, Access | Call)]
+    count = draw(st.integers(1, min(2, len(loops.variables))))
+    indices = tuple(draw(st.permutations(loops.variables))[:count])
+    copies = tuple(names.fresh() if draw(st.booleans()) else index for index in indices)
+    return Precompute(draw(st.sampled_from(parts)), indices, copies, names.fresh())
+
+
 Kind = Callable[[Any, Loops, Program, Names], Command]
 KINDS: tuple[Kind, ...] = (
     _split, _split, _split, _divide, _fuse, _fuse, _pos, _pos, _fused_positions, _fused_positions,
     _coord, _bound, _reorder, _reorder, _reorder, _parallelize, _parallelize, _unroll, _vectorize,
+    _mergeby, _precompute, _precompute,
 )  # fmt: skip
 
 

@@ -91,6 +91,8 @@ FIXED = (
         "R[l] = T[l,j,i] - A[i,k]", {"T": "sss", "A": "CSR"}, "s",
         "pos(j,p,T), divide(p,a,b,2)",
     ),
+    # a workspace's coordinates are met in the order of the loops, whatever order was written
+    ("s = A[i,j] * B[i,j]", {"A": "dense", "B": "CSR"}, None, "precompute(B(i,j),{j,i},{j,i},w)"),
     # a parallel loop inside a serial one
     ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
 )  # fmt: skip
@@ -102,6 +104,11 @@ def test_fixed(text: str, forms: dict[str, str], result: str | None, schedule: s
 
 
 REFUSED = (
+    (
+        "C[i,j] = A[i,j] * B[j,i]", {"A": "CSR", "B": "CSR"}, "dd",
+        "split(i,a,b,3), fuse(b,j,f), precompute(B(j,i),f,f,w), split(a,c,d,1)",
+        "has taken the loops over f apart",
+    ),
     (
         "R[i,j] = A[i,j] * U[i,k]", {"A": "dense", "U": "CSR"}, None,
         "pos(k,p,U), fuse(j,p,f)", "p runs over positions",
