@@ -39,6 +39,58 @@ def svg(panels: Sequence[Panel], across: str, up: str, columns: int = 3) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """One diagram of points, each with its abscissa and its ordinate."""
+
+    title: str
+    points: Sequence[tuple[float, float]]
+
+
+def scatter(clouds: Sequence[Cloud], across: str, up: str, columns: int = 3) -> str:
+    """Points over two logarithmic axes side by side, `columns` a row."""
+    rows = -(-len(clouds) // columns)
+    width = columns * (WIDTH + LEFT) + LEFT
+    height = rows * (HEIGHT + 2 * TOP) + 2 * TOP
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        'font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for number, cloud in enumerate(clouds):
+        row, column = divmod(number, columns)
+        x, y = LEFT + column * (WIDTH + LEFT), 2 * TOP + row * (HEIGHT + 2 * TOP)
+        lines += _cloud(cloud, x, y)
+    lines.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">{across}</text>')
+    lines.append(f'<text x="12" y="{TOP}">{up}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _cloud(cloud: Cloud, x: float, y: float) -> Iterator[str]:
+    across = _decades([point[0] for point in cloud.points])
+    up = _decades([point[1] for point in cloud.points])
+    yield f'<text x="{x + WIDTH / 2}" y="{y - 8}" text-anchor="middle">{cloud.title}</text>'
+    yield f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#888"/>'
+    for power in across:
+        at = x + WIDTH * (power - across[0]) / (len(across) - 1)
+        yield f'<path d="M{at:.1f} {y}v{HEIGHT}" stroke="#ddd"/>'
+        yield f'<text x="{at:.1f}" y="{y + HEIGHT + 14}" text-anchor="middle">1e{power}</text>'
+    for power in up:
+        at = y + HEIGHT * (up[-1] - power) / (len(up) - 1)
+        yield f'<path d="M{x} {at:.1f}h{WIDTH}" stroke="#ddd"/>'
+        yield f'<text x="{x - 6}" y="{at + 4:.1f}" text-anchor="end">1e{power}</text>'
+    for a, b in cloud.points:
+        cx = x + WIDTH * (log10(a) - across[0]) / (len(across) - 1)
+        cy = y + HEIGHT * (up[-1] - log10(b)) / (len(up) - 1)
+        yield f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="2.5" fill="{COLOURS[0]}"/>'
+
+
+def _decades(values: Sequence[float]) -> range:
+    """The powers of ten around some values, at least one decade."""
+    low, high = floor(log10(min(values))), ceil(log10(max(values)))
+    return range(low, max(high, low + 1) + 1)
+
+
 def _legend(names: Sequence[str]) -> Iterator[str]:
     for number, name in enumerate(names):
         x = 160 + 170 * number

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from taco_py.api.arguments import merged
 from taco_py.api.compute import accumulated, parsed
-from taco_py.api.operands import check_names
-from taco_py.api.tensor import as_format
+from taco_py.api.draft import draft
 from taco_py.autoschedule.frontier import Frontier
 from taco_py.autoschedule.frontier import frontier as search_frontier
 from taco_py.cost.tasks import Scope
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses
-
-if TYPE_CHECKING:
-    from taco_py.formats import Format
+from taco_py.plan.estimates import with_estimates
 
 SCOPES = {scope.value: scope for scope in Scope}
 
 
 def frontier(
     text: str,
-    formats: Mapping[str, Format | str] | None = None,
+    formats: Mapping[str, Any] | None = None,
     /,
     *,
     scope: str = "all",
     schedule_budget: float | None = None,
-    **named: Format | str,
+    **named: Any,
 ) -> Frontier:
     """The schedules of an assignment that no other is asymptotically better than, for study.
 
@@ -41,6 +38,8 @@ def frontier(
     formats  of the operands; those left out are dense. An operand with a sparse format has a
              pattern, each mode of which a schedule may step through or look up; which levels the
              format has makes no difference, for a transpose or copy costs no more than reading.
+             An array stands for its own format, and what is estimated for each schedule that is a
+             sequence of kernels is then for data like it, else for a density of 0.01.
     scope    "all": a workspace stores what any round of the loops around it writes, as in the
              literature; "round": what one round does, which tells apart schedules that skip empty
              slices
@@ -59,15 +58,18 @@ def frontier(
                 "take the diagonal first",
             )
     given = merged(formats, named, "formats")
-    check_names(assignment, {**dict.fromkeys(a.tensor for a in accesses(assignment)), **given})
     orders = {access.tensor: len(access.indices) for access in accesses(assignment)}
-    stored = {name: as_format(given.get(name), n) or dense(n) for name, n in orders.items()}
+    drafted = draft(text, {**{name: dense(order) for name, order in orders.items()}, **given})
+    stored = {name: operand.type.format for name, operand in drafted.operands.items()}
     if scope not in SCOPES:
         raise ScheduleError(f"Expected scope to be one of {', '.join(SCOPES)}, found {scope!r}")
-    return search_frontier(assignment, stored, SCOPES[scope], _budget(schedule_budget))
+    found = search_frontier(
+        drafted.assignment, stored, SCOPES[scope], check_budget(schedule_budget)
+    )
+    return with_estimates(found, drafted.operands, drafted.request)
 
 
-def _budget(seconds: float | None) -> float | None:
+def check_budget(seconds: float | None) -> float | None:
     """Raise ScheduleError unless it is a number of seconds or None."""
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if seconds is not None and not (number and seconds >= 0):

@@ -45,10 +45,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A schedule of the universe: loops and temporaries, and how operands are met in the loops."""
+    """A schedule of the universe: loops and temporaries, and how operands are met in the loops.
+
+    estimate  what it is expected to cost, in innermost operations, where that is known
+    """
 
     directed: Directed
     cost: Cost
+    estimate: float | None = None
 
     @property
     def statement(self) -> Statement:

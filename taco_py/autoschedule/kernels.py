@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import reduce as fold
 
 from taco_py.concrete.nodes import Assign, Forall, Statement, Where
+from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Assignment, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.printer import to_text
@@ -26,6 +27,11 @@ class ScheduledKernel:
 
     assignment: Assignment
     schedule: Schedule
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that it reads."""
+        return operand_names(self.assignment)
 
     def __str__(self) -> str:
         return f"{to_text(self.assignment)} with {self.schedule or 'its only loop'}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, permutations
+from math import inf
 
 from taco_py.concrete.concretize import Order, copies_pattern, result_order
 from taco_py.concrete.terms import Term
@@ -52,6 +53,12 @@ def best_order(problem: Problem, term: Term, statistics: Statistics) -> Ranked:
     """The cheapest order over the term's and the result's indices."""
     search = _Search(problem, term, statistics)
     return search.run()
+
+
+def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
+    """The expected cost of one order; infinite where a loop would come before those it needs."""
+    found = _Search(problem, term, statistics).priced(order)
+    return inf if found is None else found.cost
 
 
 def ranked_orders(

@@ -64,16 +64,21 @@ class Splitter:
         value = summed(value, (i for i in free_indices(value) if i not in keep))
         target = Access(self.names.fresh("T"), tuple(keep))
         assignment = Assignment(target, value)
+        self.operands[target.tensor] = self.described(assignment)
+        self.made.append(assignment)
+        self.notes.append(f"{target.tensor}: {why}")
+        return target
+
+    def described(self, assignment: Assignment) -> Operand:
+        """What is expected of the target of `assignment`, a temporary."""
+        value, keep = assignment.value, assignment.target.indices
         stats = self.statistics(value)
         shape = tuple(int(stats.sizes[i]) for i in keep)
         nnz = result_size(stats, value, keep)
         dtype = expression_dtype(value, self.dtypes).name
         form = self.default_format(assignment)
         type = TensorType(form, dtype, self.request.type.index_dtype)
-        self.operands[target.tensor] = Operand(type, shape, nnz)
-        self.made.append(assignment)
-        self.notes.append(f"{target.tensor}: {why}")
-        return target
+        return Operand(type, shape, nnz)
 
 
 def copy_cost(

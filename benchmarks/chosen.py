@@ -1,0 +1,260 @@
+"""How fast is the schedule chosen without timing, beside the best of the whole frontier?
+
+Every schedule of the frontier that is a sequence of kernels is run by itself in a process of its
+own, which ends when it takes SLOWER times as long as the chosen one; the fastest of them and the
+chosen one are then timed in turns. `python -m benchmarks.chosen` draws what was expected of each of
+them against what it took into `chosen.svg`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import taco_py as tp
+from benchmarks.curves import Cloud, scatter
+from benchmarks.inputs import shared_loader
+from benchmarks.measure import OURS, Contest, Record, check, in_turns, once, record
+from taco_py.show.inputs import pde27, rmat, tensor_coordinates, uniform
+
+BEST = "best by timing"
+SLOWER = 4.0
+"""How many times longer than the chosen schedule a schedule may take before it is ended."""
+ALLOWED = 0.3
+"""Seconds of planning and of short kernels that are allowed besides."""
+FINALISTS = 4
+CANDIDATES = 160
+"""Schedules of a frontier that are run; the rest, by expectation the worst, are left out."""
+MEMORY = 8 << 30
+BUDGET = 10.0
+PICTURE = Path(__file__).parent / "chosen.svg"
+Compute = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One expression; `operands` says for each what it is made of, as `made` reads it."""
+
+    text: str
+    operands: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        data = dict.fromkeys(what.partition(":")[0] for what in self.operands.values())
+        return f"{self.text}  {', '.join(d for d in data if not d[0].isdigit())}"
+
+
+def q(text: str, **operands: str) -> Question:
+    return Question(text, operands)
+
+
+QUESTIONS = (
+    q("y[i] = A[i,j] * x[j]", A="gowalla:csr", x="40981"),
+    q("y[j] = A[i,j] * x[i]", A="rmat:csr", x="16384"),
+    q("y[i] = A[i,j] * x[j]", A="nw04:csc", x="87482"),
+    q("y[i] = b[i] - A[i,j] * x[j]", A="pde27:csr", x="27000", b="27000"),
+    q("y[i] = A[i,j] * B[j,k] * x[k]", A="memplus:csr", B="memplus:csr", x="17758"),
+    q("s = x[i] * A[i,j] * z[j]", A="bcsstk16:csr", x="4884", z="4884"),
+    q("C[i,k] = A[i,j] * X[j,k]", A="4elt:csr", X="15606x32"),
+    q("C[i,k] = A[i,j] * X[k,j]", A="dano3mip:csr", X="32x13873"),
+    q("C[i,k] = X[i,j] * A[j,k]", A="ml-latest-small:csr", X="64x610"),
+    q("C[i,k] = A[i,j] * B[j,k]", A="pde27:csr", B="pde27:csr"),
+    q("C[i,k] = A[i,j] * B[k,j]", A="uniform:csr", B="uniform:csr"),
+    q("C[i,k] = A[j,i] * B[j,k]", A="pubmed_adj:csr", B="pubmed_adj:csr"),
+    q("C[i,k] = A[i,j] * B[j,k]", A="pubmed_adj:csc", B="pubmed_adj:csr"),
+    q("D[i,j] = S[i,j] * U[i,k] * V[j,k]", S="rmat:csr", U="16384x32", V="16384x32"),
+    q("D[i,j] = S[i,j] * U[i,k] * V[k,j]", S="4elt:csr", U="15606x32", V="32x15606"),
+    q("D[i,j] = S[i,j] * A[i,k] * B[k,j]", S="pubmed_adj:csr", A="pubmed_adj:csr",
+      B="pubmed_adj:csr"),
+    q("s = A[i,j] * B[j,k] * D[i,k]", A="rmat:csr", B="rmat:csr", D="rmat:csr"),
+    q("D[i,l] = A[i,j] * B[j,k] * C[k,l]", A="jagmesh7:csr", B="jagmesh7:csr", C="jagmesh7:csr"),
+    q("D[i,l] = A[i,j] * B[j,k] * X[k,l]", A="uniform:csr", B="uniform:csr", X="20000x16"),
+    q("C[i,j] = A[i,j] + B[i,j]", A="musae-github:csr", B="musae-github:csr"),
+    q("C[i,j] = A[i,j] + B[i,j]", A="uniform:csr", B="uniform:csc"),
+    q("y[i] = A[i,j] * B[i,j]", A="rmat:csr", B="rmat:csr"),
+    q("C[i,j] = A[i,j] * B[j,i]", A="rmat:csr", B="rmat:csr"),
+    q("C[i,j] = A[i,k] * B[j,k] * D[j,k]", A="cora_adj:csr", B="cora_adj:csr", D="cora_adj:csr"),
+    q("M[i,r] = T[i,k,l] * U[k,r] * V[l,r]", T="FB15K237:csf", U="237x16", V="14541x16"),
+    q("M[k,r] = T[i,k,l] * U[i,r] * V[l,r]", T="WN18RR:csf", U="40943x16", V="40943x16"),
+    q("M[l,r] = T[i,k,l] * U[i,r] * V[k,r]", T="tensor:csf", U="500x16", V="500x16"),
+    q("A[i,j] = T[i,j,k] * x[k]", T="ml-latest-small-time:csf", x="1088"),
+    q("A[j,k] = T[i,j,k] * x[i]", T="skew:csf", x="500"),
+    q("A[i,j,r] = T[i,j,k] * U[k,r]", T="WN18RR:csf", U="40943x16"),
+    q("y[i] = T[i,j,k] * x[j] * z[k]", T="tensor:csf", x="500", z="500"),
+    q("s = T[i,j,k] * R[i,j,k]", T="tensor:csf", R="skew:csf"),
+)  # fmt: skip
+
+
+def run() -> Iterator[Record]:
+    ratios = []
+    for question in QUESTIONS:
+        found = answered(question)
+        if found is None:
+            continue
+        chosen, best = found.times[OURS], found.times[BEST]
+        ratios.append(min(best) / min(chosen))
+        note = f"{ratios[-1]:.2f} of {BEST}, of {found.count} {found.notes[OURS]}"
+        yield record("chosen", question.name, OURS, [1e3 * t for t in chosen], "ms", note)
+        yield record("chosen", question.name, BEST, [1e3 * t for t in best], "ms", found.winner)
+    if ratios:
+        mean = prod(ratios) ** (1 / len(ratios))
+        note = f"geometric mean {mean:.2f}, worst {min(ratios):.2f}, of {len(ratios)}"
+        yield record("chosen", "all", OURS, [mean], "share of the best speed", note)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Times of the chosen schedule and of the fastest found, and of each one, run by itself."""
+
+    times: Mapping[str, list[float]]
+    notes: Mapping[str, str]
+    winner: str
+    count: int
+    points: tuple[tuple[float, float], ...]
+
+
+def answered(question: Question) -> Answer | None:
+    """What came out; None where the data is not at hand."""
+    given = {name: made(what) for name, what in question.operands.items()}
+    if any(operand is None for operand in given.values()):
+        return None
+    chosen = partial(tp.evaluate, question.text, given, threads=1)
+    chosen()  # compiled before it is timed
+    limit = SLOWER * min(once(chosen) for _ in range(3)) + ALLOWED
+    members = members_of(question, given)
+    taken = {name: apart(compute, limit) for name, (_, compute) in members.items()}
+    ended = {name: seconds for name, seconds in taken.items() if seconds is not None}
+    finalists = sorted(ended, key=lambda name: ended[name])[:FINALISTS]
+    ways: dict[str, Compute] = {OURS: chosen}
+    ways.update((name, members[name][1]) for name in finalists)
+    for compute in ways.values():
+        compute()
+    notes = check(Contest(question.name, ways))
+    times = in_turns(ways)
+    winner = min(times, key=lambda name: min(times[name]))
+    points = tuple((members[name][0], seconds) for name, seconds in ended.items())
+    both = {OURS: times[OURS], BEST: times[winner]}
+    wrong = {name: note for name, note in notes.items() if note and name != OURS}
+    return Answer(both, {OURS: str(wrong or "")}, winner, len(members), points)
+
+
+def members_of(question: Question, given: Mapping[str, Any]) -> dict[str, tuple[float, Compute]]:
+    """The sequences of kernels on the frontier with what is expected of them, the best first."""
+    found = tp.frontier(question.text, given, schedule_budget=BUDGET)
+    members: dict[str, tuple[float, Compute]] = {}
+    known = [(c.estimate, c) for c in found if c.estimate is not None]
+    for estimate, candidate in sorted(known, key=lambda pair: pair[0]):
+        name = "; ".join(map(str, candidate.kernels or ()))
+        members.setdefault(name, (estimate, partial(sequence, candidate, given)))
+    return dict(list(members.items())[:CANDIDATES])
+
+
+def sequence(candidate: Any, given: Mapping[str, Any]) -> Any:
+    """The result of a candidate's kernels, one after another."""
+    known = dict(given)
+    for kernel in candidate.kernels:
+        text = str(kernel).partition(" with ")[0]
+        read = {name: known[name] for name in kernel.operands}
+        result = tp.evaluate(text, read, schedule=kernel.schedule, threads=1)
+        known[kernel.assignment.target.tensor] = result
+    return result
+
+
+def apart(compute: Compute, limit: float) -> float | None:
+    """Seconds of `compute` in a process of its own, without its compilation; None where it takes
+    more than `limit` seconds of processor time or is refused."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(compute, limit, write)
+    os.close(write)
+    with os.fdopen(read, "rb") as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return struct.unpack("d", text)[0] if len(text) == 8 else None
+
+
+def _child(compute: Compute, limit: float, write: int) -> None:
+    import resource
+
+    status = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        signal.setitimer(signal.ITIMER_PROF, limit)  # its signal ends the process
+        compute()
+        signal.setitimer(signal.ITIMER_PROF, 2 * limit)
+        os.write(write, struct.pack("d", min(once(compute) for _ in range(2))))
+        status = 0
+    except (tp.TacoError, MemoryError) as error:
+        print(f"    refused: {str(error).splitlines()[0]}", file=sys.stderr)
+    finally:
+        os._exit(status)
+
+
+# ---------------------------------------------------------------- operands
+
+
+@cache
+def made(what: str) -> Any:
+    """An operand: `17758` or `64x610` for a dense array, `name:csr` for a matrix, `name:csf` for a
+    tensor; None where there is no public data of this name."""
+    name, _, form = what.partition(":")
+    if not form:
+        shape = tuple(map(int, name.split("x")))
+        return np.random.default_rng(len(name)).random(shape)
+    return tensor(name) if form == "csf" else matrix(name, form)
+
+
+def matrix(name: str, form: str) -> Any:
+    generated: dict[str, Callable[[], Any]] = {
+        "uniform": lambda: uniform(20_000, 20_000, 10),
+        "rmat": lambda: rmat(14, 8),
+        "pde27": lambda: pde27(30),
+    }
+    if name in generated:
+        return sp.csr_array(generated[name]()).asformat(form)
+    loader = shared_loader()
+    if loader is None or name not in loader.names("matrix"):
+        return None
+    return sp.csr_array(loader.matrix(name).astype(np.float64)).asformat(form)
+
+
+def tensor(name: str) -> Any:
+    skews = {"tensor": 0.0, "skew": 1.0}
+    if name in skews:
+        shape: tuple[int, ...] = (500, 500, 500)
+        modes, values = tensor_coordinates(shape, 200_000, skews[name])
+        coordinates = np.stack(modes)
+    else:
+        loader = shared_loader()
+        if loader is None or name not in loader.names("tensor"):
+            return None
+        rows, values, shape = loader.tensor(name)
+        coordinates = rows.T
+    return tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(len(shape)))
+
+
+# ---------------------------------------------------------------- the picture
+
+
+def draw() -> None:
+    """What was expected against what it took, for each schedule that ended."""
+    found = {question.name: answered(question) for question in QUESTIONS}
+    clouds = [Cloud(name, answer.points) for name, answer in found.items() if answer]
+    PICTURE.write_text(scatter(clouds, "expected cost", "seconds"))
+    print(f"drawn into {PICTURE.name}")
+
+
+if __name__ == "__main__":
+    draw()
