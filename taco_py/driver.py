@@ -96,6 +96,8 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
     Raises CompilerError when there is no compiler or it fails, InternalError where the fault is
     ours, and ScheduleError.
     """
+    if recipe.strategy.kind == Strategy.LIBRARY.kind:
+        return _library_kernel(recipe)
     try:
         found = cache.get_or_build(recipe.key, lambda: _source(recipe))
     except ToolchainError as error:
@@ -123,6 +125,31 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
         ),
         found.hit,
         found.seconds,
+    )
+
+
+def _library_kernel(recipe: Recipe) -> CompiledKernel:
+    """The call of a library's routine, for which nothing is compiled."""
+    from codegen.runtime.blas import library_product
+    from taco_py.lower.library import library_parameters, product_text
+
+    text = product_text(recipe.problem)
+    if text is None:
+        raise InternalError(f"Expected a product of matrices, found {recipe.problem}")
+    serial = recipe.schedule.serial
+    parallel = "one thread was asked for" if serial else "as the library does it"
+    return CompiledKernel(
+        recipe,
+        library_product(text),
+        library_parameters(recipe.problem, not serial),
+        (),
+        True,
+        (),
+        not serial,
+        f"/* {recipe.problem}\n *\n * {text} by a library\n */\n",
+        Report("", "every coordinate", parallel, ()),
+        "library",
+        0.0,
     )
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """`loops`: concrete notation, lowered. `tiles`: register tiles and blocks of a contraction of
-    two dense tensors, through `polyhedral`.
+    two dense tensors, through `polyhedral`. `library`: a routine for products of matrices.
 
     width  columns of a tile at most, 0 for as many as suit the machine; a batch of small matrices
            wants tiles that these fill
@@ -20,7 +20,9 @@ class Strategy:
 
     LOOPS: ClassVar[Strategy]
     TILES: ClassVar[Strategy]
+    LIBRARY: ClassVar[Strategy]
 
 
 Strategy.LOOPS = Strategy("loops")
 Strategy.TILES = Strategy("tiles")
+Strategy.LIBRARY = Strategy("library")

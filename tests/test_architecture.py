@@ -60,9 +60,16 @@ LAZY = {
 }  # fmt: skip
 # Module-level mutable values that are meant: the one kernel cache.
 MUTABLE_ALLOWED: frozenset[str] = frozenset()
-# Memos of pure functions: from text to immutable notation (bounded), from a class to its fields.
+# Memos of pure functions: from text to immutable notation (bounded), from a class to its fields;
+# and the library that is open in this process.
 MEMO_ALLOWED = frozenset(
-    {"taco_py.api.compute", "taco_py.api.subscripts", "codegen.tree", "codegen.variables"}
+    {
+        "codegen.runtime.blas",
+        "codegen.tree",
+        "codegen.variables",
+        "taco_py.api.compute",
+        "taco_py.api.subscripts",
+    }
 )
 
 

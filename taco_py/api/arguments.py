@@ -31,8 +31,9 @@ MEASURE = "measure"
 class Settings:
     """What a call says besides its text and operands; `path` and `contract` are einsum's.
 
-    weak     whether a Python number takes the dtype of what it meets; for einsum it is a 0-d array
-    measure  whether the best few schedules are timed on the operands and the fastest is taken
+    weak       whether a Python number takes the dtype of what it meets; for einsum it is an array
+    measure    whether the best few schedules are timed on the operands and the fastest is taken
+    libraries  whether routines of libraries may be called in place of generated code
     """
 
     format: Format | str | None = None
@@ -45,6 +46,7 @@ class Settings:
     contract: bool = True
     weak: bool = True
     measure: bool = False
+    libraries: bool = True
 
 
 def settings_of(
@@ -54,6 +56,7 @@ def settings_of(
     dtype: Any,
     casting: str,
     static: Mapping[str, int] | None,
+    libraries: bool = True,
 ) -> Settings:
     """The arguments as the user gave them, checked.
 
@@ -69,6 +72,7 @@ def settings_of(
         check_casting(casting),
         check_static(static),
         measure=measure,
+        libraries=check_libraries(libraries),
     )
 
 
@@ -108,6 +112,16 @@ def check_casting(casting: str) -> str:
             hint='casting="unsafe" allows every conversion',
         )
     return casting
+
+
+def check_libraries(libraries: bool) -> bool:
+    """Raise OperandTypeError unless it is True or False."""
+    if not isinstance(libraries, bool | np.bool_):
+        raise OperandTypeError(
+            f"Expected libraries to be True or False, found {libraries!r}",
+            hint="libraries=False computes by generated code alone",
+        )
+    return bool(libraries)
 
 
 def as_schedule(schedule: Any) -> Schedule | None:

@@ -13,6 +13,7 @@ from codegen.names import Names
 from taco_py.api.arguments import Settings, check_static_size
 from taco_py.api.call_text import Task, by_place
 from taco_py.api.fast import compiled_kernels, keep_call, make_call
+from taco_py.api.libraries import libraries_of
 from taco_py.api.operands import (
     Given,
     check_names,
@@ -220,7 +221,7 @@ def _planned(
     dtypes = {name: g.data.dtype for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
     type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
-    options = Options(settings.path, settings.contract, settings.schedule)
+    options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
     plan = make_plan(assignment, operands, Request(type, settings.static), options, squeezed)
     return Planned(plan, kind, dtype, {})

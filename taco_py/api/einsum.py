@@ -27,6 +27,7 @@ def einsum(
     schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
+    libraries: bool = True,
 ) -> Any:
     """NumPy's `einsum`: `einsum("ij,j->i", A, x)` or `einsum(A, [0, 1], x, [1], [0])`.
 
@@ -35,7 +36,7 @@ def einsum(
     out, dtype, casting  as in NumPy
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen
-    format, schedule, threads, static   as in `evaluate`
+    format, schedule, threads, static, libraries   as in `evaluate`
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
@@ -46,10 +47,11 @@ def einsum(
         first, *rest = operands
         if type(first) is not str:
             first, rest = interleaved(operands)
-        if out is None and dtype is None and optimize is None and static is None:
+        usual = out is None and dtype is None and optimize is None and static is None
+        if usual and libraries is True:
             identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         else:
-            more = options_key(out, dtype, static, optimize)
+            more = options_key(out, dtype, static, libraries, optimize)
             identity = (first, format, casting, schedule, threads, more)
         key = call_key(identity, rest)
         call = find(key)
@@ -60,5 +62,5 @@ def einsum(
     from taco_py.api.arguments import settings_of
     from taco_py.api.subscripts import contract
 
-    settings = settings_of(format, schedule, threads, dtype, casting, static)
+    settings = settings_of(format, schedule, threads, dtype, casting, static, libraries)
     return contract(operands, optimize, settings, out, key)

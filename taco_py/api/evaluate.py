@@ -29,6 +29,7 @@ def evaluate(
     schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
+    libraries: bool = True,
     **named: Any,
 ) -> Any:
     """The value of an assignment in index notation.
@@ -49,6 +50,8 @@ def evaluate(
               "measure" to time the best few on the operands once and remember the fastest
     threads   at most so many threads
     static    sizes to compile into the kernel, by index
+    libraries False computes by generated code alone; otherwise a product of matrices may be left to
+              SciPy's BLAS where that is expected to take less time, compiling included
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError when there is no compiler.
@@ -64,8 +67,8 @@ def evaluate(
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     key = None
     if type(threads) in COUNTS:
-        usual = out is None and dtype is None and static is None
-        more = () if usual else (options_key(out, dtype, static),)
+        usual = out is None and dtype is None and static is None and libraries is True
+        more = () if usual else (options_key(out, dtype, static, libraries),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())
         call = find(key)
@@ -76,7 +79,7 @@ def evaluate(
     from taco_py.api.arguments import settings_of
     from taco_py.api.compute import compute, parsed
 
-    settings = settings_of(format, schedule, threads, dtype, casting, static)
+    settings = settings_of(format, schedule, threads, dtype, casting, static, libraries)
     return compute(parsed(text), given, settings, out, key=key)
 
 
@@ -91,6 +94,7 @@ def explain(
     schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
+    libraries: bool = True,
     **named: Any,
 ) -> str:
     """How `evaluate` with the same arguments computes its result, and why that way. Computes
@@ -104,5 +108,5 @@ def explain(
     from taco_py.api.compute import explained, parsed
 
     given = merged(operands, named)
-    settings = settings_of(format, schedule, threads, dtype, casting, static)
+    settings = settings_of(format, schedule, threads, dtype, casting, static, libraries)
     return explained(parsed(text), given, settings)

@@ -14,8 +14,10 @@ import numpy as np
 from taco_py.api.call_text import Prelude, Task, call_text
 from taco_py.api.operands import Given
 from taco_py.api.readings import NUMBERS, READINGS, as_it_is
-from taco_py.api.short import Parts, ShortCall, define, keep
+from taco_py.api.short import FROM_LIBRARY, Parts, ShortCall, define, keep
 from taco_py.driver import CompiledKernel
+from taco_py.lower.library import product_text
+from taco_py.strategy import Strategy
 
 MOST_WAYS = 8
 
@@ -34,12 +36,19 @@ def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Part
     kernels = task.kernels
     parts = Parts(
         text,
-        tuple(kernel.recipe.key for kernel in kernels),
+        tuple(map(_stored, kernels)),
         _results(task),
         _dtypes(task),
     )
     call = define(parts, [kernel.call for kernel in kernels], limit, more)
     return call, None if more else parts
+
+
+def _stored(kernel: CompiledKernel) -> str:
+    """What a later process finds the kernel by: the key of its recipe, or a library's product."""
+    if kernel.recipe.strategy.kind != Strategy.LIBRARY.kind:
+        return kernel.recipe.key
+    return f"{FROM_LIBRARY}{product_text(kernel.recipe.problem)}"
 
 
 def _results(task: Task) -> tuple[tuple[int, bool, str], ...]:

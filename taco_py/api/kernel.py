@@ -14,6 +14,7 @@ from taco_py.api.arguments import (
     Settings,
     as_schedule,
     check_apart,
+    check_libraries,
     check_static,
     check_static_size,
     check_threads,
@@ -27,6 +28,7 @@ from taco_py.api.compute import (
 )
 from taco_py.api.draft import Draft, draft
 from taco_py.api.fast import Ways, make_call, reads_in_place
+from taco_py.api.libraries import libraries_of, without_libraries
 from taco_py.api.operands import (
     Given,
     as_number,
@@ -37,7 +39,7 @@ from taco_py.api.operands import (
     informer,
     is_number,
 )
-from taco_py.api.ran import graphs_of, schedule_of
+from taco_py.api.ran import graphs_of, recipe_of, schedule_of
 from taco_py.api.results import ResultKind, hand_out
 from taco_py.api.tensor import as_data
 from taco_py.diagnostics.errors import (
@@ -132,7 +134,9 @@ class Kernel:
             objects = example(self.assignment, self.types, dict(self.settings.static))
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
-        return export(self.plan, self.compiled, tensors, Path(folder), name)
+        plan = without_libraries(self.plan)
+        kernels = tuple(compile_recipe(recipe_of(step)) for step in plan.kernels)
+        return export(plan, kernels, tensors, Path(folder), name)
 
     def __repr__(self) -> str:
         """The assignment, and each operand's format and dtype, in one line."""
@@ -331,6 +335,7 @@ def compile(
     static: Mapping[str, int] | None = None,
     schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
+    libraries: bool = True,
     **named: Format | str,
 ) -> Kernel:
     """Compile an assignment for operands of given formats, without data.
@@ -339,20 +344,23 @@ def compile(
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
-    schedule, threads   as in `evaluate`
+    schedule, threads, libraries   as in `evaluate`
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
     drafted = draft(text, merged(formats, named, "formats"), dtypes, index_dtype, static)
     settings = Settings(
-        schedule=as_schedule(schedule), threads=check_threads(threads), static=check_static(static)
+        schedule=as_schedule(schedule),
+        threads=check_threads(threads),
+        static=check_static(static),
+        libraries=check_libraries(libraries),
     )
     return compile_draft(drafted, settings)
 
 
 def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     """The kernel of an assignment over operands of known formats."""
-    options = Options(schedule=settings.schedule)
+    options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
     plan = make_plan(drafted.assignment, drafted.operands, drafted.request, options)
     steps = plan.kernels
     compiled = tuple(

@@ -19,6 +19,7 @@ from taco_py.kernels import KERNELS
 
 ShortCall = Callable[..., Any]
 
+FROM_LIBRARY = "library "
 COUNTS = (int, type(None))  # True is no number of threads, though it is equal to one
 
 
@@ -38,7 +39,7 @@ def no_short_way(*_: Any) -> None:
 class Parts:
     """What a short way is made of, besides the user's machine: plain data.
 
-    recipes  the keys of its kernels
+    recipes  the keys of its kernels, or FROM_LIBRARY and a product that a library computes
     results  for each kernel its number in the text, whether it writes every element of a dense
              result, and the dtype of that
     dtypes   other dtypes, by the names they have in the text
@@ -122,13 +123,25 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
     return found
 
 
+def _kernel(recipe: str) -> Callable[..., Any] | None:
+    """The function of a recipe's kernel or of a library, None where it is gone."""
+    if recipe.startswith(FROM_LIBRARY):
+        from codegen.runtime.blas import library_product
+
+        return library_product(recipe.removeprefix(FROM_LIBRARY))
+    kernel = KERNELS.find(recipe)
+    if kernel is None:
+        return None
+    (signature,) = kernel.signatures
+    return kernel.functions[signature.name]
+
+
 def _restored(note: str) -> ShortCall | None:
     text, recipes, results, dtypes, limit = json.loads(note)
     kernels = []
     for recipe in recipes:
-        kernel = KERNELS.find(recipe)
-        if kernel is None:
+        function = _kernel(recipe)
+        if function is None:
             return None
-        (signature,) = kernel.signatures
-        kernels.append(kernel.functions[signature.name])
+        kernels.append(function)
     return define(Parts(text, recipes, results, dtypes), kernels, limit or KERNELS.cores, {})

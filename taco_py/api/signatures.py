@@ -41,13 +41,18 @@ def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
 
 
 def options_key(
-    out: Any, dtype: Any, static: Mapping[str, int] | None, optimize: Any = None
+    out: Any,
+    dtype: Any,
+    static: Mapping[str, int] | None,
+    libraries: Any = True,
+    optimize: Any = None,
 ) -> Signature:
     """What options that are seldom given say; values that are equal and of other types differ."""
     return (
         None if out is None else (type(out), getattr(out, "dtype", None)),
         dtype,
         None if static is None else repr(static),
+        repr(libraries),
         None if optimize is None else repr(optimize),
     )
 

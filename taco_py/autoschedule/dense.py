@@ -7,9 +7,11 @@ every row; loops alone do as well where either is few, for then it is memory tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
+from polyhedral.contraction import Contraction
+from taco_py.autoschedule.libraries import Libraries, library_reason
 from taco_py.cost.estimate import Statistics
 from taco_py.lower.tiled import contraction_of
 from taco_py.problem import Problem
@@ -23,11 +25,33 @@ NARROW = 32
 """Columns of the matrices of a batch below which tiles are no wider than these."""
 
 
-def choose_strategy(problem: Problem, stats: Statistics) -> Strategy:
-    """TILES for contractions with reuse, else LOOPS."""
-    found = contraction_of(problem)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A strategy, and why where that is not known of it in general."""
+
+    strategy: Strategy
+    why: str = ""
+
+
+def choose_strategy(
+    problem: Problem, stats: Statistics, libraries: Libraries | None = None
+) -> Choice:
+    """For contractions with reuse what takes the least time, a library's routine among it where
+    that may be called; else LOOPS."""
+    found = contraction_of(problem, ("float", "complex"))
     if found is None:
-        return Strategy.LOOPS
+        return Choice(Strategy.LOOPS)
+    tiled = _tiled(found, stats)
+    if tiled is None:
+        return Choice(Strategy.LOOPS)
+    why = None if libraries is None else library_reason(problem, stats, libraries)
+    if why is not None:
+        return Choice(Strategy.LIBRARY, why)
+    return Choice(Strategy.LOOPS if contraction_of(problem) is None else tiled)
+
+
+def _tiled(found: Contraction, stats: Statistics) -> Strategy | None:
+    """TILES with their width, None where there is too little reuse."""
 
     def size(loops: Iterable[str]) -> float:
         return prod((stats.sizes[loop] for loop in loops), start=1.0)
@@ -35,7 +59,7 @@ def choose_strategy(problem: Problem, stats: Statistics) -> Strategy:
     rows, columns, depth = size(found.rows), size(found.columns), size(found.depth)
     moved = rows * depth + depth * columns + rows * columns
     if min(rows, columns, depth) <= FEW or rows * columns * depth < REUSE * moved:
-        return Strategy.LOOPS
+        return None
     if found.batch and columns < NARROW:
         return replace(Strategy.TILES, width=1 << (int(columns).bit_length() - 1))
     return Strategy.TILES

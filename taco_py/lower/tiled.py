@@ -40,19 +40,20 @@ class Tiled:
     plan: ContractionPlan
 
 
-def contraction_of(problem: Problem) -> Contraction | None:
-    """The problem as a contraction of two dense tensors of floats, None where it is none."""
-    factors = _factors(problem)
+def contraction_of(problem: Problem, kinds: tuple[str, ...] = ("float",)) -> Contraction | None:
+    """The problem as a contraction of two dense tensors of one type, of one of the `kinds`; None
+    where it is none."""
+    factors = factors_of(problem)
     if factors is None:
         return None
     types = [problem.result, *(problem.type_of(access.tensor) for access in factors)]
-    floats = all(scalar(t.dtype).kind == "float" for t in types)
-    if not floats or len({t.dtype for t in types}) > 1 or not all(t.format.is_dense for t in types):
+    known = all(scalar(t.dtype).kind in kinds for t in types)
+    if not known or len({t.dtype for t in types}) > 1 or not all(t.format.is_dense for t in types):
         return None
     return contraction(_statement(problem, factors))
 
 
-def _factors(problem: Problem) -> tuple[Access, Access] | None:
+def factors_of(problem: Problem) -> tuple[Access, Access] | None:
     """The two factors of a sum of products; None for anything else."""
     (term, *more) = split_terms(problem.assignment.value)
     if more or term.negative:
@@ -166,7 +167,7 @@ def _data(problem: Problem, access: Access, tensors: Mapping[str, _Tensor]) -> D
 
 def _ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:
     """The factors as left and right."""
-    factors = _factors(problem)
+    factors = factors_of(problem)
     assert factors is not None  # contraction_of asked
     one, other = factors
     is_left = found.left == found.statement.accesses[1]

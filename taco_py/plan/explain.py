@@ -46,6 +46,7 @@ def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(kernel.report.tiles))
+    yield from _block("  library     ", step.why)
     yield "  workspaces  " + ("; ".join(kernel.report.workspaces) or "none")
     needs = [
         f"{tensor} {' and '.join(w for w, on in (('sorted', o), ('without duplicates', u)) if on)}"
@@ -61,6 +62,7 @@ def _hit(hit: str) -> str:
         "memory": "found in this process",
         "disk": "found in the kernel cache on disk",
         "built": "built now",
+        "library": "as it is in the library",
     }[hit]
 
 

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from codegen.names import Names
+from taco_py.autoschedule.libraries import Libraries
 from taco_py.concrete.narrow import narrow_apart
 from taco_py.concrete.terms import sums_apart, sums_outside
 from taco_py.convert.diagonal import diagonal_format
@@ -33,14 +34,16 @@ from taco_py.strategy import Strategy
 class Options:
     """How to plan.
 
-    path      pairwise contractions in einsum's numbering, or None to choose
-    contract  False computes every product in one kernel
-    schedule  the user's commands, or None to choose
+    path       pairwise contractions in einsum's numbering, or None to choose
+    contract   False computes every product in one kernel
+    schedule   the user's commands, or None to choose
+    libraries  those whose routines may be called, or None for none
     """
 
     path: tuple[tuple[int, ...], ...] | None = None
     contract: bool = True
     schedule: Schedule | None = None
+    libraries: Libraries | None = None
 
 
 def make_plan(
@@ -76,8 +79,9 @@ def make_plan(
     parts = split(assignment, known, request, names, options.path, options.contract)
     known.update(parts.operands)
     for part in parts.assignments[:-1]:
-        steps += _temporary(part, known, request, names)
-    steps += plan_single(parts.assignments[-1], known, request, names)
+        steps += _temporary(part, known, request, names, options.libraries)
+    last = parts.assignments[-1]
+    steps += plan_single(last, known, request, names, libraries=options.libraries)
     return Plan(_with_threads(steps, options.schedule), parts.notes)
 
 
@@ -106,10 +110,14 @@ def _strategy(step: Compute, schedule: Schedule) -> Strategy:
 
 
 def _temporary(
-    part: Assignment, known: Mapping[str, Operand], request: Request, names: Names
+    part: Assignment,
+    known: Mapping[str, Operand],
+    request: Request,
+    names: Names,
+    libraries: Libraries | None,
 ) -> tuple[Step, ...]:
     wanted = replace(request, type=known[part.target.tensor].type)
-    steps = plan_single(part, known, wanted, names)
+    steps = plan_single(part, known, wanted, names, libraries=libraries)
     named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
     return _landing_at(named, part.target.tensor, names)
 

@@ -55,6 +55,7 @@ class Compute:
     sources  the tensor that each of the kernel's operands is, where it goes by another name
     schedule which loop threads share, as far as the user has said
     strategy how the kernel is made
+    why      what led to the strategy, where that is not known of it in general
     """
 
     target: str
@@ -64,6 +65,7 @@ class Compute:
     sources: tuple[tuple[str, str], ...] = ()
     schedule: Schedule = OPEN
     strategy: Strategy = Strategy.LOOPS
+    why: str = ""
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

@@ -8,6 +8,7 @@ from math import prod
 
 from codegen.names import Names
 from taco_py.autoschedule.dense import choose_strategy
+from taco_py.autoschedule.libraries import Libraries
 from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.concretize import (
     Order,
@@ -33,7 +34,6 @@ from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
-from taco_py.strategy import Strategy
 
 
 def plan_single(
@@ -42,10 +42,12 @@ def plan_single(
     request: Request,
     names: Names,
     schedule: Schedule | None = None,
+    libraries: Libraries | None = None,
 ) -> tuple[Step, ...]:
     """Copies first, then the kernel, then the conversion of what cannot be appended to.
 
-    schedule  commands that say which loops there are; None to choose
+    schedule   commands that say which loops there are; None to choose
+    libraries  those that may be called where no schedule is given; None for none
     """
     rooted: tuple[Reformat, ...] = ()
     if schedule is None:
@@ -68,9 +70,11 @@ def plan_single(
     final = replace(final, result=draft.result)
     final = _chained(final, loops)
     target = assignment.target.tensor
-    strategy = choose_strategy(final, stats) if schedule is None else Strategy.LOOPS
-    kernel = Compute(target, final, orders, _size_sources(final), strategy=strategy)
-    if schedule is not None:
+    kernel = Compute(target, final, orders, _size_sources(final))
+    if schedule is None:
+        choice = choose_strategy(final, stats, libraries)
+        kernel = replace(kernel, strategy=choice.strategy, why=choice.why)
+    else:
         kernel = _scheduled(kernel, made, schedule)
     steps: list[Step] = [*rooted, *made.values(), kernel]
     wanted = request.type.format

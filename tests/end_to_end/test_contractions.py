@@ -58,9 +58,10 @@ def test_against_numpy(text: str, large: int, dtype: str) -> None:
     expected = np.einsum(text, *arrays)
     for threads in (1, 2):
         given = [strided(array, rng) for array in arrays]
-        found = tp.einsum(text, *given, threads=threads)
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
+        for libraries in (False, True):
+            found = tp.einsum(text, *given, threads=threads, libraries=libraries)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("shape", [(300, 260, 520), (127, 4100, 9), (1, 700, 300), (700, 1, 300)])
@@ -80,14 +81,17 @@ def test_many_blocks(shape: tuple[int, int, int]) -> None:
 def test_infinities_and_nan_stay_where_they_are() -> None:
     a, b = np.ones((9, 9)), np.ones((9, 9))
     a[2, 3], b[5, 8] = np.inf, np.nan
-    found = tp.einsum("ik,kj->ij", a, b)
-    np.testing.assert_array_equal(found, a @ b)
+    for libraries in (False, True):
+        found = tp.einsum("ik,kj->ij", a, b, libraries=libraries)
+        np.testing.assert_array_equal(found, a @ b)
 
 
 def test_a_static_size_and_the_same_operand_twice() -> None:
     rng = np.random.default_rng(0)
     a = rng.integers(-4, 5, (70, 40)).astype(float)
-    np.testing.assert_array_equal(tp.einsum("ik,jk->ij", a, a), a @ a.T)
+    for libraries in (False, True):
+        found = tp.einsum("ik,jk->ij", a, a, libraries=libraries)
+        np.testing.assert_array_equal(found, a @ a.T)
     found = tp.evaluate("C[i,j] = A[i,k] * A[j,k]", A=a, static={"k": 40})
     np.testing.assert_array_equal(found, a @ a.T)
 
@@ -95,7 +99,8 @@ def test_a_static_size_and_the_same_operand_twice() -> None:
 def test_an_order_of_loops_that_the_user_wants_is_kept() -> None:
     a = np.ones((70, 70))
     text = "C[i,j] = A[i,k] * B[k,j]"
-    assert "tiles of" in tp.explain(text, A=a, B=a)
+    assert "tiles of" in tp.explain(text, A=a, B=a, libraries=False)
+    assert "dgemm" in tp.explain(text, A=a, B=a)
     assert "tiles of" not in tp.explain(text, A=a, B=a, schedule="reorder(i,k,j)")
 
 

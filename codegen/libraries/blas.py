@@ -1,0 +1,54 @@
+"""Where a library with the BLAS is found and what its routines are called: data, nothing is loaded.
+
+The routine is `C = alpha op(A) op(B) + beta C` over matrices stored by columns, all arguments by
+address, as in Dongarra et al. (1990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A shared library that comes with a Python package.
+
+    name      for explain()
+    package   the package that it comes with
+    places    glob patterns of its file, from the folder that the package lies in
+    prefix    what stands before the name of a routine, and behind it
+    threads   functions that set and tell how many threads it uses
+    capsules  the module whose `__pyx_capi__` has the routines where there is no such file
+    """
+
+    name: str
+    package: str
+    places: tuple[str, ...]
+    prefix: str
+    suffix: str
+    threads: tuple[str, str]
+    capsules: str
+
+
+OPENBLAS = Library(
+    name="SciPy's OpenBLAS",
+    package="scipy",
+    places=(
+        "scipy.libs/libscipy_openblas*",
+        "scipy/.dylibs/libscipy_openblas*",
+        "scipy.libs/libopenblas*",
+    ),
+    prefix="scipy_",
+    suffix="_",
+    threads=("scipy_openblas_set_num_threads", "scipy_openblas_get_num_threads"),
+    capsules="scipy.linalg.cython_blas",
+)
+
+GEMM: Mapping[str, str] = {
+    "float32": "sgemm",
+    "float64": "dgemm",
+    "complex64": "cgemm",
+    "complex128": "zgemm",
+}
+"""The product of matrices, by element type."""

@@ -1,0 +1,292 @@
+"""Products of arrays by the BLAS that comes with SciPy, called where it is, without compiling.
+
+product = library_product("float64 ab,bc->ac")
+product(C, A, B, threads)                        # NumPy arrays of any strides
+
+The shared library is opened by itself: importing `scipy.linalg` would take a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codegen.libraries.blas import GEMM, OPENBLAS, Library
+from codegen.libraries.gemm import Loop, Matrix, Products, as_products
+from codegen.runtime.memo import Memo
+
+Array = np.ndarray[Any, Any]
+_LAYOUTS = 64  # of operands that one product remembers
+_LOCK = threading.Lock()  # held while the library's own number of threads is another one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """A library in this process; without `set_threads` it uses as many as it likes."""
+
+    routine: Callable[[str], int]
+    set_threads: Callable[[int], Any] | None
+    get_threads: Callable[[], int] | None
+
+
+@lru_cache(maxsize=1)
+def load(library: Library = OPENBLAS) -> Loaded | None:
+    """The library, None where the package has none."""
+    spec = importlib.util.find_spec(library.package)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent.parent
+    for place in library.places:
+        for file in sorted(folder.glob(place)):
+            loaded = _opened(file, library)
+            if loaded is not None:
+                return loaded
+    return _from_capsules(library)
+
+
+def _opened(file: Path, library: Library) -> Loaded | None:
+    try:
+        opened = ctypes.CDLL(str(file))
+        change, tell = (getattr(opened, name) for name in library.threads)
+        getattr(opened, f"{library.prefix}dgemm{library.suffix}")
+    except (OSError, AttributeError):
+        return None
+
+    def address(name: str) -> int:
+        function = getattr(opened, f"{library.prefix}{name}{library.suffix}")
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+    return Loaded(address, change, tell)
+
+
+def _from_capsules(library: Library) -> Loaded | None:
+    """The routines as SciPy offers them to Cython, through whatever BLAS it was built with."""
+    try:
+        capsules = importlib.import_module(library.capsules).__pyx_capi__
+    except (ImportError, AttributeError):
+        return None
+    api = ctypes.pythonapi
+    get_name, get_pointer = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+    def address(name: str) -> int:
+        capsule = capsules[name]
+        return int(get_pointer(capsule, get_name(capsule)))
+
+    return Loaded(address, None, None)
+
+
+def available(dtype: str, threads: int | None) -> bool:
+    """Whether there is a library that multiplies matrices of `dtype` with at most `threads`."""
+    if dtype not in GEMM:
+        return False
+    loaded = load()
+    return loaded is not None and (threads is None or loaded.set_threads is not None)
+
+
+# ---------------------------------------------------------------- calls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """One layout of the operands made ready: the addresses of arguments that do not change, and
+    for each product how far its matrices are from the first one's, and beta.
+
+    kept     what the addresses are of
+    before   transa, transb, m, n, k, alpha
+    leading  the leading dimensions of a, b and c
+    """
+
+    kept: tuple[Any, ...]
+    before: tuple[int, ...]
+    leading: tuple[int, int, int]
+    swapped: bool
+    offsets: Sequence[tuple[int, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LibraryProduct:
+    """A contraction by a routine for products of matrices.
+
+    loops    those of result, left and right, a letter each
+    factors  where 0 and 1 are stored
+    layouts  what was made ready, by the operands' shapes and strides
+    """
+
+    library: Loaded
+    routine: Callable[..., None]
+    dtype: np.dtype[Any]
+    loops: tuple[str, str, str]
+    factors: Array
+    layouts: Memo
+
+    def __call__(self, c: Array, a: Array, b: Array, threads: int = 1) -> None:
+        """`c = a * b`. Raises TypeError for arrays of another type, ValueError for a result that
+        is read-only."""
+        if not c.dtype == a.dtype == b.dtype == self.dtype:
+            raise TypeError(
+                f"Expected arrays of {self.dtype}, found {c.dtype}, {a.dtype}, {b.dtype}"
+            )
+        if not c.flags.writeable:
+            raise ValueError("Expected a result that can be written, found one that is read-only")
+        if not (c.size and a.size):
+            c[...] = 0
+            return
+        call = self._call_of(c, a, b)
+        get_threads = self.library.get_threads
+        if call is None:
+            _on_copies(self, (c, a, b), threads)
+        elif get_threads is None or get_threads() == threads:
+            _run(self.routine, call, c, a, b)
+        else:
+            with _other_threads(self.library, threads):
+                _run(self.routine, call, c, a, b)
+
+    def _call_of(self, c: Array, a: Array, b: Array) -> _Call | None:
+        key = (c.shape, c.strides, a.shape, a.strides, b.shape, b.strides)
+        call: _Call | None = self.layouts.get(key)
+        if call is None:
+            found = as_products(_loops(self.loops, (c, a, b)))
+            if found is not None:
+                zero = self.factors.ctypes.data
+                call = _ready(found, self.dtype.itemsize, (zero, zero + self.dtype.itemsize))
+                self.layouts.put(key, call)
+        return call
+
+
+def library_product(text: str) -> LibraryProduct:
+    """The product that `text` names: element type, then the loops of left, right and result.
+
+    Raises ValueError where there is no library.
+    """
+    dtype, subscripts = text.split(" ")
+    operands, result = subscripts.split("->")
+    left, right = operands.split(",")
+    loaded = load()
+    if loaded is None:
+        raise ValueError(f"Expected a library for {text}, found none")
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)
+    return LibraryProduct(
+        loaded,
+        prototype(loaded.routine(GEMM[dtype])),
+        np.dtype(dtype),
+        (result, left, right),
+        np.array([0, 1], dtype),
+        Memo(_LAYOUTS),
+    )
+
+
+def _run(routine: Callable[..., None], call: _Call, c: Array, a: Array, b: Array) -> None:
+    starts = (_address(c), _address(a), _address(b))
+    one, other = (2, 1) if call.swapped else (1, 2)
+    first, second, third = starts[one], starts[other], starts[0]
+    la, lb, lc = call.leading
+    for oc, oa, ob, beta in call.offsets:
+        routine(*call.before, first + oa, la, second + ob, lb, beta, third + oc, lc)
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _on_copies(product: LibraryProduct, arrays: Sequence[Array], threads: int) -> None:
+    """The product on copies whose loops are in an order that the routine takes: those that all
+    arrays have first, then rows before columns, rows before depth, depth before columns."""
+    subscripts = result, left, right = product.loops
+    batch = [name for name in result if name in left and name in right]
+    rows = [name for name in result if name not in right]
+    columns = [name for name in result if name not in left]
+    depth = [name for name in left if name not in result]
+    orders = ((*batch, *rows, *columns), (*batch, *rows, *depth), (*batch, *depth, *columns))
+    c, a, b = (
+        array.transpose([text.index(name) for name in order])
+        for array, text, order in zip(arrays, subscripts, orders, strict=True)
+    )
+    made = np.empty(c.shape, c.dtype)
+    back = [
+        np.transpose(array, [order.index(name) for name in text])
+        for array, text, order in zip(
+            (made, np.ascontiguousarray(a), np.ascontiguousarray(b)),
+            subscripts,
+            orders,
+            strict=True,
+        )
+    ]
+    product(back[0], back[1], back[2], threads)
+    c[...] = made
+
+
+def _loops(subscripts: Sequence[str], arrays: Sequence[Array]) -> list[Loop]:
+    names = dict.fromkeys("".join(subscripts))
+    itemsize = arrays[0].itemsize
+    loops = []
+    for name in names:
+        users = tuple(name in text for text in subscripts)
+        steps = tuple(
+            array.strides[text.index(name)] // itemsize if used else 0
+            for text, array, used in zip(subscripts, arrays, users, strict=True)
+        )
+        sizes = [
+            array.shape[text.index(name)]
+            for text, array, used in zip(subscripts, arrays, users, strict=True)
+            if used
+        ]
+        loops.append(Loop(sizes[0], (steps[0], steps[1], steps[2]), (users[0], users[1], users[2])))
+    return loops
+
+
+def _ready(found: Products, itemsize: int, factors: tuple[int, int]) -> _Call:
+    """The call; `factors` are the addresses of 0 and 1, what the result is multiplied with in the
+    first round and in later ones."""
+    flags = [ctypes.c_char(b"T" if matrix.transposed else b"N") for matrix in _matrices(found)]
+    numbers = [ctypes.c_int(n) for n in (found.rows, found.columns, found.depth)]
+    sizes = (*(m.leading for m in _matrices(found)), found.leading)
+    leading = [ctypes.c_int(n) for n in sizes]
+    la, lb, lc = map(ctypes.addressof, leading)
+    before = (*map(ctypes.addressof, flags), *map(ctypes.addressof, numbers), factors[1])
+    offsets = [
+        (c, *((b, a) if found.swapped else (a, b)), factors[adds])
+        for c, a, b, adds in _offsets(found.outer, itemsize)
+    ]
+    return _Call((flags, numbers, leading), before, (la, lb, lc), found.swapped, offsets)
+
+
+def _matrices(found: Products) -> tuple[Matrix, Matrix]:
+    return found.left, found.right
+
+
+def _offsets(outer: Sequence[Loop], itemsize: int) -> Iterator[tuple[int, int, int, bool]]:
+    """Bytes from the start of result, left and right, and whether it is not the first round."""
+    if not outer:
+        yield 0, 0, 0, False
+        return
+    *loops, last = outer
+    for c, a, b, adds in _offsets(loops, itemsize):
+        for step in range(last.size):
+            dc, da, db = (step * s * itemsize for s in last.steps)
+            yield c + dc, a + da, b + db, adds or (step > 0 and not last.users[0])
+
+
+@contextmanager
+def _other_threads(loaded: Loaded, threads: int) -> Iterator[None]:
+    """While the library uses so many threads; other calls that want another number wait."""
+    assert loaded.set_threads is not None and loaded.get_threads is not None
+    with _LOCK:
+        usual = loaded.get_threads()
+        loaded.set_threads(threads)
+        try:
+            yield
+        finally:
+            loaded.set_threads(usual)

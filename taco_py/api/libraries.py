@@ -1,0 +1,36 @@
+"""Which libraries a call allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.api.arguments import Settings
+from taco_py.autoschedule.libraries import Libraries
+from taco_py.lower.tiled import contraction_of
+from taco_py.plan.nodes import Compute, Plan, Step
+from taco_py.strategy import Strategy
+
+
+def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
+    """The libraries that kernels with these settings may call; see `Libraries.compiled`."""
+    if not settings.libraries:
+        return None
+
+    def available(dtype: str) -> bool:
+        from codegen.runtime.blas import available
+
+        return available(dtype, settings.threads)
+
+    return Libraries(available, compiled)
+
+
+def without_libraries(plan: Plan) -> Plan:
+    """The plan with generated code in place of libraries' routines."""
+    return replace(plan, steps=tuple(map(_generated, plan.steps)))
+
+
+def _generated(step: Step) -> Step:
+    if not isinstance(step, Compute) or step.strategy.kind != Strategy.LIBRARY.kind:
+        return step
+    tiles = contraction_of(step.problem) is not None
+    return replace(step, strategy=Strategy.TILES if tiles else Strategy.LOOPS, why="")

@@ -1,0 +1,94 @@
+"""Whether a library's routine is called in place of generated code.
+
+    seconds = for the call + products / how many a second + for each matrix multiplied
+            + its share of compiling, where that has to be done
+
+Generated products of matrices are as fast as the library's up to LARGE products; what decides below
+is that a library need not be compiled, and above that calls and matrices of it cost more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codegen.libraries.blas import GEMM, OPENBLAS
+from codegen.libraries.gemm import Products
+from codegen.types import scalar
+from taco_py.cost.estimate import Statistics
+from taco_py.lower.library import product_text, products_of
+from taco_py.notation.checks import all_indices
+from taco_py.problem import Problem
+
+RATE = 1.5e10
+"""Products of doubles a second; twice as many of floats."""
+MEMORY = 1e10
+"""Bytes a second."""
+LARGE, LOSS = 2e9, 1.06
+"""Products from which on generated code takes LOSS times as long as the library."""
+COMPLEX_LOSS = 6.0
+"""How much longer loops over complex numbers take than the library's products of them."""
+COMPILING, CALLS = 0.6, 3e4
+"""Seconds of compiling a product, and the calls that share them."""
+CALL, LIBRARY_CALL, EACH = 1e-6, 8e-6, 2e-6
+"""Seconds of a call to generated code, to a library, and of each matrix after that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """What may be called.
+
+    available  whether there is a library for an element type
+    compiled   whether a kernel is asked for to be called often, so that compiling costs nothing;
+               its operands' sizes are known only where they are static
+    """
+
+    available: Callable[[str], bool]
+    compiled: bool = False
+
+
+def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) -> str | None:
+    """Why a library computes `problem`, which has products of matrices; None where it does not."""
+    dtype = problem.result.dtype
+    sizes = {index: int(stats.sizes[index]) for index in all_indices(problem.assignment)}
+    unknown = libraries.compiled and len(problem.static) < len(sizes)
+    if unknown or product_text(problem) is None:
+        return None
+    found = products_of(problem, sizes)
+    if found is None:
+        return None
+    one, other = library_seconds(found, dtype), generated_seconds(found, dtype, libraries.compiled)
+    if one >= other or not libraries.available(dtype):
+        return None
+    matrices = f"{found.calls} of {found.rows} by {found.columns} by {found.depth}"
+    compiling = "" if libraries.compiled else " with its share of compiling"
+    return (
+        f"{GEMM[dtype]} of {OPENBLAS.name}, {matrices}: about {one:.1e} s instead of "
+        f"{other:.1e}{compiling}"
+    )
+
+
+def library_seconds(found: Products, dtype: str) -> float:
+    """What the library takes."""
+    moved = 2 * found.rows * found.columns * found.rounds * scalar(dtype).itemsize
+    again = moved / MEMORY if found.rounds > 1 else 0.0
+    return LIBRARY_CALL + EACH * found.calls + _multiplying(found, dtype) + again
+
+
+def generated_seconds(found: Products, dtype: str, compiled: bool) -> float:
+    """What generated code takes."""
+    loss = LOSS if _count(found) >= LARGE else 1.0
+    if scalar(dtype).kind == "complex":
+        loss = COMPLEX_LOSS
+    share = 0.0 if compiled else COMPILING / CALLS
+    return CALL + loss * _multiplying(found, dtype) + share
+
+
+def _count(found: Products) -> float:
+    return float(found.rows) * found.columns * found.depth * found.calls
+
+
+def _multiplying(found: Products, dtype: str) -> float:
+    element = scalar(dtype)
+    real = 2 if element.kind == "complex" else 1  # a product of complex numbers takes four
+    return _count(found) / RATE * element.itemsize / 8 * real
