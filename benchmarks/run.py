@@ -2,8 +2,8 @@
 JSON.
 
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
-call_overhead memory gallop autoschedule gemm contractions streams batched. Nothing is asserted
-about time; results are checked and marked when wrong.
+call_overhead memory gallop autoschedule gemm contractions streams batched parallel polybench
+stencils. Nothing is asserted about time; results are checked and marked when wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.measure import OURS, REFERENCE, Record
 NAMES = (
     "spmv", "spmm", "add", "spgemm", "sddmm", "mttkrp", "ttv", "import_time", "first_call",
     "call_overhead", "memory", "gallop", "autoschedule", "gemm",
-    "contractions", "streams", "batched",
+    "contractions", "streams", "batched", "parallel", "polybench", "stencils",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 

@@ -49,7 +49,8 @@ def _callable(function: Function, signature: Signature) -> Callable[..., Any]:
     def call(*arguments: Any) -> tuple[Any, ...]:
         given = dict(zip(signature.parameters, arguments, strict=True))
         flat = {p.name: _flat(a) for p, a in given.items() if p.is_array}
-        scalars = {p.name: a for p, a in given.items() if p.kind is Kind.SCALAR}
+        numbers = (Kind.SCALAR, Kind.THREADS)
+        scalars = {p.name: a for p, a in given.items() if p.kind in numbers}
         state = run(function, flat, scalars)
         for parameter, array in given.items():
             if parameter.kind is Kind.OUTPUT:

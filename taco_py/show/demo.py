@@ -107,8 +107,9 @@ def timed(compute: Compute) -> tuple[float, Any]:
 
 def compare(result: Any, expected: Any) -> tuple[float, float]:
     """The largest absolute difference and the largest absolute value expected."""
-    if isinstance(result, tp.Tensor):
-        result = result.to_scipy()
+    result, expected = (
+        array.to_scipy() if isinstance(array, tp.Tensor) else array for array in (result, expected)
+    )
     if is_sparse(result) and is_sparse(expected):
         ours, theirs = sp.coo_array(result), sp.coo_array(expected)
         coordinates = tuple(map(np.concatenate, zip(ours.coords, theirs.coords, strict=True)))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,8 +15,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import taco_py as tp
+from taco_py.driver import Recipe, lower_recipe
 from taco_py.notation.parser import parse_assignment
 from taco_py.plan import work
+from tests.codegen.interpreter import State, execute
 from tests.corpus.formats import to_dense
 
 RNG = np.random.default_rng(3)
@@ -177,3 +184,120 @@ def arrays_of(value: Any) -> list[Any]:
             else [*value.coords, value.data]
         )
     return [value]
+
+
+# ---------------------------------------------------------------- how even it is
+
+
+class Counted:
+    """An array that counts how often it is read while a variable has which value."""
+
+    def __init__(self, values: Any, state: State, variable: str) -> None:
+        self.values, self.state, self.variable = values, state, variable
+        self.reads: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, place: int) -> Any:
+        self.reads[self.state.scalars[self.variable]] += 1
+        return self.values[place]
+
+
+def most_over_mean(schedule: str, matrix: Any, parts: int) -> float:
+    """How many entries the part with the most has, over the mean of all."""
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=schedule)
+    (step,) = kernel.plan.kernels
+    recipe = Recipe(step.problem, step.orders, "evaluate", step.schedule, step.strategy)
+    (function,) = lower_recipe(recipe).module.functions
+    rows, columns = matrix.shape
+    scalars = {"n_i": rows, "n_j": columns, "threads": parts}
+    scalars |= {s.name: 1 for s in function.scalars if s.name not in scalars}
+    state = State(scalars)
+    state.arrays = {
+        "A2_pos": matrix.indptr,
+        "A2_crd": matrix.indices,
+        "A_vals": Counted(matrix.data, state, "c"),
+        "x_vals": np.ones(columns),
+        "y_vals": np.zeros(rows),
+    }
+    execute(function.body, state)
+    assert_allclose(state.arrays["y_vals"], matrix @ np.ones(columns))
+    reads = state.arrays["A_vals"].reads
+    assert reads.total() == matrix.nnz
+    return float(max(reads.values()) * parts / matrix.nnz)
+
+
+def test_entries_are_divided_evenly_where_rows_cannot_be() -> None:
+    heavy = sp.random_array((100, 500), density=0.01, rng=RNG, format="lil")
+    heavy[40] = 1 + RNG.random(500)
+    matrix = heavy.tocsr()
+    for parts in (2, 4):
+        shared = f"divide(p,c,r,{parts}), parallelize(c,CPUThread,Atomics)"
+        assert most_over_mean(f"{ENTRIES}, {shared}", matrix, parts) <= 1.01
+        by_rows = f"divide(i,c,r,{parts}), parallelize(c)"
+        assert most_over_mean(by_rows, matrix, parts) > 0.45 * parts
+
+
+# ---------------------------------------------------------------- among other threads
+
+
+@pytest.mark.usefixtures("all_threads")
+def test_kernels_with_threads_run_in_threads() -> None:
+    wanted = tp.evaluate(PRODUCT, A=A, B=B_SPARSE, threads=1)
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(tp.evaluate, PRODUCT, A=A, B=B_SPARSE, threads=2) for _ in range(20)]
+        for job in jobs:
+            for mine, first in zip(arrays_of(job.result()), arrays_of(wanted), strict=True):
+                assert_array_equal(mine, first)
+
+
+FORKED = """
+import os, sys
+import numpy as np, scipy.sparse as sp
+import taco_py as tp
+from taco_py.plan import work
+work.PARALLEL = 0
+a = sp.random_array((200, 200), density=0.1, rng=np.random.default_rng(0), format="csr")
+before = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
+child = os.fork()
+after = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
+same = (after != before).nnz == 0
+if child == 0:
+    os._exit(0 if same else 1)
+sys.exit(os.waitpid(child, 0)[1] or not same)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forked_processes_assemble_in_parts() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], timeout=120, check=False)
+    assert done.returncode == 0
+
+
+INTERRUPTED = """
+import _thread, threading
+import numpy as np, scipy.sparse as sp
+import taco_py as tp
+a = sp.random_array((2000, 2000), density=0.02, rng=np.random.default_rng(0), format="csr")
+tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
+threading.Timer(0.2, _thread.interrupt_main).start()
+try:
+    while True:
+        tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
+except KeyboardInterrupt:
+    again = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
+    assert abs(again - a @ a).max() < 1e-9
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_stops_after_the_kernel() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "interrupted\n", done.stderr
