@@ -75,7 +75,7 @@ def guarded(act: Callable[[], int], input: str) -> int:
     except OSError as error:
         return complain(str(error), BAD_INPUT)
     except Exception as error:
-        fault = internal_error(input, error)
+        fault = internal_error("compile", input, error)
         return complain(f"a fault of taco_py, not of its input\n{fault}", OUR_FAULT)
 
 

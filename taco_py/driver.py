@@ -163,7 +163,7 @@ def _source(recipe: Recipe) -> KernelSource:
             raise
         from taco_py.diagnostics.report import internal_error
 
-        raise internal_error(f"{recipe.problem} | {recipe.orders}", error) from error
+        raise internal_error("compile", f"{recipe.problem} | {recipe.orders}", error) from error
 
 
 def make_source(recipe: Recipe, name: str = "") -> KernelSource:

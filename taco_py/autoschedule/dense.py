@@ -21,6 +21,9 @@ REUSE = 1.3
 """Products for each element of the operands and the result from which on tiles pay."""
 FEW = 3
 """Rows, columns or depth that are too few to fill tiles."""
+WORTH_COMPILING = 1e5
+"""Products from which on tiles, which take a second more to compile, have saved that after some
+10,000 calls."""
 NARROW = 32
 """Columns of the matrices of a batch below which tiles are no wider than these."""
 
@@ -47,7 +50,17 @@ def choose_strategy(
     why = None if libraries is None else library_reason(problem, stats, libraries)
     if why is not None:
         return Choice(Strategy.LIBRARY, why)
-    return Choice(Strategy.LOOPS if contraction_of(problem) is None else tiled)
+    few = products_at_most(found, stats) < WORTH_COMPILING
+    return Choice(Strategy.LOOPS if few or contraction_of(problem) is None else tiled)
+
+
+def products_at_most(found: Contraction, stats: Statistics) -> float:
+    """The products of elements in problems of this size class: every size takes as many bits.
+
+    Problems of one class share plans, so that they must not decide differently.
+    """
+    loops = (*found.batch, *found.rows, *found.columns, *found.depth)
+    return prod((2.0 ** int(stats.sizes[loop]).bit_length() - 1 for loop in loops), start=1.0)
 
 
 def _tiled(found: Contraction, stats: Statistics) -> Strategy | None:

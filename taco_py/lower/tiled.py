@@ -41,13 +41,13 @@ class Tiled:
 
 
 def contraction_of(problem: Problem, kinds: tuple[str, ...] = ("float",)) -> Contraction | None:
-    """The problem as a contraction of two dense tensors of one type, of one of the `kinds`; None
-    where it is none."""
+    """The problem as a contraction of two dense tensors of one type, of one of the `kinds`, in
+    memory too; None where it is none."""
     factors = factors_of(problem)
     if factors is None:
         return None
     types = [problem.result, *(problem.type_of(access.tensor) for access in factors)]
-    known = all(scalar(t.dtype).kind in kinds for t in types)
+    known = all(scalar(t.dtype).kind in kinds and not t.stored for t in types)
     if not known or len({t.dtype for t in types}) > 1 or not all(t.format.is_dense for t in types):
         return None
     return contraction(_statement(problem, factors))

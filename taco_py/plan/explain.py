@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from taco_py.driver import CompiledKernel
 from taco_py.notation.printer import to_text
-from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, TakeDiagonal
 
 
 def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str] = ()) -> str:
@@ -27,6 +27,8 @@ def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str]
                 lines.append(f"diagonal  {target} from {source}[{','.join(labels)}]")
             case Squeeze(target, source, axes):
                 lines.append(f"squeeze   {target} from {source}, modes {axes} of size 1")
+            case Cast(target, source, _, dtype, reason):
+                lines.append(f"convert   {target} from {source}, values to {dtype}: {reason}")
             case Compute():
                 lines += _kernel(step, next(compiled))
     for copy in copies:

@@ -48,6 +48,18 @@ class Squeeze:
 
 
 @dataclass(frozen=True, slots=True)
+class Cast:
+    """`target` is a dense `source` with its values converted to `dtype`, stored without gaps as
+    `format` orders its modes; `reason` says why."""
+
+    target: str
+    source: str
+    format: Format
+    dtype: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Compute:
     """A kernel: `problem` with a loop order for each term. Its result is called `target`.
 
@@ -72,7 +84,7 @@ class Compute:
         return dict(self.sources).get(operand, operand)
 
 
-Step = Reformat | TakeDiagonal | Squeeze | Compute
+Step = Reformat | TakeDiagonal | Squeeze | Cast | Compute
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,17 @@ def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Stati
     The best order of a kernel that takes microseconds does not matter; that it is the order of the
     next larger operands does, for the kernel is compiled then already.
     """
+    largest = max((n for a in accesses(assignment) for n in operands[a.tensor].shape), default=0)
+    return _statistics(assignment, operands, SMALL if largest < SMALL else 1)
+
+
+def real_statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+    """Sizes and patterns of one assignment's operands as they are."""
+    return _statistics(assignment, operands, 1)
+
+
+def _statistics(assignment: Assignment, operands: Mapping[str, Operand], floor: int) -> Statistics:
     found = list(accesses(assignment))
-    tiny = max((n for a in found for n in operands[a.tensor].shape), default=0) < SMALL
-    floor = SMALL if tiny else 1
     sizes: dict[str, float] = {}
     for access in found:
         shape = operands[access.tensor].shape

@@ -25,7 +25,7 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import coordinate_order
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
-from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
 from taco_py.problem import TensorType
@@ -104,7 +104,7 @@ def _step(step: Step, execution: Execution, last: bool) -> TensorData:
     return transformed(step, execution.tensors[step.source])
 
 
-def transformed(step: Reformat | TakeDiagonal | Squeeze, data: TensorData) -> TensorData:
+def transformed(step: Reformat | TakeDiagonal | Squeeze | Cast, data: TensorData) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
         case Reformat(_, _, format):
@@ -113,6 +113,8 @@ def transformed(step: Reformat | TakeDiagonal | Squeeze, data: TensorData) -> Te
             return diagonal(data, labels)
         case Squeeze(_, _, axes):
             return squeeze(data, axes)
+        case Cast(_, _, format, dtype):
+            return cast(data, format, dtype)
         case _:
             assert_never(step)
 
@@ -126,6 +128,13 @@ def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
     shape = tuple(n for axis, n in enumerate(data.shape) if axis not in axes)
     form = COO(len(shape)) if shape else dense(0)
     return pack_coo(kept, values, shape, form)
+
+
+def cast(data: TensorData, form: Format, dtype: str) -> TensorData:
+    """A dense tensor with its values in another dtype, without gaps as `form` orders them."""
+    order = form.mode_order
+    stored = data.values.transpose(order).astype(dtype, order="C")
+    return replace(data, values=stored.transpose(np.argsort(order)))
 
 
 def compute(
@@ -177,13 +186,20 @@ def _compute(
 ) -> TensorData:
     """Run a kernel.
 
-    Raises OutOfMemoryError that names what it was to make, and BoundError.
+    Raises OutOfMemoryError that names what it was to make, BoundError, and InternalError where it
+    does not take its arguments.
     """
     try:
         return _computed(step, execution, out, phase, pattern)
-    except ValueError as error:
-        broken = None if isinstance(error, TacoError) else _broken_promise(step, execution)
-        raise (error if broken is None else broken) from None
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TacoError):
+            raise
+        broken = _broken_promise(step, execution) if isinstance(error, ValueError) else None
+        if broken is not None:
+            raise broken from None
+        from taco_py.diagnostics.report import internal_error
+
+        raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
     except MemoryError as error:
         target = step.problem.assignment.target
         operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}

@@ -25,9 +25,10 @@ from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
+from taco_py.plan.casts import cast_before
 from taco_py.plan.formats import is_tall, reordered, with_chain
-from taco_py.plan.nodes import Compute, Operand, Reformat, Step
-from taco_py.plan.request import Request, draft_of, problem_of, statistics
+from taco_py.plan.nodes import Cast, Compute, Operand, Reformat, Step
+from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
 from taco_py.plan.roots import look_up_rows
 from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
@@ -50,8 +51,10 @@ def plan_single(
     libraries  those that may be called where no schedule is given; None for none
     """
     rooted: tuple[Reformat, ...] = ()
+    casts: tuple[Cast, ...] = ()
     if schedule is None:
         assignment, operands, rooted = look_up_rows(assignment, operands, request, names)
+        assignment, operands, casts = cast_before(assignment, operands, request, names, libraries)
     stats = statistics(assignment, operands)
     draft = draft_of(assignment, operands, request)
     terms = split_terms(assignment.value)
@@ -72,11 +75,11 @@ def plan_single(
     target = assignment.target.tensor
     kernel = Compute(target, final, orders, _size_sources(final))
     if schedule is None:
-        choice = choose_strategy(final, stats, libraries)
+        choice = choose_strategy(final, real_statistics(final.assignment, everything), libraries)
         kernel = replace(kernel, strategy=choice.strategy, why=choice.why)
     else:
         kernel = _scheduled(kernel, made, schedule)
-    steps: list[Step] = [*rooted, *made.values(), kernel]
+    steps: list[Step] = [*rooted, *casts, *made.values(), kernel]
     wanted = request.type.format
     if str(final.result.format) != str(wanted):
         reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"
