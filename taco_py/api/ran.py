@@ -62,4 +62,5 @@ def _sharing(kernel: Compute, wanted: Schedule) -> tuple[Command, ...]:
     if wanted.serial or wanted.parallel is not None:
         return ()
     graph, _ = scheduled_graph(recipe_of(kernel))
-    return tuple(Parallelize(loop.index) for loop in graph.loops if loop.mode.parallel is not None)
+    shared = ((loop.index, loop.mode.parallel) for loop in graph.loops)
+    return tuple(Parallelize(index, race) for index, race in shared if race is not None)

@@ -54,6 +54,8 @@ METHODS: dict[str, Method] = {
         "A part of a value first, in a workspace over `indices`; the loops that fill it are called "
         "`copies`. One name each, or a tuple of names.",
     ),
+    "fission": Method("index", "A loop over `index` for each of the statements in it."),
+    "loopfuse": Method("index", "One loop over `index` for statements that have one each."),
     "unroll": Method("index, factor", "`factor` iterations one after another in the code."),
     "vectorize": Method("index", "Iterations in the lanes of a vector."),
     "serial": Method("", "Share no loop among threads."),

@@ -14,6 +14,8 @@ from taco_py.problem import Problem
 from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Command,
+    Fission,
+    LoopFuse,
     MergeBy,
     Parallelize,
     Reorder,
@@ -37,6 +39,7 @@ def candidates(loops: Loops, problem: Problem) -> Iterator[Command]:
         yield Fuse(outer, inner, _fresh(loops, f"{outer}{inner}"))
     for variable in loops.variables:
         yield from _modes(variable)
+        yield from (Fission(variable), LoopFuse(variable))
     yield Serial()
 
 
