@@ -1,0 +1,85 @@
+"""What is refused, in which words, and where the carets point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+
+TEXTS = [
+    ("A[i*j] = 1", "found i * j in the access A[i*j]", "i*j"),
+    ("A[i[j]] = 1", "found i[j] in the access A[i[j]]", "i[j]"),
+    ("for i in n*m: x[i] = 1", "found n * m in a range", "n*m"),
+    ("x[i] *= 2", "Expected '=', '+=' or '-=' after x, found '*='", "*="),
+    ("x[i] = 2 x[i]", "hint: write * for a product", "x"),
+    ("x[i] = foo(x[i])", "one of sqrt, min, max, and no call of foo", "("),
+    ("x[i] = min(x[i])", "Expected 2 arguments of min, found 1", "min(x[i])"),
+    ("y[i] = A[i,j] * x[j]", "Expected the indices of y in what it becomes, found j", None),
+    ("for i in N: for i in N: x[i] = 1", "rename the inner one, for instance to i2", None),
+    ("for i in j: for j in N: x[j] = i2[i]", "found j, the index of this loop", None),
+    ("for i in N: x[i] = i", "Expected an array, found i, which is an index elsewhere", "i"),
+    ("x[i] = A[i,i] + A[i]", "Expected A with 2 subscripts", "A[i]"),
+    ("for i: x[0] = 1", "Expected a subscript that ends the loop over i, found none", None),
+    ("for t in T:\nx[i] = 1", "Expected statements after `for t`, found none", None),
+    ("x[i] = 1\n  y[i] = 1", "another indentation", None),
+    ("", "found an empty text", None),
+    ("x[i] = 'a'", 'found "\'"', "'"),
+    ("x[i] == 1", "found '=='", "=="),
+    ("x[i = 1", "found 'i = 1' in the access x[i = 1", None),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "place"), TEXTS, ids=[text for text, *_ in TEXTS])
+def test_texts(text: str, words: str, place: str | None) -> None:
+    with pytest.raises((tp.NotationError, tp.OperandError)) as caught:
+        tp.program(text)
+    assert words in str(caught.value)
+    if place is not None:
+        assert caught.value.span is not None
+        span = caught.value.span
+        assert span.source.text[span.start : span.stop] == place
+        assert "^" * len(place) in str(caught.value)
+
+
+SMOOTH = "for t in T: b[i] = a[i-1] + a[i+1]; a[i] = b[i]"
+ONES = np.ones(5)
+CALLS: list[tuple[str, dict[str, Any], type[tp.TacoError], str]] = [
+    (SMOOTH, {"a": ONES.copy(), "b": ONES.copy()}, tp.OperandError, "found no T"),
+    (SMOOTH, {"a": ONES, "b": ONES.copy(), "T": 1, "c": 2}, tp.OperandError, "found c too"),
+    (SMOOTH, {"a": ONES.copy(), "b": [1.0], "T": 1}, tp.OperandTypeError, "changes in place"),
+    (SMOOTH, {"a": ONES.copy(), "b": ONES.copy(), "T": 1.5}, tp.OperandTypeError, "size T"),
+    (
+        SMOOTH,
+        {"a": ONES.copy(), "b": np.ones(6), "T": 1},
+        tp.DimensionError,
+        "found 5 in a and 6 in b",
+    ),
+    (SMOOTH, {"a": ONES, "b": ONES, "T": 1}, tp.OperandError, "it overlaps"),
+    (SMOOTH, {"a": ONES.copy(), "b": np.ones((2, 2)), "T": 1}, tp.OperandError, "1 modes"),
+    ("a[i] = 0.5 * a[i]", {"a": np.ones(3, int)}, tp.OperandTypeError, "a of dtype int64"),
+    ("for i in N: a[i+1] = 1", {"a": ONES.copy(), "N": 5}, tp.DimensionError, "5 where i = 4"),
+    ("for i in N: for j in i: a[j-1] = 1", {"a": ONES.copy(), "N": 3}, tp.DimensionError, "-1"),
+    ("a[i] = 1", {"a": np.broadcast_to(1.0, 4)}, tp.OutputError, "can be written"),
+]
+
+
+@pytest.mark.parametrize(("text", "operands", "error", "words"), CALLS, ids=[c[3] for c in CALLS])
+def test_calls(text: str, operands: dict[str, Any], error: type[tp.TacoError], words: str) -> None:
+    with pytest.raises(error) as caught:
+        tp.program(text)(**operands)
+    assert words in str(caught.value)
+
+
+def test_ranges_that_leave_an_array_only_where_nothing_runs_are_fine() -> None:
+    a = np.zeros(4)
+    tp.program("for k in N: for j in k+1..N: a[k+1] += 1")(a=a, N=4)
+    assert a.tolist() == [0, 3, 2, 1]
+
+
+@pytest.mark.parametrize("tiles", [0, (), "large", (4, -1), 2.5])
+def test_tiles_are_positive(tiles: Any) -> None:
+    with pytest.raises(tp.OperandTypeError, match="positive sizes"):
+        tp.program("a[i] = 1")(a=np.ones(3), tiles=tiles)

@@ -1,0 +1,121 @@
+"""Compiled programs against the oracle, which runs them instance by instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+from benchmarks.polybench_programs import KERNELS, Kernel
+from polyhedral.dependence import dependences
+from polyhedral.legality import check_order
+from polyhedral.program_plan import ProgramQuestion, plan_program
+from taco_py.affine.oracle import run_program
+from tests.codegen.test_emit import needs_compiler
+
+pytestmark = needs_compiler
+SIZE, STEPS = 11, 4
+WAYS = [(None, 1), ("auto", 1), (3, 1), ((2, 5, 7), 2)]
+"""Tiles and threads."""
+Arrays = Mapping[str, Any]
+
+
+def expected(kernel: Kernel, program: Any, data: Arrays) -> Arrays:
+    found = {name: array.copy() for name, array in data.items()}
+    numbers = {name: np.asarray(value) for name, value in kernel.numbers.items()}
+    run_program(program.parsed, {**found, **numbers}, kernel.sizes(SIZE, STEPS))
+    return found
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_in_tiles_of_any_size(name: str) -> None:
+    kernel = KERNELS[name]
+    program, data = tp.program(kernel.text), kernel.data(SIZE)
+    right = expected(kernel, program, data)
+    for tiles, threads in WAYS:
+        found = {each: array.copy() for each, array in data.items()}
+        program(
+            **found, **kernel.sizes(SIZE, STEPS), **kernel.numbers, tiles=tiles, threads=threads
+        )
+        for each, array in found.items():
+            np.testing.assert_allclose(array, right[each], 1e-10, 1e-12, err_msg=str(tiles))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_plans_of_kernels_keep_every_dependence(name: str) -> None:
+    """Each pair that depends on each other, sums too, for all sizes."""
+    kernel = KERNELS[name]
+    nest = tp.program(kernel.text).lowered.nest
+    values = {each: 64 if each == "T" else 4096 for each in nest.parameters}
+    found = dependences(nest, 0)
+    for tiles in (None, (4, 8, 16)):
+        plan = plan_program(ProgramQuestion(nest, values, tiles=tiles), 0)
+        assert check_order(nest, plan.schedule, found, 0), f"{plan.schedule}"
+
+
+@pytest.mark.parametrize("name", ["jacobi-1d", "jacobi-2d", "heat-3d", "fdtd-2d", "seidel-2d"])
+def test_stencils_are_bit_identical_in_all_orders(name: str) -> None:
+    kernel = KERNELS[name]
+    program, data = tp.program(kernel.text), kernel.data(37)
+    results = []
+    for tiles, threads in ((None, 1), ((4, 8, 16), 1), ((3, 5, 64), 2)):
+        found = {each: array.copy() for each, array in data.items()}
+        program(**found, **kernel.sizes(37, 9), tiles=tiles, threads=threads)
+        results.append(found)
+    for found in results[1:]:
+        for each, array in found.items():
+            np.testing.assert_array_equal(array, results[0][each])
+
+
+def test_an_index_runs_where_all_accesses_are_inside() -> None:
+    a, b = np.arange(8.0), np.full(8, -1.0)
+    tp.program("b[i] = a[i-2] + a[i+1]")(a=a, b=b)
+    assert b.tolist() == [-1, -1, 0 + 3, 1 + 4, 2 + 5, 3 + 6, 4 + 7, -1]
+
+
+def test_statements_run_in_sequence_and_see_what_came_before() -> None:
+    x = np.ones(6)
+    tp.program("x[i] = x[i] + x[i-1]")(x=x)
+    assert x.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_ranges_may_be_open_triangular_and_skip() -> None:
+    a = np.zeros((4, 8))
+    tp.program("for i in 1..: for j in max(i, 2)..min(N, 3): a[i, 2*j] = 1")(a=a, N=5)
+    assert np.argwhere(a).tolist() == [[1, 4], [2, 4]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "complex64"])
+def test_other_dtypes_are_computed_as_numpy_does(dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    a, b = generator.integers(-9, 9, (2, 7)).astype(dtype)
+    program = tp.program("for t in T: b[i] += a[i-1] * a[i] - a[i+1]; a[i] = b[i]")
+    ra, rb = a.copy(), b.copy()
+    program(a=a, b=b, T=3)
+    run_program(program.parsed, {"a": ra, "b": rb}, {"T": 3})
+    np.testing.assert_array_equal(a, ra)
+    np.testing.assert_array_equal(b, rb)
+
+
+def test_views_of_any_strides_are_changed_in_place() -> None:
+    whole = np.zeros((6, 10))
+    tp.program("a[i,j] = b[j,i]")(a=whole[::-2, 1:9:2], b=np.arange(12.0).reshape(4, 3))
+    np.testing.assert_array_equal(whole[::-2, 1:9:2], np.arange(12.0).reshape(4, 3).T)
+    assert whole.sum() == 66
+
+
+def test_a_new_size_needs_no_new_kernel() -> None:
+    program = tp.program("for t in T: b[i] = a[i-1] + a[i+1]; a[i] = b[i]")
+    sources = {program.source(a=np.ones(n), b=np.ones(n), T=t) for n, t in ((100, 5), (120, 7))}
+    assert len(sources) == 1
+
+
+def test_explain_names_planes_sizes_and_reasons() -> None:
+    big = np.ones((2000, 2000))
+    text = tp.program(KERNELS["jacobi-2d"].text).explain(A=big, B=big.copy(), T=100)
+    assert "tile t, " in text
+    assert "planes: S0: t, i + 2*t, j + 2*t" in text
+    assert "cycles an instance" in text
