@@ -105,20 +105,31 @@ class Precompute:
 
 
 @dataclass(frozen=True, slots=True)
-class Fission:
-    """Give each statement in the loop over `index` a loop of its own."""
+class _Rearranging:
+    """A command on the statements in loops over one index, which makes no loops of new names."""
 
     index: str
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        return (self.index,)
+
+    @property
+    def copies(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fission(_Rearranging):
+    """Give each statement in the loop over `index` a loop of its own."""
 
     def __str__(self) -> str:
         return f"fission({self.index})"
 
 
 @dataclass(frozen=True, slots=True)
-class LoopFuse:
+class LoopFuse(_Rearranging):
     """Let statements with a loop over `index` each share one."""
-
-    index: str
 
     def __str__(self) -> str:
         return f"loopfuse({self.index})"
