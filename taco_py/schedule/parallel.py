@@ -223,9 +223,15 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def _disorder(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where a range of coordinates cannot be found, for they come in any order."""
     sorted_ = {r.tensor for r in graph.requirements if r.ordered}
+    operands = dict(graph.problem.operands)
     for iterator in loop.lattice.iterators:
         tensor = iterator.access.tensor
-        form = dict(graph.problem.operands)[tensor].format
+        if tensor not in operands:
+            return Refusal(
+                f"the coordinates of the workspace {tensor} may come in any order",
+                "share a loop that fills it, or leave the loop serial",
+            )
+        form = operands[tensor].format
         if tensor not in sorted_ and not form.levels[iterator.level].ordered:
             return Refusal(
                 f"the coordinates of {iterator} may come in any order",

@@ -263,14 +263,16 @@ class _Maker:
 
     def own(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
         """The loops over the workspace's variables."""
-        found: dict[str, str] = {}
+        found: set[str] = set()
+        own: set[str] = set()
         around = set(outer)
         for loop in loops:
             leaves = self.provenance.leaves(loop)
             leaf = next((leaf for leaf in leaves if leaf not in around), leaves[-1])
             around.add(leaf)
             if leaf in self.part.variables:
-                found[leaf] = loop
+                found.add(leaf)
+                own.add(loop)
         missing = [v for v in self.part.variables if v not in found]
         if missing:
             inside = ", ".join(loops) or "none"
@@ -278,7 +280,7 @@ class _Maker:
                 f"no loop over {missing[0]} is right around it, those are {inside}",
                 f"reorder so that {missing[0]} is inside the loops over other variables",
             )
-        return set(found.values())
+        return own
 
     # ------------------------------------------------------------ its workspace
 

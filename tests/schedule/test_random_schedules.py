@@ -93,6 +93,13 @@ FIXED = (
     ),
     # a workspace's coordinates are met in the order of the loops, whatever order was written
     ("s = A[i,j] * B[i,j]", {"A": "dense", "B": "CSR"}, None, "precompute(B(i,j),{j,i},{j,i},w)"),
+    # both loops of a fused variable fill the workspace over it
+    (
+        "s = A[i,j] * B[i,j]", {"A": "COO", "B": "CSR"}, None,
+        "fuse(i,j,f), precompute(B(i,j),f,f,w)",
+    ),
+    # a loop that reads a workspace's list is shared by no default
+    ("s = A[l] * 1", {"A": "COO"}, None, "precompute(A(l),l,l,w)"),
     # a parallel loop inside a serial one
     ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
 )  # fmt: skip
