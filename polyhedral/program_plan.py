@@ -83,7 +83,12 @@ def plan_program(question: ProgramQuestion, budget: int = BUDGET) -> ProgramPlan
                 return _finished(held, question, rows, ("as written: asked for",))
             return _planned(held, question)
     except BudgetExceededError as error:
-        return ProgramPlan(original(nest), (f"as written: {error.message}",))
+        return unchanged(nest, error.message)
+
+
+def unchanged(nest: Nest, reason: str) -> ProgramPlan:
+    """`nest` as it is written, for that reason."""
+    return ProgramPlan(original(nest), (f"as written: {reason}",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,13 +46,17 @@ def compile_program(
     types: Mapping[str, OperandType],
     plan: ProgramPlan,
     target: Target,
+    budget: int,
     cache: KernelCache = KERNELS,
 ) -> CompiledProgram:
-    """The kernel, from the cache or made now. Raises CompilerError."""
+    """The kernel, from the cache or made now, within `budget` operations of ISL (0: no limit).
+
+    Raises CompilerError, and BudgetExceededError.
+    """
     key = repr(("program", statements, lowered.nest, sorted(types.items()), plan.kernel_key))
     try:
         found = cache.get_or_build(
-            key, lambda: make_source(statements, lowered, types, plan, target)
+            key, lambda: make_source(statements, lowered, types, plan, target, budget)
         )
     except ToolchainError as error:
         raise CompilerError(error.message, hint=error.hint) from error
@@ -74,6 +78,7 @@ def make_source(
     types: Mapping[str, OperandType],
     plan: ProgramPlan,
     target: Target,
+    budget: int,
 ) -> KernelSource:
     """C for a program, through every stage."""
     from codegen.emit.c import emit_c
@@ -92,7 +97,9 @@ def make_source(
     sizes = {name: Var(names.fresh(name)) for name in lowered.nest.parameters}
     scalars = (*sizes.values(), *(var for var, _ in memory.scalars))
     taken = {*(each.name for each in memory.arrays), *(each.name for each in scalars)}
-    body = program_loops(lowered.nest, plan, bodies(statements, memory, sizes), sizes, taken)
+    body = program_loops(
+        lowered.nest, plan, bodies(statements, memory, sizes), sizes, taken, budget
+    )
     threaded = any(loop.kind is LoopKind.PARALLEL for loop in find(body, Loop))
     function = Function("run", memory.arrays, scalars, body, threaded=threaded)
     module = run_nest_passes(Module((function,), header=_header(lowered, plan)), target)

@@ -162,7 +162,9 @@ class Program:
         parallel: bool,
         tiles: tuple[int, ...] | None,
     ) -> tuple[Any, CompiledProgram]:
-        from polyhedral.program_plan import ProgramQuestion, plan_program
+        from polyhedral.errors import BudgetExceededError
+        from polyhedral.isl import BUDGET
+        from polyhedral.program_plan import ProgramQuestion, plan_program, unchanged
         from taco_py.affine.compile import processor_of
         from taco_py.driver import native_target
 
@@ -178,8 +180,12 @@ class Program:
             parallel=parallel,
         )
         plan = plan_program(question)
-        kernel = compile_program(self.statements, self.lowered, types, plan, target)
-        return plan, kernel
+        given = (self.statements, self.lowered, types)
+        try:
+            return plan, compile_program(*given, plan, target, BUDGET)
+        except BudgetExceededError as error:
+            plan = unchanged(self.lowered.nest, error.message)
+            return plan, compile_program(*given, plan, target, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -119,3 +119,16 @@ def test_explain_names_planes_sizes_and_reasons() -> None:
     assert "tile t, " in text
     assert "planes: S0: t, i + 2*t, j + 2*t" in text
     assert "cycles an instance" in text
+
+
+def test_a_small_budget_of_isl_leaves_the_loops_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("polyhedral.isl.BUDGET", 50)
+    a = np.ones(9)
+    program = tp.program("for t in T: a[i] = a[i-1] + 2.0 * a[i] + a[i+1]")
+    assert "as written: Expected ISL to answer within 50" in program.explain(a=a, T=2)
+    expected = np.ones(9)
+    run_program(program.parsed, {"a": expected}, {"T": 2})
+    program(a=a, T=2)
+    np.testing.assert_array_equal(a, expected)
