@@ -77,15 +77,26 @@ def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[s
 
     For others it is the same as if the command that takes loops apart came last.
     """
-    roots = {root for variable in variables for root in loops.provenance.roots(variable)}
     for structural in loops.structure:
-        apart = {r for index in structural.indices for r in loops.provenance.roots(index)}
-        if not apart.isdisjoint(roots) or not set(structural.copies).isdisjoint(variables):
+        if not isinstance(structural, Precompute):
+            raise refuse(
+                command,
+                f"{structural} has taken the loops apart",
+                "commands that derive or reorder variables come before it",
+            )
+        if _meets(loops, structural, variables):
             raise refuse(
                 command,
                 f"{structural} has taken the loops over {', '.join(structural.indices)} apart",
                 "commands that derive or reorder these variables come before it",
             )
+
+
+def _meets(loops: Loops, command: Precompute, variables: tuple[str, ...]) -> bool:
+    """Whether some of these variables derive from what the command has a workspace over."""
+    roots = {root for variable in variables for root in loops.provenance.roots(variable)}
+    apart = {root for index in command.indices for root in loops.provenance.roots(index)}
+    return not apart.isdisjoint(roots) or not set(command.copies).isdisjoint(variables)
 
 
 def _derive(loops: Loops, relation: Relation) -> Loops:
