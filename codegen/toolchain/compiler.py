@@ -105,13 +105,24 @@ class Compiler:
         return " ".join([*self.command, *self.flags, self.openmp]).rstrip()
 
 
+def _command(text: str) -> list[str]:
+    """The words of $CC. Raises NoCompilerError where they cannot be told apart."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise NoCompilerError(
+            f"Expected the environment variable CC to hold a command, found {text!r} ({error})",
+            hint="close the quote, or put a backslash before it",
+        ) from error
+
+
 def find_compiler(environ: Mapping[str, str] = os.environ) -> Compiler:
     """$CC, else cc, gcc or clang on the PATH, else the ziglang wheel. Starts no process as a rule.
 
     Raises NoCompilerError, with what was tried; also when $CC is set and is not a program, since a
     compiler that was asked for must not be replaced silently.
     """
-    asked = shlex.split(environ.get("CC", ""))
+    asked = _command(environ.get("CC", ""))
     path = environ.get("PATH")
     if asked:
         found = shutil.which(asked[0], path=path)

@@ -43,7 +43,7 @@ from taco_py.plan.explain import explain as explain_plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Plan
 from taco_py.plan.request import Request
-from taco_py.plan.run import Execution, run
+from taco_py.plan.run import Execution, copies_in_order, run
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import Array
 
@@ -148,12 +148,16 @@ def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Sett
     if settings.measure:
         settings = measured(assignment, objects, settings)
     prepared = prepare(assignment, objects, settings)
-    recipes = [
-        Recipe(s.problem, s.orders, schedule=s.schedule, strategy=s.strategy)
-        for s in prepared.plan.kernels
+    steps = prepared.plan.kernels
+    kernels = [
+        compile_recipe(Recipe(s.problem, s.orders, schedule=s.schedule, strategy=s.strategy))
+        for s in steps
     ]
     copies = copies_made(objects, prepared.given)
-    return explain_plan(prepared.plan, [compile_recipe(r) for r in recipes], copies)
+    execution = start(prepared, settings, None)
+    for step, kernel in zip(steps, kernels, strict=True):
+        copies += copies_in_order(kernel, step, execution)
+    return explain_plan(prepared.plan, kernels, tuple(dict.fromkeys(copies)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

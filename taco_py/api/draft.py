@@ -4,7 +4,7 @@ nominal sizes to choose loop orders for."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,10 @@ NOMINAL_DENSITY = 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """An assignment over operands of known formats, as planning wants it."""
+    """An assignment over operands of known formats, as planning wants it.
+
+    begin  the operand that a result is added to, as `y` in y += value; "" where there is none
+    """
 
     assignment: Assignment
     formats: Mapping[str, Format]
@@ -43,6 +46,7 @@ class Draft:
     kind: ResultKind
     dtype: np.dtype[Any]
     request: Request
+    begin: str = ""
 
     @property
     def types(self) -> dict[str, TensorType]:
@@ -67,7 +71,8 @@ def draft(
     given = dict(formats)
     if written.operator is not None:
         given.setdefault(target, dense(len(written.target.indices)))
-    return _drafted(assignment, target, given, dtypes, index_dtype, static)
+    drafted = _drafted(assignment, target, given, dtypes, index_dtype, static)
+    return drafted if written.operator is None else replace(drafted, begin=target)
 
 
 def draft_einsum(

@@ -40,7 +40,7 @@ from taco_py.api.operands import (
     is_number,
 )
 from taco_py.api.ran import graphs_of, recipe_of, schedule_of
-from taco_py.api.results import ResultKind, hand_out
+from taco_py.api.results import ResultKind, hand_out, kind_for
 from taco_py.api.tensor import as_data
 from taco_py.diagnostics.errors import (
     FormatError,
@@ -83,6 +83,7 @@ class Kernel:
     settings: Settings
     compiled: tuple[CompiledKernel, ...]
     kernels: dict[tuple[str, str], CompiledKernel]
+    begin: str = ""
     ways: Ways = field(default_factory=Ways)
     writing: Ways = field(default_factory=Ways)
 
@@ -158,7 +159,10 @@ class Kernel:
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
     ) -> Any:
-        """The result for these operands.
+        """The result for these operands: a sparse one as scipy's array where they are such.
+
+        out      where a dense result is written; `y += …` begins from it, unless `y` is passed
+        threads  at most so many
 
         Raises as `evaluate` does, and FormatError for another format.
         """
@@ -174,49 +178,64 @@ class Kernel:
                 result = call(objects, limit) if out is None else call(objects, out, limit)
                 if result is not None:
                     return result
+        begin = self.begin if out is not None and self.begin not in objects else ""
+        if begin:
+            objects = {begin: out, **objects}
         given, sizes = self._given(objects)
         shape = tuple(sizes[i] for i in self.assignment.target.indices)
+        kind = self._kind(given)
         prepared = Prepared(
-            self.assignment, given, self.plan, self.kind, shape, self.dtype, self.kernels
+            self.assignment, given, self.plan, kind, shape, self.dtype, self.kernels
         )
         target = writable(out, prepared, self.settings)
         execution = self._execution(given, check_threads(threads), target)
         data = run(self.plan, execution)
         if not execution.wide:
-            self._remember(prepared, objects, out)
+            self._remember(prepared, objects, out, begin)
         if out is not None:
             if data.values is not out:
                 np.copyto(out, data.values, casting="unsafe")
             return out
-        return hand_out(data, self.kind)
+        return hand_out(data, kind)
 
-    def _remember(self, prepared: Prepared, objects: Mapping[str, Any], out: Array | None) -> None:
-        """The short way for such operands, where they are read in place."""
+    def _kind(self, given: Mapping[str, Given]) -> ResultKind:
+        """What the result is handed out as: a sparse one as the sparse operands are."""
+        return self.kind if self.kind.kind == "ndarray" else kind_for(self.kind.format, given)
+
+    def _remember(
+        self, prepared: Prepared, objects: Mapping[str, Any], out: Array | None, begin: str
+    ) -> None:
+        """The short way for such operands, where they are read in place.
+
+        begin  the operand that is `out` itself, or ""
+        """
         given = prepared.given
         if not all(reads_in_place(obj, given[name]) for name, obj in objects.items()):
             return
-        task = task_of(prepared, objects, out)
+        task = task_of(prepared, objects, out, begin)
         if task is not None:
             limit = self.settings.threads or KERNELS.cores
             ways = self.ways if out is None else self.writing
-            ways.add(objects, task.out, lambda: make_call(task, by_name, limit)[0])
+            named = {name: obj for name, obj in objects.items() if name != begin}
+            ways.add(named, task.out, lambda: make_call(task, by_name, limit)[0])
 
     def assemble(self, *operands: Any, **named: Any) -> Any:
         """The result's structure with values of zero, for `compute`."""
         given, _ = self._given(self._named(operands, named))
         data = run_phase(self.plan, self._execution(given, None, None), "assemble", None)
-        return hand_out(data, self.kind)
+        return hand_out(data, self._kind(given))
 
     def compute(self, pattern: Any, *operands: Any, **named: Any) -> Any:
         """The values for a structure that `assemble` or a call made from operands of the same
         patterns.
 
-        The result shares its index arrays with `pattern`, which is not modified.
+        The result shares its index arrays with `pattern`, which is not modified. Raises
+        StructureError where these operands make another structure.
         """
         given, _ = self._given(self._named(operands, named))
         execution = self._execution(given, None, None)
         data = run_phase(self.plan, execution, "compute", as_data(pattern))
-        return hand_out(data, self.kind)
+        return hand_out(data, self._kind(given))
 
     def _execution(
         self, given: Mapping[str, Given], threads: int | None, out: Array | None
@@ -378,4 +397,5 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
         settings,
         compiled,
         kernels,
+        drafted.begin,
     )

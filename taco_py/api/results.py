@@ -21,7 +21,7 @@ from taco_py.plan.formats import (
     unordered_last,
     without_modes,
 )
-from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import TensorData, ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,12 @@ def _scipy_sparse(assignment: Assignment, formats: Mapping[str, Format]) -> bool
     if not indices or (len(indices) == 1 and sums):
         return False
     return compressed_indices(assignment, levels) == frozenset(indices)
+
+
+def kind_for(wanted: Format, given: Mapping[str, Given]) -> ResultKind:
+    """How a result in the format `wanted` is handed out: dense ones as arrays, sparse ones as the
+    sparse operands are, where scipy has such a format."""
+    return _asked_for(ordered(wanted), list(given.values()))
 
 
 def _asked_for(wanted: Format, used: list[Given]) -> ResultKind:

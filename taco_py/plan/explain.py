@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from taco_py.driver import CompiledKernel
 from taco_py.notation.printer import to_text
 from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.run import IN_ORDER
 
 
 def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str] = ()) -> str:
     """Every step, with the notation, iteration graph, loops, formats and workspaces of its kernel.
 
     kernels  the compiled kernel of each Compute step, in order
-    copies   what a run had to copy besides, because of the data it met
+    copies   what is copied besides, because of the data at hand
     """
-    lines: list[str] = []
+    lines = [f"copy      {copy}" for copy in copies]
     compiled = iter(kernels)
     for note in plan.notes:
         lines.append(f"split     {note}")
@@ -31,8 +32,6 @@ def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str]
                 lines.append(f"convert   {target} from {source}, values to {dtype}: {reason}")
             case Compute():
                 lines += _kernel(step, next(compiled))
-    for copy in copies:
-        lines.append(f"copy      {copy}")
     return "\n".join(lines)
 
 
@@ -55,6 +54,8 @@ def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
         for tensor, o, u in kernel.requirements
     ]
     yield "  relies on   " + ("; ".join(needs) or "nothing but valid arrays")
+    if needs:
+        yield f"  otherwise   {IN_ORDER}"
     yield f"  parallel    {kernel.report.parallel}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
 

@@ -34,6 +34,7 @@ from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 from taco_py.storage.tensor_data import ordered as ordered_format
 
 BARE = LevelArrays()
+IN_ORDER = "coordinates sorted and duplicates added up in a copy"
 
 
 def _as_it_is(_: str, data: TensorData) -> TensorData:
@@ -57,7 +58,6 @@ class Execution:
     out: Array | None = None
     inform: Callable[[str, TensorData], TensorData] = _as_it_is
     kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
-    copies: list[str] = field(default_factory=list)
     wide: set[str] = field(default_factory=set)
 
 
@@ -72,30 +72,51 @@ def run(plan: Plan, execution: Execution) -> TensorData:
 def run_phase(
     plan: Plan, execution: Execution, phase: str, pattern: TensorData | None
 ) -> TensorData:
-    """Only the structure of the result ("assemble"), or only the values of `pattern` ("compute").
+    """Only the structure of the result ("assemble"), or the values of `pattern` ("compute").
 
-    A last kernel that makes the sparse result itself has a variant for each. Where the result is
-    dense or converted afterwards, all is computed, and the structure or the values are taken from
-    it.
+    A last kernel that makes the sparse result itself has a variant that only assembles. Values are
+    computed together with their coordinates: writing these takes no longer than comparing them
+    with those of `pattern`, and where they are not compared, values of other operands would land at
+    wrong places. What is returned shares its index arrays with `pattern`.
+
+    Raises StructureError where the operands make another structure.
     """
+    if phase == "compute":
+        whole = run(plan, execution)
+        return whole if pattern is None else _on_pattern(whole, pattern)
     *before, last = plan.steps
     if not isinstance(last, Compute) or last.problem.result.format.is_dense:
-        return _taken(run(plan, execution), phase, pattern)
+        whole = run(plan, execution)
+        return replace(whole, values=np.zeros_like(whole.values))
     for step in before:
         execution.tensors[step.target] = _step(step, execution, False)
-    return compute(last, execution, None, phase, pattern)
+    return compute(last, execution, None, phase)
 
 
-def _taken(whole: TensorData, phase: str, pattern: TensorData | None) -> TensorData:
-    if phase == "assemble":
-        return replace(whole, values=np.zeros_like(whole.values))
-    if pattern is not None and pattern.values.shape != whole.values.shape:
+def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
+    """The values of `whole` with the index arrays of `pattern`, which say the same."""
+    if pattern.shape != whole.shape or str(pattern.format) != str(whole.format):
+        raise StructureError(
+            f"Expected a pattern of shape {whole.shape} in the format {whole.format}, found shape "
+            f"{pattern.shape} in {pattern.format}",
+            hint="make it by assemble() with the same operands",
+        )
+    if pattern.values.shape != whole.values.shape:
         raise StructureError(
             f"Expected a pattern of {whole.values.size} entries, as these operands make, found "
             f"one of {pattern.values.size}",
             hint="assemble again when the operands' patterns change",
         )
-    return whole
+    for number, (made, given) in enumerate(zip(whole.levels, pattern.levels, strict=True)):
+        for name in ("pos", "crd"):
+            one, other = getattr(made, name), getattr(given, name)
+            if one is not None and (other is None or not np.array_equal(one, other)):
+                raise StructureError(
+                    f"Expected the pattern that these operands make, found other coordinates "
+                    f"({name} of level {number})",
+                    hint="assemble again when the operands' patterns change",
+                )
+    return replace(pattern, values=whole.values)
 
 
 def _step(step: Step, execution: Execution, last: bool) -> TensorData:
@@ -142,21 +163,18 @@ def compute(
     execution: Execution,
     out: Array | None,
     phase: str = "evaluate",
-    pattern: TensorData | None = None,
 ) -> TensorData:
     """Run a kernel; once more with int64 indices where int32 cannot count the result's entries."""
-    if pattern is not None and index_dtype_of(pattern) == "int64":
-        execution.wide.add(step.target)
     if execution.wide:
         step = widened(step, execution)
     try:
-        return _compute(step, execution, out, phase, pattern)
+        return _compute(step, execution, out, phase)
     except OverflowError:
         type = step.problem.result
         if type.format.is_dense or type.index_dtype == "int64":
             raise
         execution.wide.add(step.target)
-        return _compute(widened(step, execution), execution, out, phase, pattern)
+        return _compute(widened(step, execution), execution, out, phase)
 
 
 def widened(step: Compute, execution: Execution) -> Compute:
@@ -182,7 +200,6 @@ def _compute(
     execution: Execution,
     out: Array | None,
     phase: str,
-    pattern: TensorData | None,
 ) -> TensorData:
     """Run a kernel.
 
@@ -190,7 +207,7 @@ def _compute(
     does not take its arguments.
     """
     try:
-        return _computed(step, execution, out, phase, pattern)
+        return _computed(step, execution, out, phase)
     except (TypeError, ValueError) as error:
         if isinstance(error, TacoError):
             raise
@@ -229,7 +246,6 @@ def _computed(
     execution: Execution,
     out: Array | None,
     phase: str,
-    pattern: TensorData | None,
 ) -> TensorData:
     """Prepare the operands of a kernel, make or take the result's memory, call."""
     kernel = _kernel(step, execution, phase)
@@ -247,10 +263,6 @@ def _computed(
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
-    if phase == "compute" and pattern is not None:
-        _check_pattern(pattern, shape, type.format)
-        (values,) = kernel.call(*_arguments(kernel, operands, step, threads))
-        return _taken(replace(pattern, values=values), phase, pattern)
     grown = kernel.call(*_arguments(kernel, operands, step, threads))
     return assembled(kernel, step, shape, grown)
 
@@ -296,15 +308,6 @@ def _check_keys(kernel: CompiledKernel, step: Compute, operands: Mapping[str, Te
             )
 
 
-def _check_pattern(pattern: TensorData, shape: tuple[int, ...], form: Format) -> None:
-    if pattern.shape != shape or str(pattern.format) != str(form):
-        raise StructureError(
-            f"Expected a pattern of shape {shape} in the format {form}, found shape "
-            f"{pattern.shape} in {pattern.format}",
-            hint="make it by assemble() with the same operands",
-        )
-
-
 def _prepared(
     kernel: CompiledKernel, step: Compute, execution: Execution
 ) -> Mapping[str, TensorData]:
@@ -314,11 +317,19 @@ def _prepared(
         data = execution.inform(step.source(name), operands[name])
         if not satisfies(data, ordered, unique):
             operands[name] = canonical(data)
-            source = step.source(name)
-            execution.copies.append(
-                f"{source}: coordinates sorted and duplicates added up in a copy"
-            )
     return operands
+
+
+def copies_in_order(kernel: CompiledKernel, step: Compute, execution: Execution) -> tuple[str, ...]:
+    """What `_prepared` would copy of the tensors that exist, and what for."""
+    found = []
+    for name, ordered, unique in kernel.requirements:
+        source = step.source(name)
+        if source in execution.tensors:
+            data = execution.inform(source, execution.tensors[source])
+            if not satisfies(data, ordered, unique):
+                found.append(f"{source}: {IN_ORDER}, for the kernel walks them in order")
+    return tuple(found)
 
 
 def in_order(data: TensorData, ordered: bool, unique: bool) -> TensorData:

@@ -380,8 +380,8 @@ def test_a_result_beyond_int32_goes_the_long_way(long_way: list[int]) -> None:
     for _ in range(2):  # the short way is tried, and the long one, which goes on in int64
         wide = spied(A=a, B=b)
         np.testing.assert_allclose(plain(wide), plain(narrow))
-        assert narrow.data.levels[1].crd.dtype == np.int32
-        assert wide.data.levels[1].crd.dtype == np.int64
+        assert narrow.indices.dtype == np.int32
+        assert wide.indices.dtype == np.int64
     assert len(calls) == 5
     assert len(long_way) == 3
 
