@@ -177,8 +177,14 @@ def _race(graph: IterationGraph, loop: Loop) -> Refusal | None:
             "put an index of the result outside, or let them add by atomic operations: "
             f"parallelize({loop.index},CPUThread,Atomics)",
         )
+    operands = dict(problem.operands)
     for iterator in loop.lattice.iterators:
-        form = problem.type_of(iterator.access.tensor).format
+        if iterator.access.tensor not in operands:
+            return Refusal(
+                f"the loop {loop.index} walks the workspace {iterator.access.tensor}",
+                "leave the loop serial",
+            )
+        form = operands[iterator.access.tensor].format
         if not form.levels[iterator.level].unique:
             return Refusal(
                 f"the loop {loop.index} may meet a coordinate of {iterator} more than once",
