@@ -205,5 +205,5 @@ def test_mistakes_in_the_text(text: str) -> None:
 def test_a_loop_over_a_workspaces_entries_is_not_shared() -> None:
     schedule = "reorder(k,i,j), precompute(A(i,k)*B(k,j),{i,j},{iw,jw},w), parallelize(i)"
     operands = {name: OPERANDS[name] for name in "AB"}
-    with pytest.raises(ScheduleError, match="walks the workspace w|of the workspace w"):
+    with pytest.raises(ScheduleError, match=r"walks the workspace w|of the workspace w"):
         tp.evaluate(PRODUCT, schedule=schedule, format=tp.dense(2), **operands)
