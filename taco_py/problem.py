@@ -52,12 +52,15 @@ class Problem:
     result    the type of the tensor on the left. Where a level of its format is not `ordered`,
               the kernel may leave that level's coordinates in any order.
     static    sizes known at compile time
+    vast      indices with so many more coordinates than operands have entries that no array may be
+              as long: what is scattered over one is collected in a hash table
     """
 
     assignment: Assignment
     operands: tuple[tuple[str, TensorType], ...]
     result: TensorType
     static: tuple[tuple[str, int], ...] = ()
+    vast: tuple[str, ...] = ()
 
     def type_of(self, tensor: str) -> TensorType:
         """The type of the operand or result called `tensor`."""
@@ -72,5 +75,6 @@ class Problem:
         types = ", ".join(f"{name}: {t}" for name, t in self.operands)
         ordered = "".join("o" if level.ordered else "x" for level in self.result.format.levels)
         static = "".join(f", {index}={size}" for index, size in self.static)
+        static += "".join(f", {index} vast" for index in self.vast)
         target = self.assignment.target.tensor
         return f"{to_text(self.assignment)} with {types}, {target}: {self.result}/{ordered}{static}"

@@ -20,7 +20,7 @@ For y[i] = A[i,j] * x[j] with a CSR matrix and a vector it is
             t0 = make0((a0_0, ), dtype0)
             kernel0(t0, a0_pos, a0_crd, a0_vals, a1, a0_0, threads if a0_nnz >= 30000 else 1)
             return t0
-        except (TypeError, ValueError, AttributeError, KeyError, OverflowError):
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError, MemoryError):
             return None
 
 Step after step of a longer plan is written the same way: t0, t1 … are what the steps make.
@@ -147,7 +147,7 @@ def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
     body = [f"        {line}" for line in writer.body()]
     operands = [(p, name) for p, name in enumerate(task.objects) if name != task.begin]
     last = [
-        "    except (TypeError, ValueError, AttributeError, KeyError, OverflowError):",
+        "    except (TypeError, ValueError, AttributeError, KeyError, OverflowError, MemoryError):",
         "        return None",
         "",
     ]

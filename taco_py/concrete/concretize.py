@@ -217,11 +217,12 @@ def can_scatter(problem: Problem, depth: int) -> bool:
 
 def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
     rest = _without(result_order(maker.problem), prefix)
-    kind = WorkspaceKind.ROW if len(rest) == 1 else WorkspaceKind.HASH
+    short = len(rest) == 1 and rest[0] not in maker.problem.vast
+    kind = WorkspaceKind.ROW if short else WorkspaceKind.HASH
     levels = maker.problem.result.format.levels
     ordered = all(level.ordered for level in levels[len(levels) - len(rest) :])
     return Workspace(
-        maker.names.fresh("w"), rest, kind, maker.problem.result.dtype, ordered or len(rest) > 1
+        maker.names.fresh("w"), rest, kind, maker.problem.result.dtype, ordered or not short
     )
 
 

@@ -28,6 +28,7 @@ def canonical(step: Compute) -> Compute:
         assignment=rename(problem.assignment, {**tensors, target: "T"}, indices),
         operands=tuple((tensors[name], type) for name, type in problem.operands),
         static=tuple((indices[i], size) for i, size in problem.static if i in indices),
+        vast=tuple(indices[i] for i in problem.vast),
     )
     return replace(
         step,

@@ -40,7 +40,7 @@ def cast_before(
     changed = rename(assignment, tensors=new)
     stats = real_statistics(changed, known)
     choice = choose_strategy(problem_of(changed, known, request), stats, libraries)
-    if choice.strategy.kind == Strategy.LOOPS.kind:
+    if choice.strategy.kind not in (Strategy.TILES.kind, Strategy.LIBRARY.kind):
         return assignment, operands, ()
     reason = "its values are used many times"
     casts = (Cast(new[name], name, type.format, type.dtype, reason) for name, type in types.items())

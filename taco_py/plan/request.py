@@ -19,6 +19,10 @@ GAIN = 1.5
 SMALL = 64
 """A size below which no size is told from another."""
 
+VAST, FAR = 24, 6
+"""The bits of a size above which an array of that length is too much for few entries, and by how
+many bits they must be fewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -68,7 +72,22 @@ def problem_of(
 ) -> Problem:
     """`assignment` over the types of its operands."""
     types = tuple((name, operands[name].type) for name in operand_names(assignment))
-    return Problem(assignment, types, request.type, request.static)
+    return Problem(
+        assignment, types, request.type, request.static, vast_indices(assignment, operands)
+    )
+
+
+def vast_indices(assignment: Assignment, operands: Mapping[str, Operand]) -> tuple[str, ...]:
+    """The result's indices that have far more coordinates than all operands have entries.
+
+    Both are compared as numbers of bits, for problems of one size class share plans.
+    """
+    entries = int(sum(operands[name].nnz for name in operand_names(assignment))).bit_length()
+    sizes: dict[str, int] = {}
+    for access in accesses(assignment):
+        sizes.update(zip(access.indices, operands[access.tensor].shape, strict=True))
+    least = max(VAST, entries + FAR)
+    return tuple(i for i in assignment.target.indices if sizes.get(i, 0).bit_length() > least)
 
 
 def draft_of(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Problem:

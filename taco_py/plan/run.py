@@ -226,7 +226,8 @@ def _compute(
         raise OutOfMemoryError(
             f"Expected memory for {step.target} in the format {form} with {shape or 'no index'}, "
             "found too little",
-            hint="a sparse result by format=, fewer rows at a time, or a smaller dtype need less",
+            hint=f"{'' if not form.is_dense else 'a sparse result by format=, '}fewer rows at a "
+            "time, or a smaller dtype need less",
         ) from error
 
 

@@ -10,7 +10,9 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from taco_py.diagnostics.errors import (
@@ -24,7 +26,7 @@ from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
 from taco_py.storage.check import check, check_shape
 from taco_py.storage.mtx import mtx_text, read_mtx
 from taco_py.storage.pack import dense_data, pack_coo, unpack
-from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.storage.tns import read_tns, tns_text
 
 KNOWN = ".tns, .ttx, .mtx, .npz, each also with .gz"
@@ -42,7 +44,8 @@ def read(
             .npz
             the format it was saved in
     shape   where the file does not say, or to enlarge it; else the largest coordinates
-    dtype   of the values; where not given, float64 for .tns, and as the file says elsewhere
+    dtype   of the values, which must be numbers that it holds, but for rounding to float32; where
+            not given, float64 for .tns, and as the file says elsewhere
 
     Duplicates are summed. Raises FileNotFoundError, FileFormatError naming the file and the line,
     or StructureError for an .npz whose arrays contradict each other.
@@ -67,7 +70,28 @@ def read(
             )
     if wanted_dtype is None:
         return data
-    return replace(data, values=data.values.astype(wanted_dtype, copy=False))
+    return replace(data, values=converted(data.values, wanted_dtype, path))
+
+
+def converted(values: Array, dtype: np.dtype[Any], path: Path) -> Array:
+    """The values in another dtype: rounded to a float's digits, otherwise exactly.
+
+    Raises FileFormatError for a number that the dtype does not hold, as 1.5 or 300 in int8.
+    """
+    with np.errstate(invalid="ignore", over="ignore"), catch_warnings():
+        simplefilter("ignore", np.exceptions.ComplexWarning)
+        found = values.astype(dtype, copy=False)
+    if dtype.kind in "fc" and np.can_cast(values.dtype, dtype, "same_kind"):
+        return found
+    differs = np.flatnonzero(found != values)
+    if differs.size:
+        raise FileFormatError(
+            f"{path}: Expected values that {dtype} holds exactly, found "
+            f"{values.reshape(-1)[differs[0]]}",
+            hint="read them in their own dtype, and convert them with .astype() where they may be "
+            "cut",
+        )
+    return found
 
 
 def as_path(path: Any) -> Path:
