@@ -17,10 +17,12 @@ from codegen.ir import (
     Count,
     Expr,
     Key,
+    Lead,
     Load,
     Ranked,
     Search,
     Select,
+    Shuffle,
     Unary,
     Var,
     VectorLoad,
@@ -55,12 +57,14 @@ def type_of(expr: Expr) -> ScalarType:
             return array.element
         case Select(then=then, orelse=orelse):
             return wider(type_of(then), type_of(orelse))
-        case Search() | Count() | Key() | Ranked():
+        case Search() | Count() | Key() | Ranked() | Lead():
             return INT64
         case VectorLoad(array=array, lanes=lanes):
             return vector(array.element, lanes)
         case Broadcast(value=value, lanes=lanes):
             return vector(type_of(value), lanes)
+        case Shuffle(left=left):
+            return type_of(left)
         case _:
             assert_never(expr)
 

@@ -177,9 +177,27 @@ class Broadcast:
     lanes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """How many elements of `array` lie before the first one at a multiple of `bytes`."""
+
+    array: Array
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """A vector of lanes of two others: number n of `lanes` is lane n of `left`, or where `left` has
+    no more, of `right` from there on."""
+
+    left: Expr
+    right: Expr
+    lanes: tuple[int, ...]
+
+
 Expr = (
     Var | Const | Unary | Binary | Load | Search | Cast | Call | Select | Count | Key | Ranked
-    | VectorLoad | Broadcast
+    | VectorLoad | Broadcast | Shuffle | Lead
 )  # fmt: skip
 
 # ---------------------------------------------------------------- statements
@@ -241,12 +259,16 @@ class AtomicStore:
 
 @dataclass(frozen=True, slots=True)
 class VectorStore:
-    """Write the lanes of `value` to `array`, from `index` on."""
+    """Write the lanes of `value` to `array`, from `index` on.
+
+    Where it is `streaming`, past the caches if the machine can: nothing reads them soon.
+    """
 
     array: Array
     index: Expr
     value: Expr
     role: Role = Role.CONTROL
+    streaming: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from codegen.ir import (
     Insert,
     Invoke,
     Key,
+    Lead,
     Load,
     LoopKind,
     Module,
@@ -51,6 +52,7 @@ from codegen.ir import (
     Search,
     Select,
     SetLength,
+    Shuffle,
     Sort,
     SortTable,
     Stmt,
@@ -127,7 +129,18 @@ def _operator(expr: Expr) -> tuple[str, int]:
 
 
 def _primary(
-    expr: Var | Const | Load | Search | Call | Count | Key | Ranked | VectorLoad | Broadcast,
+    expr: Var
+    | Const
+    | Load
+    | Search
+    | Call
+    | Count
+    | Key
+    | Ranked
+    | VectorLoad
+    | Broadcast
+    | Shuffle
+    | Lead,
 ) -> str:
     match expr:
         case Var(name=name):
@@ -148,10 +161,22 @@ def _primary(
             return f"key({table.name}, {_expression(entry)})"
         case Ranked(table=table, rank=rank):
             return f"ranked({table.name}, {_expression(rank)})"
+        case VectorLoad() | Broadcast() | Shuffle() | Lead():
+            return _vector(expr)
+        case _:
+            assert_never(expr)
+
+
+def _vector(expr: VectorLoad | Broadcast | Shuffle | Lead) -> str:
+    match expr:
         case VectorLoad(array=array, index=index, lanes=lanes):
             return f"{array.name}[{_expression(index)}:+{lanes}]"
         case Broadcast(value=value, lanes=lanes):
             return f"{{{_expression(value)} x {lanes}}}"
+        case Shuffle(left=left, right=right, lanes=lanes):
+            return f"shuffle({_expression(left)}, {_expression(right)}, {lanes})"
+        case Lead(array=array, bytes=bytes):
+            return f"lead({array.name}, {bytes})"
         case _:
             assert_never(expr)
 
@@ -217,7 +242,8 @@ def _simple(
         case AtomicStore(array=array, index=index, value=value, op=op):
             return f"atomic {array.name}[{_expression(index)}] {op}= {_expression(value)}"
         case VectorStore(array=array, index=index, value=value):
-            return f"{array.name}[{_expression(index)}:+] = {_expression(value)}"
+            past = "stream " if stmt.streaming else ""
+            return f"{past}{array.name}[{_expression(index)}:+] = {_expression(value)}"
         case Fill(array=array, start=start, count=count, value=value):
             return f"{array.name}[{_span(start, count)}] = {_expression(value)}"
         case Sort(array=array, start=start, count=count):

@@ -44,6 +44,7 @@ from codegen.ir import (
     Insert,
     Invoke,
     Key,
+    Lead,
     Load,
     LoopKind,
     Module,
@@ -54,6 +55,7 @@ from codegen.ir import (
     Search,
     Select,
     SetLength,
+    Shuffle,
     Sort,
     SortTable,
     Stmt,
@@ -171,17 +173,15 @@ class _Verifier:
                 self.depth_of(expr)
             case Const(value=value, type=scalar):
                 self.require(_fits(value, scalar), f"the constant {value!r} as a {scalar}")
-            case Unary() | Binary():
+            case Unary() | Binary() | Shuffle():
                 self.operator(expr)
             case Load(array=array, index=index) | VectorLoad(array=array, index=index):
                 self.depth_of(array)
                 self.index(index)
-            case Search():
-                self.search(expr)
             case Select(condition=condition, then=then, orelse=orelse):
                 self.expect(condition, BOOL)
                 self.expect(orelse, self.type(then))
-            case Count() | Key() | Ranked():
+            case Search() | Count() | Key() | Ranked() | Lead():
                 self.lookup(expr)
             case Cast(operand=operand) | Broadcast(value=operand):
                 self.require(not isinstance(self.type(operand), VectorType), "a cast of a vector")
@@ -199,13 +199,27 @@ class _Verifier:
         for bound in (expr.start, expr.stop, expr.value):
             self.index(bound)
 
-    def lookup(self, expr: Count | Key | Ranked) -> None:
+    def lookup(self, expr: Search | Count | Key | Ranked | Lead) -> None:
+        if isinstance(expr, Lead):
+            self.depth_of(expr.array)
+            return
+        if isinstance(expr, Search):
+            self.search(expr)
+            return
         self.depth_of(expr.table)
         match expr:
             case Key(entry=index) | Ranked(rank=index):
                 self.index(index)
 
-    def operator(self, expr: Unary | Binary) -> None:
+    def operator(self, expr: Unary | Binary | Shuffle) -> None:
+        if isinstance(expr, Shuffle):
+            vector = self.type(expr.left)
+            fits = isinstance(vector, VectorType) and self.type(expr.right) == vector
+            self.require(fits, f"{pretty(expr)} of other than two vectors of one type")
+            count = 2 * len(expr.lanes)
+            known = all(0 <= lane < count for lane in expr.lanes)
+            self.require(known, f"{pretty(expr)}: lanes that there are not")
+            return
         if isinstance(expr, Unary):
             operand = self.type(expr.operand)
             known = operand == BOOL if expr.op == "!" else expr.op == "-" and operand != BOOL

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from codegen.runtime.kernels import KernelCache
 from codegen.runtime.signature import Parameter
 from codegen.toolchain.errors import ToolchainError
+from codegen.types import scalar
 from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
@@ -177,12 +178,20 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     from codegen.runtime.signature import signature_of
 
     target = native_target()
-    tiled = recipe.strategy.kind == Strategy.TILES.kind
-    lowered = _tile_recipe(recipe, target) if tiled else lower_recipe(recipe)
+    lowered = _lowered(recipe, target)
     module = _named(run_passes(lowered.module, target), name or recipe.phase)
     facts = {**lowered.facts, "bindings": bindings_to_json(_used(lowered.bindings, module))}
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
+
+
+def _lowered(recipe: Recipe, target: Target) -> LoweredRecipe:
+    kind = recipe.strategy.kind
+    if kind == Strategy.TILES.kind:
+        return _tile_recipe(recipe, target)
+    if kind == Strategy.TRANSPOSE.kind and target.lanes(scalar(recipe.problem.result.dtype)) > 1:
+        return _transpose_recipe(recipe, target)
+    return lower_recipe(recipe)
 
 
 def _named(module: Module, name: str) -> Module:
@@ -259,22 +268,38 @@ def _tile_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
     from taco_py.lower.tiled import tile
 
     tiled = tile(recipe.problem, target, recipe.phase, recipe.strategy.width)
+    concrete = str(tiled.plan.contraction.statement)
+    facts = _dense_facts(recipe, concrete, "blocks of rows, or the batch", str(tiled.plan))
+    module = replace(tiled.module, header=_header(recipe, str(tiled.plan)))
+    return LoweredRecipe(module, tiled.bindings, facts)
+
+
+def _transpose_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
+    """A dense tensor copied in another order, through `polyhedral`."""
+    from taco_py.lower.permuted import permute
+
+    permuted = permute(recipe.problem, target, recipe.phase)
+    facts = _dense_facts(recipe, "", "the outermost loop", permuted.plan)
+    module = replace(permuted.module, header=_header(recipe, permuted.plan))
+    return LoweredRecipe(module, permuted.bindings, facts)
+
+
+def _dense_facts(recipe: Recipe, concrete: str, shared: str, plan: str) -> dict[str, Any]:
+    """The facts of a kernel that runs over every coordinate and writes all of a dense result."""
     serial = recipe.schedule.serial
-    facts = {
+    return {
         "requirements": [],
         "covers": True,
         "keys": [],
         "threaded": not serial,
         "report": {
-            "concrete": str(tiled.plan.contraction.statement),
+            "concrete": concrete,
             "graph": "every coordinate",
-            "parallel": "one thread was asked for" if serial else "blocks of rows, or the batch",
+            "parallel": "one thread was asked for" if serial else shared,
             "workspaces": [],
-            "tiles": str(tiled.plan).splitlines(),
+            "tiles": plan.splitlines(),
         },
     }
-    module = replace(tiled.module, header=_header(recipe, str(tiled.plan)))
-    return LoweredRecipe(module, tiled.bindings, facts)
 
 
 def native_target() -> Any:

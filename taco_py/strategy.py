@@ -10,6 +10,7 @@ from typing import ClassVar
 class Strategy:
     """`loops`: concrete notation, lowered. `tiles`: register tiles and blocks of a contraction of
     two dense tensors, through `polyhedral`. `library`: a routine for products of matrices.
+    `transpose`: a dense tensor copied in another order, by tiles transposed in registers.
 
     width  columns of a tile at most, 0 for as many as suit the machine; a batch of small matrices
            wants tiles that these fill
@@ -21,8 +22,10 @@ class Strategy:
     LOOPS: ClassVar[Strategy]
     TILES: ClassVar[Strategy]
     LIBRARY: ClassVar[Strategy]
+    TRANSPOSE: ClassVar[Strategy]
 
 
 Strategy.LOOPS = Strategy("loops")
 Strategy.TILES = Strategy("tiles")
 Strategy.LIBRARY = Strategy("library")
+Strategy.TRANSPOSE = Strategy("transpose")

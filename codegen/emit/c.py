@@ -207,7 +207,10 @@ def _assignment(stmt: Declare | Assign | Store | VectorStore | Prefetch) -> str:
             return _update(expression(place), place, array.element, op, value)
         case VectorStore(array=array, index=index, value=value):
             lanes = type_of(value).bits // array.element.bits
-            return f"{vector_place(array, index, lanes)} = {expression(value)};"
+            lvalue = vector_place(array, index, lanes)
+            if stmt.streaming:
+                return f"TACO_STREAM({lvalue}, {expression(value)});"
+            return f"{lvalue} = {expression(value)};"
         case Prefetch(array=array, index=index):
             return f"__builtin_prefetch({array.name} + {expression(index, PRECEDENCE['+'])});"
         case _:

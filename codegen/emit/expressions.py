@@ -17,10 +17,12 @@ from codegen.ir import (
     Count,
     Expr,
     Key,
+    Lead,
     Load,
     Ranked,
     Search,
     Select,
+    Shuffle,
     Storage,
     Unary,
     Var,
@@ -97,7 +99,7 @@ def _render(expr: Expr) -> tuple[str, int]:
 
 
 def _render_postfix(
-    expr: Load | Search | Call | Count | Key | Ranked | Broadcast,
+    expr: Load | Search | Call | Count | Key | Ranked | Broadcast | Shuffle | Lead,
 ) -> str:
     match expr:
         case Load(array=array, index=index):
@@ -116,6 +118,10 @@ def _render_postfix(
             return f"{table.name}.ranked[{widened(rank)}]"
         case Broadcast():
             return _broadcast(expr)
+        case Shuffle():
+            return _shuffle(expr)
+        case Lead(array=array, bytes=bytes):
+            return f"taco_lead({array.name}, {array.element.itemsize}, {bytes})"
         case _:
             assert_never(expr)
 
@@ -130,6 +136,14 @@ def _broadcast(expr: Broadcast) -> str:
     """A vector literal. (Beside a vector operand the scalar itself will do: see `_operand`.)"""
     value = expression(expr.value)
     return f"({type_of(expr).c}){{{', '.join([value] * expr.lanes)}}}"
+
+
+def _shuffle(expr: Shuffle) -> str:
+    """A call of the runtime header's macro, for compilers differ in it."""
+    found = type_of(expr)
+    bits = found.bits // len(expr.lanes)
+    operands = f"{expression(expr.left)}, {expression(expr.right)}"
+    return f"TACO_SHUFFLE({bits}, {operands}, {', '.join(map(str, expr.lanes))})"
 
 
 # ---------------------------------------------------------------- operators

@@ -36,6 +36,7 @@ from codegen.ir import (
     Insert,
     Invoke,
     Key,
+    Lead,
     Load,
     Module,
     NewTable,
@@ -110,6 +111,7 @@ def _uses(node: object) -> _Uses:
                 Load(array=array)
                 | Search(array=array)
                 | VectorLoad(array=array)
+                | Lead(array=array)
                 | Place(array=array)
             ):
                 arrays.add(array)

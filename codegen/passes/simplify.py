@@ -86,6 +86,7 @@ from codegen.ir import (
     If,
     Insert,
     Key,
+    Lead,
     Load,
     LoopKind,
     Module,
@@ -93,6 +94,7 @@ from codegen.ir import (
     Ranked,
     Search,
     Select,
+    Shuffle,
     Stmt,
     Unary,
     Var,
@@ -105,7 +107,8 @@ from codegen.variables import declared_vars
 N = TypeVar("N")
 
 _EXPRESSIONS = (
-    Var, Const, Unary, Binary, Load, Search, Cast, Call, Select, Count, Key, Ranked, VectorLoad, Broadcast,
+    Var, Const, Unary, Binary, Load, Search, Cast, Call, Select, Count, Key, Ranked, VectorLoad,
+    Broadcast, Shuffle, Lead,
 )  # fmt: skip
 
 

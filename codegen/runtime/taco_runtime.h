@@ -36,6 +36,43 @@
 #endif
 #define TACO_EXPORT __attribute__((visibility("default")))
 
+/* The vector of those lanes of two others, of elements of so many bits. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define TACO_SHUFFLE(bits, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define TACO_SHUFFLE(bits, a, b, ...) \
+    __builtin_shuffle(a, b, (int##bits##_t __attribute__((vector_size(sizeof(a))))){__VA_ARGS__})
+#endif
+
+/* How many elements of `size` bytes lie before the first one at a multiple of `bytes`. */
+static inline TACO_UNUSED int64_t taco_lead(const void *array, int64_t size, int64_t bytes)
+{
+    return (int64_t)(-(uintptr_t)array & (uintptr_t)(bytes - 1)) / size;
+}
+
+/* Write a vector past the caches, where its place is aligned and the machine can. */
+#if defined(__AVX512F__) && !defined(__clang__)
+typedef double taco_line __attribute__((vector_size(64), may_alias));
+#define TACO_STREAM(place, value) \
+    do { \
+        if (sizeof(value) == 64 && ((uintptr_t)&(place) & 63) == 0) \
+            __builtin_ia32_movntpd512((double *)&(place), *(const taco_line *)&(value)); \
+        else \
+            (place) = (value); \
+    } while (0)
+#elif defined(__AVX__) && !defined(__clang__)
+typedef double taco_half_line __attribute__((vector_size(32), may_alias));
+#define TACO_STREAM(place, value) \
+    do { \
+        if (sizeof(value) == 32 && ((uintptr_t)&(place) & 31) == 0) \
+            __builtin_ia32_movntpd256((double *)&(place), *(const taco_half_line *)&(value)); \
+        else \
+            (place) = (value); \
+    } while (0)
+#else
+#define TACO_STREAM(place, value) ((place) = (value))
+#endif
+
 /* ---------------------------------------------------------------- memory
  *
  * Touching fresh memory costs as much as computing what goes there: 1.7 GB/s in 4 KB pages against

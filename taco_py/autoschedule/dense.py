@@ -13,6 +13,7 @@ from math import prod
 from polyhedral.contraction import Contraction
 from taco_py.autoschedule.libraries import Libraries, library_reason
 from taco_py.cost.estimate import Statistics
+from taco_py.lower.permuted import permutation_of
 from taco_py.lower.tiled import contraction_of
 from taco_py.problem import Problem
 from taco_py.strategy import Strategy
@@ -24,6 +25,8 @@ FEW = 3
 WORTH_COMPILING = 1e5
 """Products from which on tiles, which take a second more to compile, have saved that after some
 10,000 calls."""
+SHORT = 16
+"""Sizes too short for tiles that are transposed in registers."""
 NARROW = 32
 """Columns of the matrices of a batch below which tiles are no wider than these."""
 
@@ -43,7 +46,7 @@ def choose_strategy(
     that may be called; else LOOPS."""
     found = contraction_of(problem, ("float", "complex"))
     if found is None:
-        return Choice(Strategy.LOOPS)
+        return Choice(_copying(problem, stats))
     tiled = _tiled(found, stats)
     if tiled is None:
         return Choice(Strategy.LOOPS)
@@ -61,6 +64,14 @@ def products_at_most(found: Contraction, stats: Statistics) -> float:
     """
     loops = (*found.batch, *found.rows, *found.columns, *found.depth)
     return prod((2.0 ** int(stats.sizes[loop]).bit_length() - 1 for loop in loops), start=1.0)
+
+
+def _copying(problem: Problem, stats: Statistics) -> Strategy:
+    """TRANSPOSE for copies in another order that fill tiles, else LOOPS."""
+    found = permutation_of(problem)
+    if found is None or min(stats.sizes[x] for x in (found.along, found.across)) < SHORT:
+        return Strategy.LOOPS
+    return Strategy.TRANSPOSE
 
 
 def _tiled(found: Contraction, stats: Statistics) -> Strategy | None:

@@ -99,16 +99,16 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
     machine = machine_of(target, problem.result.dtype)
     plan = plan_contraction(found, machine, dict(problem.static), width)
     names = Names()
-    sizes, bindings = _sizes(problem, names)
+    sizes, bindings = size_bindings(problem, names)
     tensors = {
-        tensor: _tensor(problem, tensor, names, bindings)
+        tensor: tensor_of(problem, tensor, names, bindings)
         for tensor in (problem.assignment.target.tensor, *dict(problem.operands))
     }
     left, right = _ordered(problem, found)
     operands = Operands(
-        _data(problem, problem.assignment.target, tensors),
-        _data(problem, left, tensors),
-        _data(problem, right, tensors),
+        data_of(problem, problem.assignment.target, tensors),
+        data_of(problem, left, tensors),
+        data_of(problem, right, tensors),
         sizes,
     )
     arrays = tuple(tensor.array for tensor in tensors.values())
@@ -119,7 +119,7 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
     return Tiled(module, tuple(bindings.items()), plan)
 
 
-def _sizes(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict[str, Source]]:
+def size_bindings(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict[str, Source]]:
     static = dict(problem.static)
     sizes: dict[str, Expr] = {}
     bindings: dict[str, Source] = {}
@@ -134,14 +134,16 @@ def _sizes(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict[str, S
 
 
 @dataclass(frozen=True, slots=True)
-class _Tensor:
+class StridedTensor:
     """A tensor's values and its strides, a level each."""
 
     array: Array
     strides: tuple[Expr, ...]
 
 
-def _tensor(problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]) -> _Tensor:
+def tensor_of(
+    problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]
+) -> StridedTensor:
     type = problem.type_of(tensor)
     is_result = tensor == problem.assignment.target.tensor
     storage = Storage.OUTPUT if is_result else Storage.INPUT
@@ -155,10 +157,10 @@ def _tensor(problem: Problem, tensor: str, names: Names, bindings: dict[str, Sou
             stride = Var(names.fresh(f"{tensor}{level + 1}_stride"))
             bindings[stride.name] = Source("stride", tensor, level)
             strides.append(stride)
-    return _Tensor(array, tuple(strides))
+    return StridedTensor(array, tuple(strides))
 
 
-def _data(problem: Problem, access: Access, tensors: Mapping[str, _Tensor]) -> Data:
+def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
     tensor = tensors[access.tensor]
     order = problem.type_of(access.tensor).format.mode_order
     stored = (access.indices[mode] for mode in order)

@@ -32,6 +32,7 @@ from codegen.ir import (
     Insert,
     Invoke,
     Key,
+    Lead,
     Load,
     NewTable,
     Prefetch,
@@ -40,6 +41,7 @@ from codegen.ir import (
     Search,
     Select,
     SetLength,
+    Shuffle,
     Sort,
     SortTable,
     Stmt,
@@ -226,6 +228,10 @@ def evaluate(expr: Expr, s: State) -> Any:  # noqa: C901 - one case a node
             return s.arrays[array.name][at : at + lanes].copy()
         case Broadcast(value=value, lanes=lanes):
             return np.array([evaluate(value, s)] * lanes)
+        case Lead():
+            return 0  # as of an array that begins there
+        case Shuffle(left=left, right=right, lanes=lanes):
+            return np.concatenate([evaluate(left, s), evaluate(right, s)])[list(lanes)]
     raise AssertionError(f"no meaning for {expr}")
 
 

@@ -104,6 +104,24 @@ def test_an_order_of_loops_that_the_user_wants_is_kept() -> None:
     assert "tiles of" not in tp.explain(text, A=a, B=a, schedule="reorder(i,k,j)")
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("text", ["ij->ji", "ijk->kji", "ijk->kij", "ijk->jik", "ijkl->lkji"])
+def test_copies_in_another_order(text: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        sizes = {i: int(rng.choice([1, 16, 17, 24, 33])) for i in text.split("->")[0]}
+        array = rng.random(tuple(sizes.values())).astype(dtype)
+        expected = np.einsum(text, array)
+        for threads in (1, 2):
+            room = np.full(expected.size + 1, np.nan, dtype)
+            for out in (room[1:].reshape(expected.shape), room[:-1].reshape(expected.shape)):
+                assert tp.einsum(text, array, out=out, threads=threads) is out
+                np.testing.assert_array_equal(out, expected)
+    large = np.ones((70, 30, 70), dtype)
+    assert "transposed in registers" in tp.explain("C[k,j,i] = A[i,j,k]", A=large)
+    assert "transposed" not in tp.explain("C[j,i,k] = A[i,j,k]", A=large)
+
+
 @pytest.mark.parametrize(
     "text", ["ij->ji", "ijk->kij", "ij", "ii->i", "iji->ij", "...j->j...", "iii->i"]
 )

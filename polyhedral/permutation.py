@@ -1,0 +1,221 @@
+"""A copy in another order of dimensions, transposed in registers.
+
+    C[k, j, i] = A[i, j, k]                 for j:  for blocks of i:  for blocks of k:  a tile
+
+`along` is the loop that runs through neighbours of the target (i), `across` the one that does in
+the source (k). A tile is two cache lines of the target by a vector of the source: its rows are
+loaded as vectors, transposed by shuffles, and stored as whole lines. In stages of distance d = 1,
+2, 4 …, rows r and r + d exchange the lanes that are theirs:
+
+    a0 a1 a2 a3      a0 b0 a2 b2      a0 b0 c0 d0
+    b0 b1 b2 b3  1   a1 b1 a3 b3  2   a1 b1 c1 d1
+    c0 c1 c2 c3  →   c0 d0 c2 d2  →   a2 b2 c2 d2
+    d0 d1 d2 d3      c1 d1 c3 d3      a3 b3 c3 d3
+
+The other loops stand outside, as the target is stored. A result too large for the caches is written
+past them, which saves reading it first. Tiles begin where a line of the target begins, in all rows
+if these are whole lines apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from codegen.build import add, block, const, div, eq, ge, load, lt, maximum, minimum, mod, mul, sub
+from codegen.emit.abi import THREADS
+from codegen.ir import (
+    Array,
+    Block,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Invoke,
+    Lead,
+    LoopKind,
+    Module,
+    Place,
+    Shuffle,
+    Stmt,
+    Storage,
+    Store,
+    Var,
+    VectorLoad,
+    VectorStore,
+)
+from codegen.names import Names
+from codegen.types import BOOL, ScalarType, vector
+from polyhedral.contract import Data
+from polyhedral.register_tile import Machine
+
+LINE = 64
+"""Bytes of a cache line."""
+LINES = 2
+"""Lines side by side in a tile: written past the caches one at a time, they take 1.4 times as long
+as two by two; with four the rows of the source do not stay in the first cache."""
+STRIP = "strip"
+WIDE, LENGTH = Var("wide"), Var("length")
+APART, STEP = Var("apart"), Var("step")
+"""Elements from one iteration to the next, of `across` in the target, of `along` in the source."""
+STREAMING = Var("streaming", BOOL)
+N, M = Var("n"), Var("m")
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """`along` and `across` as above, and the `outer` loops, the first outermost."""
+
+    along: str
+    across: str
+    outer: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeTile:
+    """`columns` elements of the target, which are whole lines of `line`, by `lanes` of the
+    source."""
+
+    columns: int
+    line: int
+    lanes: int
+
+
+def permutation(target: tuple[str, ...], source: tuple[str, ...]) -> Permutation | None:
+    """The copy of an array stored with the loops `source` to one with `target`, the last ones
+    through neighbours; None where these are the same, so that rows are copied."""
+    if len(target) < 2 or set(target) != set(source) or target[-1] == source[-1]:
+        return None
+    along, across = target[-1], source[-1]
+    return Permutation(along, across, tuple(x for x in target if x not in (along, across)))
+
+
+def transpose_tile(machine: Machine) -> TransposeTile | None:
+    """The tile for a machine, None where it has no vectors of such elements."""
+    lanes = machine.lanes
+    line = max(lanes, LINE // machine.element_bytes)
+    return TransposeTile(LINES * line, line, lanes) if lanes > 1 else None
+
+
+def to_functions(
+    found: Permutation,
+    tile: TransposeTile,
+    machine: Machine,
+    target: Data,
+    source: Data,
+    sizes: Mapping[str, Expr],
+    head: Function,
+    names: Names,
+) -> Module:
+    """The module whose last function is `head`, a threaded function without a body, with one.
+
+    names  a supply that has handed out those of `head`'s parameters
+    """
+    last = machine.caches[-1] // machine.element_bytes if machine.caches else 1 << 22
+    streaming = ge(mul(*sizes.values()), last)
+    first, begin = Var(names.fresh("first")), Var(names.fresh("begin"))
+    before = mod(sub(tile.columns, Lead(target.array, LINE)), tile.columns)
+    counters = {loop: Var(names.fresh(loop)) for loop in found.outer}
+
+    def start(data: Data) -> Expr:
+        steps = (mul(counters[loop], data.strides[loop]) for loop in found.outer)
+        return add(mul(begin, data.strides[found.along]), *steps)
+
+    call: Stmt = Invoke(
+        STRIP,
+        (Place(target.array, start(target)), Place(source.array, start(source))),
+        (
+            sub(minimum(sizes[found.along], add(first, tile.columns)), begin),
+            sizes[found.across],
+            target.strides[found.across],
+            source.strides[found.along],
+            streaming,
+        ),
+    )
+    body = block(Declare(begin, maximum(first, 0), True), call)
+    nest = For(first, sub(0, before), sizes[found.along], body, tile.columns)
+    for loop in reversed(found.outer):
+        nest = For(counters[loop], const(0), sizes[loop], Block((nest,)))
+    shared = For(nest.var, nest.start, nest.stop, nest.body, nest.step, LoopKind.PARALLEL)
+    both = If(lt(1, THREADS), Block((shared,)), Block((nest,)))
+    main = Function(head.name, head.arrays, head.scalars, Block((both,)), threaded=True)
+    return Module((strip_function(tile, target.array.element), main))
+
+
+def strip_function(tile: TransposeTile, element: ScalarType) -> Function:
+    """`strip(C, A, …)`: `wide` elements of `along` by all `length` of `across`, in tiles where
+    `wide` fills them."""
+    c, a = Array("C", element, Storage.OUTPUT), Array("A", element, Storage.INPUT)
+    whole = Var("whole")
+    tiles = If(STREAMING, _tiles(tile, c, a, whole, True), _tiles(tile, c, a, whole, False))
+    body = If(
+        eq(WIDE, tile.columns),
+        block(
+            Declare(whole, mul(div(LENGTH, tile.lanes), tile.lanes), True),
+            tiles,
+            _one_by_one(c, a, whole),
+        ),
+        Block((_one_by_one(c, a, const(0)),)),
+    )
+    scalars = (WIDE, LENGTH, APART, STEP, STREAMING)
+    return Function(STRIP, (c, a), scalars, Block((body,)), internal=True)
+
+
+def _one_by_one(c: Array, a: Array, first: Expr) -> For:
+    copied = Store(c, add(mul(N, APART), M), load(a, add(mul(M, STEP), N)))
+    return For(N, first, LENGTH, Block((For(M, const(0), WIDE, Block((copied,))),)))
+
+
+def _tiles(tile: TransposeTile, c: Array, a: Array, whole: Expr, streaming: bool) -> Block:
+    lines = (
+        stmt
+        for first in range(0, tile.columns, tile.line)
+        for stmt in _line(tile, c, a, first, streaming)
+    )
+    return Block((For(N, const(0), whole, block(*lines), tile.lanes),))
+
+
+def _line(tile: TransposeTile, c: Array, a: Array, first: int, streaming: bool) -> Iterator[Stmt]:
+    """A line of each of the target's rows in the tile, from column `first` on: square after square
+    is transposed, then all are stored."""
+    lanes = tile.lanes
+    squares: list[list[Var]] = []
+    for start in range(first, first + tile.line, lanes):
+        rows = [Var(f"r{start + n}", vector(a.element, lanes)) for n in range(lanes)]
+        for number, var in enumerate(rows):
+            yield Declare(var, VectorLoad(a, add(mul(start + number, STEP), N), lanes), True)
+        square: list[Stmt] = []
+        squares.append(_transposed(rows, square))
+        yield from square
+    for row in range(lanes):
+        for number, columns in enumerate(squares):
+            place = add(mul(add(N, row), APART), first + number * lanes)
+            yield VectorStore(c, place, columns[row], streaming=streaming)
+
+
+def _transposed(rows: list[Var], code: list[Stmt]) -> list[Var]:
+    """The columns of a square of as many vectors as each has lanes; `code` makes them."""
+    lanes = len(rows)
+    distance = 1
+    while distance < lanes:
+        made: list[Var] = list(rows)
+        for row in range(lanes):
+            if row & distance:
+                continue
+            one, other = rows[row], rows[row + distance]
+            for place, picks in (
+                (row, _exchanged(lanes, distance, 0)),
+                (row + distance, _exchanged(lanes, distance, distance)),
+            ):
+                made[place] = Var(f"{rows[place].name}_{distance}", rows[place].type)
+                code.append(Declare(made[place], Shuffle(one, other, picks), True))
+        rows = made
+        distance *= 2
+    return rows
+
+
+def _exchanged(lanes: int, distance: int, start: int) -> tuple[int, ...]:
+    """Lanes n with n & distance == 0 of the first vector from `start` on, and of the second in
+    between."""
+    return tuple((n - distance + lanes if n & distance else n) + start for n in range(lanes))
