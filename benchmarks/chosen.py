@@ -235,13 +235,13 @@ def tensor(name: str) -> Any:
     if name in skews:
         shape: tuple[int, ...] = (500, 500, 500)
         modes, values = tensor_coordinates(shape, 200_000, skews[name])
-        coordinates = np.stack(modes)
+        coordinates = list(modes)
     else:
         loader = shared_loader()
         if loader is None or name not in loader.names("tensor"):
             return None
         rows, values, shape = loader.tensor(name)
-        coordinates = rows.T
+        coordinates = list(rows.T)
     return tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(len(shape)))
 
 

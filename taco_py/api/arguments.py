@@ -142,6 +142,17 @@ def as_schedule(schedule: Any) -> Schedule | None:
     return schedule
 
 
+def check_budget(seconds: float | None) -> float | None:
+    """Raise ScheduleError unless it is a number of seconds or None."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (number and seconds >= 0):
+        raise ScheduleError(
+            f"Expected schedule_budget to be a number of seconds, found {seconds!r}",
+            hint="leave it out to search to the end",
+        )
+    return seconds
+
+
 def check_threads(threads: int | None) -> int | None:
     """The number as an int, None for as many as there are cores.
 

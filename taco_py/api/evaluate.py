@@ -95,18 +95,28 @@ def explain(
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
+    schedule_budget: float | None = None,
     **named: Any,
 ) -> str:
     """How `evaluate` with the same arguments computes its result, and why that way. Computes
     nothing.
 
     Concrete notation, iteration graph, loop order, formats, inserted conversions and workspaces,
-    what is parallel and if not why, compile time and cache hit, for each kernel. Raises as
-    `evaluate`.
+    what is parallel and if not why, compile time and cache hit, for each kernel. Then, where the
+    schedule was chosen, how many there are, which of them no other is asymptotically better than
+    with what they are estimated to cost, what was pruned by what, and where the chosen one stands.
+
+    schedule_budget  seconds of this search, one where it is left out; the best schedules found
+                     until then are told. 0 leaves it out.
+
+    Raises as `evaluate`.
     """
-    from taco_py.api.arguments import merged, settings_of
+    from taco_py.api.arguments import check_budget, merged, settings_of
     from taco_py.api.compute import explained, parsed
+    from taco_py.api.standing import standing
 
     given = merged(operands, named)
     settings = settings_of(format, schedule, threads, dtype, casting, static, libraries)
-    return explained(parsed(text), given, settings)
+    budget = check_budget(schedule_budget)
+    told = explained(parsed(text), given, settings)
+    return "\n".join(filter(None, (told, standing(parsed(text), given, settings, budget))))

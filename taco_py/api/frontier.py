@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from taco_py.api.arguments import merged
+from taco_py.api.arguments import check_budget, merged
 from taco_py.api.compute import accumulated, parsed
 from taco_py.api.draft import draft
 from taco_py.autoschedule.frontier import Frontier
@@ -67,14 +67,3 @@ def frontier(
         drafted.assignment, stored, SCOPES[scope], check_budget(schedule_budget)
     )
     return with_estimates(found, drafted.operands, drafted.request)
-
-
-def check_budget(seconds: float | None) -> float | None:
-    """Raise ScheduleError unless it is a number of seconds or None."""
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if seconds is not None and not (number and seconds >= 0):
-        raise ScheduleError(
-            f"Expected schedule_budget to be a number of seconds, found {seconds!r}",
-            hint="leave it out to search to the end",
-        )
-    return seconds

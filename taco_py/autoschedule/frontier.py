@@ -281,8 +281,12 @@ def _explained(whole: Frontier) -> Iterator[str]:
     yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
     for cost in whole.costs:
         members = [c for c in whole.candidates if c.cost == cost]
+        best = min(members, key=lambda c: inf if c.estimate is None else c.estimate)
+        estimates = [c.estimate for c in members if c.estimate is not None]
         yield f"{len(members)} schedules: {cost}"
-        yield from ("    " + line for line in to_text(members[0].statement).splitlines())
+        if estimates:
+            yield f"  estimated {min(estimates):.2g} to {max(estimates):.2g} operations, best:"
+        yield from ("    " + line for line in to_text(best.statement).splitlines())
     for gone in whole.dropped:
         yield f"{gone.count} schedules pruned: at least {gone.cost}"
         yield f"    by {gone.by}"

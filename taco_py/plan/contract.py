@@ -17,7 +17,7 @@ from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.paths import TEMPORARY, cheapest_tree
 from taco_py.plan.products import Product, as_product
-from taco_py.plan.request import GAIN, Request, draft_of
+from taco_py.plan.request import GAIN, SMALL, Request, draft_of
 from taco_py.plan.splitter import Splitter
 
 Path = Sequence[tuple[int, ...]]
@@ -58,7 +58,10 @@ def _cheapest(
 ) -> tuple[Path, str] | None:
     """The path that beats one kernel, with the reason; None where none does.
 
-    One kernel and several are compared by what all their loops, merges and copies cost.
+    One kernel and several are compared by what all their loops, merges and copies cost. Loops that
+    are nested less deep are asymptotically better, and those of one kernel are then kept only where
+    they are clearly cheaper, as otherwise the pairs must be. (Ahrens et al. 2022, section 7: the
+    least depth.)
     """
     (term,) = split_terms(expr)
     count = len(tensors.factors)
@@ -71,10 +74,46 @@ def _cheapest(
     }
     path = min(costs, key=lambda path: costs[path])
     whole = _kernel_cost(splitter, replace(assignment, value=expr), splitter.request)
-    if costs[path] * GAIN >= whole:
+    shallow = _depth(tensors, kept, path) < len(_indices(tensors, kept))
+    if costs[path] >= (whole * GAIN if shallow else whole / GAIN):
         return None
-    why = f"in pairs about {costs[path]:.2g} operations instead of {whole:.2g} in one kernel"
-    return path, why
+    return path, _why(splitter, assignment, expr, tensors, numbers, kept, path)
+
+
+def _why(
+    splitter: Splitter,
+    assignment: Assignment,
+    expr: Expr,
+    tensors: Product,
+    numbers: tuple[Expr, ...],
+    kept: tuple[str, ...],
+    path: Path,
+) -> str:
+    """What the path and one kernel cost on the operands as large as they are."""
+    (term,) = split_terms(expr)
+    real = splitter.real(expr)
+    pairs = _cost_along(real, assignment, term, tensors, numbers, kept, path)
+    whole = _kernel_cost(real, replace(assignment, value=expr), real.request)
+    text = f"in pairs about {pairs:.2g} operations instead of {whole:.2g} in one kernel"
+    return text if pairs < whole else f"{text}, and fewer from sizes of {SMALL} on"
+
+
+def _indices(tensors: Product, kept: Sequence[str]) -> frozenset[str]:
+    """The indices of a product and of what it is assigned to."""
+    return frozenset(kept).union(*(free_indices(factor) for factor in tensors.factors))
+
+
+def _depth(tensors: Product, kept: tuple[str, ...], path: Path) -> int:
+    """The loops of the deepest kernel along a path."""
+    groups = [frozenset(free_indices(factor)) for factor in tensors.factors]
+    deepest = 0
+    for pair in path:
+        loops = frozenset[str]().union(*(groups[k] for k in pair))
+        groups = [g for k, g in enumerate(groups) if k not in pair]
+        needed = frozenset(kept).union(*groups)
+        deepest = max(deepest, len(loops if groups else loops | needed))
+        groups.append(loops & needed)
+    return deepest
 
 
 def _cost_along(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.cost.estimate import Pattern, Statistics, query_size
+from taco_py.cost.queries import Atom, query
 from taco_py.formats import CSF, CSR, DCSR, dense
 from taco_py.notation.nodes import Expr
 from tests.problems import assignment
@@ -59,3 +60,21 @@ def test_more_loops_never_visit_a_larger_fraction() -> None:
     value = body("y[i] = A[i,j] * x[j]")
     fractions = [STATISTICS.fraction(value, frozenset(loops)) for loops in ("", "i", "ij")]
     assert fractions == sorted(fractions, reverse=True)
+
+
+QUERIES = (
+    (("i", "j"), (("A", "i j"),), 5000.0),
+    # every row of B is expected to have 20 entries, so that asking for one changes nothing
+    (("i", "k"), (("A", "i k"), ("B", "k j'1")), 1000 * 100 * 0.05),
+    # half of the rows of H are expected to store something
+    (("i",), (("H", "i j'1"),), 500.0),
+    (("i", "r"), (), 32000.0),
+)
+
+
+@pytest.mark.parametrize(("heads", "atoms", "expected"), QUERIES)
+def test_expected_sizes_of_queries(
+    heads: tuple[str, ...], atoms: tuple[tuple[str, str], ...], expected: float
+) -> None:
+    whole = query(heads, (Atom(tensor, tuple(names.split())) for tensor, names in atoms))
+    assert query_size(STATISTICS, whole) == pytest.approx(expected)

@@ -1,0 +1,38 @@
+"""Where the schedule that a call has chosen stands among all others, for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taco_py.api.arguments import Settings
+from taco_py.api.compute import prepare
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.make import Options
+from taco_py.plan.request import Request
+from taco_py.plan.verdict import report
+from taco_py.problem import TensorType
+
+SECONDS = 1.0
+"""What explain() searches for where nobody says how long."""
+
+
+def standing(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    budget: float | None,
+) -> str:
+    """Candidates → after the depth filter → after domination → chosen; "" where the user chose.
+
+    budget  seconds of searching; None for SECONDS
+    """
+    chosen = settings.schedule is not None and settings.schedule.shapes
+    seconds = SECONDS if budget is None else budget
+    if chosen or settings.measure or seconds == 0:
+        return ""
+    prepared = prepare(assignment, objects, settings)
+    operands = {name: given.operand for name, given in prepared.given.items()}
+    request = Request(TensorType(prepared.kind.format, prepared.dtype.name), settings.static)
+    options = Options(settings.path, settings.contract)
+    return report(prepared.assignment, operands, request, options, seconds)

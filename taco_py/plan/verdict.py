@@ -1,0 +1,201 @@
+"""Where the chosen kernels stand among all schedules of an assignment.
+
+The kernels that splitting and the search for orders lead to are one statement, temporaries first:
+
+    where( forall i forall j a[i] += B[i,j] * w[j],  forall j forall k w[j] += C[j,k] * d[k] )
+
+Its cost, with the protocols that make it least, is compared with those on the frontier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+
+from codegen.names import Names
+from taco_py.autoschedule.frontier import Cost, Frontier, frontier
+from taco_py.autoschedule.orders import best_order
+from taco_py.concrete.nodes import (
+    Assign,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+    forall,
+)
+from taco_py.concrete.nodes import (
+    Sequence as Both,
+)
+from taco_py.concrete.printer import to_text
+from taco_py.concrete.terms import reductions, split_terms
+from taco_py.cost.domination import Costs, Union, assumptions
+from taco_py.cost.estimate import Statistics, query_size
+from taco_py.cost.protocols import Directed
+from taco_py.cost.tasks import Recorder, Scope
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.operators import ADD, SUB
+from taco_py.plan.estimates import with_estimates
+from taco_py.plan.make import Options
+from taco_py.plan.nodes import Operand
+from taco_py.plan.paths import TEMPORARY
+from taco_py.plan.request import Request, draft_of, statistics
+from taco_py.plan.split import split
+
+CHOICES = 4096
+"""Protocols that are looked at, for the sake of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nests:
+    """What was chosen: all kernels as one statement, and what they are expected to cost."""
+
+    statement: Statement
+    temporaries: tuple[Access, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The cost of the chosen kernels, and one that is strictly below it; None where none is.
+
+    share  how much of the work of the chosen kernels the one below is expected to be
+    """
+
+    cost: Cost
+    below: Cost | None
+    share: float = 1.0
+
+
+def chosen_nests(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    options: Options,
+) -> Nests | None:
+    """The kernels that a plan without a schedule consists of.
+
+    None where one has sums inside its terms, of which the model knows nothing.
+    """
+    names = Names((*operands, assignment.target.tensor))
+    parts = split(assignment, operands, request, names, options.path, options.contract)
+    known = parts.operands
+    estimate, made = 0.0, []
+    for part in parts.assignments:
+        if any(True for term in split_terms(part.value) for _ in reductions(term.body)):
+            return None
+        wanted = request
+        if part is not parts.assignments[-1]:
+            wanted = Request(known[part.target.tensor].type, request.static)
+            estimate += TEMPORARY * known[part.target.tensor].nnz
+        cost, statement = _nest(part, known, wanted)
+        estimate += cost
+        made.append((part.target, statement))
+    (_, whole) = made[-1]
+    for target, statement in reversed(made[:-1]):
+        kind = WorkspaceKind.HASH if target.indices else WorkspaceKind.SCALAR
+        workspace = Workspace(target.tensor, target.indices, kind, request.type.dtype)
+        whole = Where(workspace, whole, statement)
+    return Nests(whole, tuple(target for target, _ in made[:-1]), estimate)
+
+
+def _nest(
+    part: Assignment, operands: Mapping[str, Operand], request: Request
+) -> tuple[float, Statement]:
+    """The best loops of one kernel, a nest for each term, with what they cost."""
+    stats = statistics(part, operands)
+    draft = draft_of(part, operands, request)
+    cost, nests = 0.0, []
+    for term in split_terms(part.value):
+        best = best_order(draft, term, stats)
+        cost += best.cost
+        adds = SUB if term.negative else ADD
+        nests.append(forall(best.order, Assign(part.target, term.body, adds)))
+    return cost, nests[0] if len(nests) == 1 else Both(tuple(nests))
+
+
+def verdict(
+    nests: Nests,
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    found: Frontier,
+    scope: Scope = Scope.ALL,
+) -> Verdict:
+    """How the chosen kernels compare with the frontier."""
+    read = tuple(dict.fromkeys(accesses(assignment)))
+    sparse = tuple(a for a in read if not operands[a.tensor].type.format.is_dense)
+    costs = Costs(assumptions(sparse, (assignment.target, *read)))
+    least_found = [(cost, costs.union(cost.queries)) for cost in found.costs]
+    own = tuple(_protocols(costs, nests, sparse, scope))
+    least = [u for u in own if not any(costs.strictly_below(other, u) for other in own)]
+    verdicts = [(union, _below(costs, union, least_found)) for union in least]
+    union, below = next((v for v in verdicts if v[1] is None), verdicts[0])
+    cost = Cost(costs.readable(union))
+    if below is None:
+        return Verdict(cost, None)
+    stats = statistics(assignment, operands)
+    return Verdict(cost, below, work(stats, below, sparse) / work(stats, cost, sparse))
+
+
+def work(stats: Statistics, cost: Cost, sparse: Iterable[Access]) -> float:
+    """The expected tasks of a cost, with the reading of the sparse operands."""
+    reading = sum(stats.patterns[access.tensor].nnz for access in sparse)
+    return reading + sum(query_size(stats, query) for query in cost.queries)
+
+
+def report(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    options: Options,
+    budget: float,
+) -> str:
+    """The search of `budget` seconds for the schedules of an assignment, and where the chosen
+    kernels stand among them; "" where the model knows nothing of it."""
+    every = (assignment.target, *accesses(assignment))
+    if any(len(set(access.indices)) < len(access.indices) for access in every):
+        return ""
+    nests = chosen_nests(assignment, operands, request, options)
+    if nests is None:
+        return ""
+    formats = {name: operand.type.format for name, operand in operands.items()}
+    found = frontier(assignment, formats, budget=budget, dtype=request.type.dtype)
+    known = with_estimates(found, operands, request)
+    return "\n".join(
+        (known.explain(), *_standing(verdict(nests, assignment, operands, known), nests))
+    )
+
+
+def _standing(standing: Verdict, nests: Nests) -> Iterator[str]:
+    yield f"chosen, estimated {nests.estimate:.2g}: {standing.cost}"
+    yield from ("    " + line for line in to_text(nests.statement).splitlines())
+    if standing.below is None:
+        yield "    none is asymptotically better"
+    else:
+        yield f"    asymptotically better, here {standing.share:.2f} of the work: {standing.below}"
+
+
+def _below(costs: Costs, union: Union, frontier: Iterable[tuple[Cost, Union]]) -> Cost | None:
+    return next((cost for cost, low in frontier if costs.strictly_below(low, union)), None)
+
+
+def _protocols(
+    costs: Costs, nests: Nests, sparse: Sequence[Access], scope: Scope
+) -> Iterator[Union]:
+    """The different costs of a statement with every choice of protocols, up to CHOICES."""
+    open_ = (*sparse, *nests.temporaries)
+    recorder = Recorder(scope)
+    seen: set[Union] = set()
+    choices = product(*(_subsets(access.indices) for access in open_))
+    for _, steps in zip(range(CHOICES), choices, strict=False):
+        directed = Directed(nests.statement, dict(zip(open_, steps, strict=True)))
+        union = costs.union(recorder.queries(directed))
+        if union not in seen:
+            seen.add(union)
+            yield union
+
+
+def _subsets(indices: tuple[str, ...]) -> tuple[frozenset[str], ...]:
+    sizes = range(len(indices), -1, -1)
+    return tuple(map(frozenset, chain.from_iterable(combinations(indices, n) for n in sizes)))

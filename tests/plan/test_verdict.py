@@ -1,0 +1,77 @@
+"""The kernels that are chosen against the frontier of all schedules."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.autoschedule.frontier import frontier
+from taco_py.notation.checks import accesses
+from taco_py.plan.make import Options
+from taco_py.plan.request import Request
+from taco_py.plan.verdict import chosen_nests, report, verdict
+from taco_py.problem import Problem
+from tests.corpus.expressions import CASES
+from tests.problems import assignment, operands, problem
+
+CLOSE = 0.6
+"""The share of the work above which the schedule that is asymptotically better gains little."""
+
+
+def sparse(text: str) -> dict[str, str]:
+    """Every matrix in CSR, every tensor of a higher order in CSF, vectors dense."""
+    found = {a.tensor: len(a.indices) for a in accesses(assignment(text))}
+    return {name: "CSR" if n == 2 else "CSF" for name, n in found.items() if n > 1}
+
+
+def whole(text: str) -> Problem | None:
+    """None where an access has an index twice, of which the model knows nothing."""
+    parsed = assignment(text)
+    every = (parsed.target, *accesses(parsed))
+    if any(len(set(access.indices)) < len(access.indices) for access in every):
+        return None
+    few = len({i for access in every for i in access.indices}) < 5 and len(every) < 5
+    return problem(text, sparse(text)) if few else None
+
+
+TEXTS = tuple(case.text for case in CASES)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_schedule_is_asymptotically_and_clearly_better(text: str) -> None:
+    known = whole(text)
+    if known is None:
+        pytest.skip("no model")
+    given, request = operands(known), Request(known.result)
+    nests = chosen_nests(known.assignment, given, request, Options())
+    if nests is None:
+        pytest.skip("sums inside terms")
+    formats = {name: operand.type.format for name, operand in given.items()}
+    found = frontier(known.assignment, formats, budget=0.3)
+    standing = verdict(nests, known.assignment, given, found)
+    assert standing.below is None or standing.share > CLOSE, str(standing.below)
+
+
+def test_pairs_are_taken_where_they_are_asymptotically_better() -> None:
+    known = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
+    nests = chosen_nests(known.assignment, operands(known), Request(known.result), Options())
+    assert nests is not None
+    assert len(nests.temporaries) == 1
+
+
+def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
+    known = problem("C[i,j] = A[i,k] * B[k,j]", {"A": "CSR", "B": "CSR"})
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 5.0)
+    for line in (
+        "  candidates        6 loop nests of 1 groupings",
+        "  after domination  12, of 1 different costs",
+        "12 schedules: Σ over {(i,k,j) | A[i,k] ∧ B[k,j]}",
+        "    none is asymptotically better",
+    ):
+        assert line in told.splitlines()
+    assert "  estimated " in told
+    assert "chosen, estimated " in told
+    repeated = problem("y[i] = A[i,i]", {"A": "CSR"})
+    assert (
+        report(repeated.assignment, operands(repeated), Request(repeated.result), Options(), 1)
+        == ""
+    )
