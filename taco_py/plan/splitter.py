@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.formats import default_format
 from taco_py.plan.nodes import Operand
-from taco_py.plan.request import Request, statistics
+from taco_py.plan.request import Request, real_statistics, statistics
 from taco_py.problem import Problem, TensorType
 
 
@@ -29,6 +29,7 @@ class Splitter:
     sizes     the size of each index of the whole assignment
     made      the temporaries' assignments, in order
     notes     for each of them why it is there
+    known     what is known of the operands of an assignment
     """
 
     operands: dict[str, Operand]
@@ -37,6 +38,7 @@ class Splitter:
     sizes: Mapping[str, float]
     made: list[Assignment]
     notes: list[str]
+    known: Callable[[Assignment, Mapping[str, Operand]], Statistics] = statistics
 
     @property
     def dtypes(self) -> dict[str, DType]:
@@ -45,8 +47,13 @@ class Splitter:
 
     def statistics(self, value: Expr) -> Statistics:
         """The patterns of `value`'s operands, and the whole assignment's sizes."""
-        known = statistics(Assignment(Access("", ()), value), self.operands)
+        known = self.known(Assignment(Access("", ()), value), self.operands)
         return replace(known, sizes={**self.sizes, **known.sizes})
+
+    def real(self, value: Expr) -> Splitter:
+        """A copy that takes operands as large as they are, to tell of `value` what it costs."""
+        sizes = real_statistics(Assignment(Access("", ()), value), self.operands).sizes
+        return replace(self, sizes={**self.sizes, **sizes}, known=real_statistics)
 
     def draft(self, assignment: Assignment, value: Expr) -> Problem:
         """`value` assigned to the target of `assignment`, on operands as they are stored."""
@@ -73,7 +80,8 @@ class Splitter:
         """What is expected of the target of `assignment`, a temporary."""
         value, keep = assignment.value, assignment.target.indices
         stats = self.statistics(value)
-        shape = tuple(int(stats.sizes[i]) for i in keep)
+        sizes = real_statistics(Assignment(Access("", ()), value), self.operands).sizes
+        shape = tuple(int(sizes[i]) for i in keep)
         nnz = result_size(stats, value, keep)
         dtype = expression_dtype(value, self.dtypes).name
         form = self.default_format(assignment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -73,3 +74,15 @@ def test_a_kernel_that_refuses_its_arguments_is_a_fault_of_ours() -> None:
     kernel.kernels[key] = replace(kernel.kernels[key], call=refuse)
     with pytest.raises(InternalError, match=r"found TypeError: Expected 8-byte elements"):
         kernel(x=np.ones(3))
+
+
+def test_a_chain_of_small_products_tells_its_own_numbers() -> None:
+    text = "D[i,l] = A[i,j] * B[j,k] * C[k,l]"
+    for size, tiled in ((3, False), (70, True)):
+        a = np.ones((size, size))
+        found = tp.explain(text, A=a, B=a, C=a, libraries=False)
+        pairs, whole = map(
+            float, re.findall(r"about (\S+) operations instead of (\S+) in", found)[0]
+        )
+        assert size**3 < pairs < 2 * 4 * size**3 and whole >= size**3
+        assert ("tiles of" in found) is tiled
