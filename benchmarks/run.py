@@ -2,7 +2,7 @@
 JSON.
 
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
-call_overhead memory gallop autoschedule gemm contractions streams batched parallel polybench
+call_overhead memory gallop autoschedule chosen gemm contractions streams batched parallel polybench
 stencils. Nothing is asserted about time; results are checked and marked when wrong.
 """
 
@@ -23,7 +23,7 @@ from benchmarks.measure import OURS, REFERENCE, Record
 
 NAMES = (
     "spmv", "spmm", "add", "spgemm", "sddmm", "mttkrp", "ttv", "import_time", "first_call",
-    "call_overhead", "memory", "gallop", "autoschedule", "gemm",
+    "call_overhead", "memory", "gallop", "autoschedule", "chosen", "gemm",
     "contractions", "streams", "batched", "parallel", "polybench", "stencils",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
