@@ -48,7 +48,7 @@ from taco_py.diagnostics.errors import (
     OperandError,
     OperandTypeError,
 )
-from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.formats import Format
 from taco_py.kernels import KERNELS
 from taco_py.notation.nodes import Assignment
@@ -138,6 +138,11 @@ class Kernel:
         plan = without_libraries(self.plan)
         kernels = tuple(compile_recipe(recipe_of(step)) for step in plan.kernels)
         return export(plan, kernels, tensors, Path(folder), name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What to compile again: kernels are found by their recipes, functions are not stored."""
+        told = (self.assignment, self.plan, self.formats, self.types, self.kind, self.dtype)
+        return compile_plan, (*told, self.settings, self.begin)
 
     def __repr__(self) -> str:
         """The assignment, and each operand's format and dtype, in one line."""
@@ -381,13 +386,7 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     """The kernel of an assignment over operands of known formats."""
     options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
     plan = make_plan(drafted.assignment, drafted.operands, drafted.request, options)
-    steps = plan.kernels
-    compiled = tuple(
-        compile_recipe(Recipe(s.problem, s.orders, "evaluate", s.schedule, s.strategy))
-        for s in steps
-    )
-    kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
-    return Kernel(
+    return compile_plan(
         drafted.assignment,
         plan,
         drafted.formats,
@@ -395,7 +394,22 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
         drafted.kind,
         drafted.dtype,
         settings,
-        compiled,
-        kernels,
         drafted.begin,
     )
+
+
+def compile_plan(
+    assignment: Assignment,
+    plan: Plan,
+    formats: Mapping[str, Format],
+    types: Mapping[str, TensorType],
+    kind: ResultKind,
+    dtype: np.dtype[Any],
+    settings: Settings,
+    begin: str,
+) -> Kernel:
+    """A plan as what can be called: all its kernels compiled, or found where they are already."""
+    steps = plan.kernels
+    compiled = tuple(compile_recipe(recipe_of(step)) for step in steps)
+    kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
+    return Kernel(assignment, plan, formats, types, kind, dtype, settings, compiled, kernels, begin)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -137,9 +138,9 @@ def contents(path: Path) -> bytes:
     """The bytes of a file, uncompressed; FileFormatError where the compressed data are damaged."""
     content = path.read_bytes()
     if path.suffix.lower() != ".gz":
-        return content
+        return content.removeprefix(BOM_UTF8)
     try:
-        return gzip.decompress(content)
+        return gzip.decompress(content).removeprefix(BOM_UTF8)
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(
             f"{path}: Expected gzip data up to line {whole_lines(content) + 1}, found them damaged "

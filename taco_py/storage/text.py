@@ -186,7 +186,8 @@ def parse_number(text: Text, line: int, word: bytes) -> float:
             return float(word)
     except ValueError:
         pass  # reported below, together with Python's digit separators
-    raise text.fault(line, f"Expected a number, found {shown(word)}")
+    hint = "separate numbers by blanks, not by commas" if b"," in word else None
+    raise text.fault(line, f"Expected a number, found {shown(word)}", hint)
 
 
 def shown(words: bytes) -> str:

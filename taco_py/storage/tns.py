@@ -84,7 +84,7 @@ def coordinates(
                 text.line_of_entry(entry),
                 f"Expected a coordinate from 1 to {largest} in mode {mode}, found "
                 f"{column[entry]:g}",
-                "coordinates in .tns files count from 1",
+                "coordinates in files count from 1",
             )
         whole = column.astype(np.int64)
         if not np.array_equal(whole, column):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -95,3 +96,12 @@ def test_copies_for_the_sake_of_order_are_explained() -> None:
 def test_a_quote_that_is_not_closed_in_cc() -> None:
     with pytest.raises(NoCompilerError, match="No closing quotation"):
         find_compiler({"CC": 'gcc "-O3'})
+
+
+def test_a_kernel_is_pickled_as_what_to_compile() -> None:
+    kernel = tp.compile("y[i] += A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), static={"j": 3})
+    again = pickle.loads(pickle.dumps(kernel))
+    assert repr(again) == repr(kernel) and again.source == kernel.source
+    out = np.ones(3)
+    assert again(A=A, x=np.ones(3), out=out) is out
+    np.testing.assert_array_equal(out, A @ np.ones(3) + 1)

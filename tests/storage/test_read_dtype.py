@@ -57,3 +57,16 @@ def test_imaginary_parts_are_not_cut(tmp_path: Path) -> None:
         tp.read(path, dtype="f8")
     path.write_text(head + "1 1 2 0\n")
     assert tp.read(path, dtype="f8").data.values.tolist() == [2]
+
+
+def test_a_byte_order_mark_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "t.tns"
+    path.write_bytes(b"\xef\xbb\xbf" + TNS.encode())
+    assert tp.read(path).shape == (2, 3)
+
+
+def test_commas_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.tns"
+    path.write_text("1, 1, 1.5\n")
+    with pytest.raises(tp.FileFormatError, match=r"line 1.*\n.*not by commas"):
+        tp.read(path)
