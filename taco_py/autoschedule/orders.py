@@ -87,6 +87,7 @@ class _Search:
         self.nodes = 0
         self.counts: dict[frozenset[str], float] = {}
         self.steps: dict[tuple[frozenset[str], str], float] = {}
+        self.copies: dict[tuple[int, Order], bool] = {}
 
     def run(self) -> Ranked:
         self._visit((), 1.0, 0.0)
@@ -165,10 +166,18 @@ class _Search:
     def _consequences(self, order: Order, innermost: float) -> float:
         copies = sum(
             copying(self.statistics.patterns[a.tensor])
-            for a in self.accesses
-            if needs_copy(self.problem, self.term, a, order)
+            for place, a in enumerate(self.accesses)
+            if self._needs_copy(place, order)
         )
         return copies + innermost * (self._write_cost(order) + self._read_cost(order))
+
+    def _needs_copy(self, place: int, order: Order) -> bool:
+        """`needs_copy`, which depends on the order of the access's own indices alone."""
+        access = self.accesses[place]
+        key = (place, tuple(i for i in order if i in access.indices))
+        if key not in self.copies:
+            self.copies[key] = needs_copy(self.problem, self.term, access, order)
+        return self.copies[key]
 
     def _write_cost(self, order: Order) -> float:
         rest = self._scattered(order)
