@@ -121,16 +121,20 @@ class KernelCache:
         """The memory of results."""
         return self._get_host()[1]
 
-    def prepare(self) -> threading.Thread:
+    def prepare(self) -> threading.Thread | None:
         """Load the host, or compile it where it is missing, in a thread, while the caller does
-        something else: plans a kernel, then compiles it.
+        something else: plans a kernel, then compiles it. None where there can be no other thread.
 
         What may go wrong with it is found again, and raised, by whoever needs it.
         """
         with self._lock:
             if self._background is None:
-                self._background = threading.Thread(target=self._try_host)
-                self._background.start()
+                background = threading.Thread(target=self._try_host)
+                try:
+                    background.start()
+                except RuntimeError:  # as many threads as the system allows, or it is going down
+                    return None
+                self._background = background
             return self._background
 
     def get_or_build(self, key: str, make: Callable[[], KernelSource]) -> Found:
@@ -259,7 +263,8 @@ class KernelCache:
                 raise
             return self._compile(key, kernel)
         finally:
-            background.join()
+            if background is not None:
+                background.join()
 
     def _try_host(self) -> None:
         try:

@@ -28,6 +28,18 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 ROOT = Path(__file__).parent.parent.parent
 
 
+def test_where_no_thread_can_be_started_it_goes_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    cache = KernelCache(store=Store(tmp_path))
+    assert cache.prepare() is None
+    assert works(cache.get_or_build("alone", lambda: samples.scale()))
+
+
 def never() -> KernelSource:
     raise AssertionError("nothing was to be built")
 
