@@ -26,6 +26,8 @@ MEMORY = 1e10
 """Bytes a second."""
 LARGE, LOSS = 2e9, 1.06
 """Products from which on generated code takes LOSS times as long as the library."""
+NARROW, NARROW_LOSS = 64, 1.12
+"""Columns or depth up to which the library takes NARROW_LOSS times as long as generated code."""
 COMPLEX_LOSS = 6.0
 """How much longer loops over complex numbers take than the library's products of them."""
 COMPILING, CALLS = 0.6, 3e4
@@ -72,7 +74,9 @@ def library_seconds(found: Products, dtype: str) -> float:
     """What the library takes."""
     moved = 2 * found.rows * found.columns * found.rounds * scalar(dtype).itemsize
     again = moved / MEMORY if found.rounds > 1 else 0.0
-    return LIBRARY_CALL + EACH * found.calls + _multiplying(found, dtype) + again
+    narrow = min(found.rows, found.depth) <= NARROW  # its rows run along the result's last mode
+    loss = NARROW_LOSS if narrow else 1.0
+    return LIBRARY_CALL + EACH * found.calls + loss * _multiplying(found, dtype) + again
 
 
 def generated_seconds(found: Products, dtype: str, compiled: bool) -> float:
