@@ -130,11 +130,15 @@ def verdict(
     own = tuple(_protocols(costs, nests, sparse, scope))
     least = [u for u in own if not any(costs.strictly_below(other, u) for other in own)]
     verdicts = [(union, _below(costs, union, least_found)) for union in least]
-    union, below = next((v for v in verdicts if v[1] is None), verdicts[0])
+    stats = statistics(assignment, operands)
+
+    def work_of(standing: tuple[Union, Cost | None]) -> float:
+        return work(stats, Cost(costs.readable(standing[0])), sparse)
+
+    union, below = next((v for v in verdicts if v[1] is None), min(verdicts, key=work_of))
     cost = Cost(costs.readable(union))
     if below is None:
         return Verdict(cost, None)
-    stats = statistics(assignment, operands)
     return Verdict(cost, below, work(stats, below, sparse) / work(stats, cost, sparse))
 
 

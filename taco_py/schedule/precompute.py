@@ -263,16 +263,16 @@ class _Maker:
 
     def own(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
         """The loops over the workspace's variables."""
-        found: set[str] = set()
-        own: set[str] = set()
-        around = set(outer)
+        around = set[str]()
+        for loop in outer:
+            around.add(self.leaf(loop, around))
+        found, own = set[str](), set[str]()
         for loop in loops:
-            leaves = self.provenance.leaves(loop)
-            leaf = next((leaf for leaf in leaves if leaf not in around), leaves[-1])
-            around.add(leaf)
-            if leaf in self.part.variables:
+            leaf = self.leaf(loop, around)
+            if leaf in self.part.variables and (leaf in found or leaf not in around):
                 found.add(leaf)
                 own.add(loop)
+            around.add(leaf)
         missing = [v for v in self.part.variables if v not in found]
         if missing:
             inside = ", ".join(loops) or "none"
@@ -281,6 +281,11 @@ class _Maker:
                 f"reorder so that {missing[0]} is inside the loops over other variables",
             )
         return own
+
+    def leaf(self, loop: str, around: set[str]) -> str:
+        """The variable that a loop over an index runs over, inside loops over those `around`."""
+        leaves = self.provenance.leaves(loop)
+        return next((leaf for leaf in leaves if leaf not in around), leaves[-1])
 
     # ------------------------------------------------------------ its workspace
 

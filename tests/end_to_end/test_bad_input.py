@@ -50,6 +50,11 @@ def caret_under(message: str, text: str, place: str) -> None:
     assert lines[shown + 1].index("^") == start, message
 
 
+def type_name(value: Any) -> str:
+    """The name of a test's parameter, which is the same in every process."""
+    return type(value).__name__
+
+
 SYNTAX = (
     ("y[i] = A[i,j] * ", 16),
     ("y[i] = A[i,j] ** x[j]", 14),
@@ -136,7 +141,7 @@ def test_unsupported_dtypes(array: Any) -> None:
     names(message, str(array.dtype), "x")
 
 
-@pytest.mark.parametrize("operand", [None, "text", {"a": 1}, object()], ids=repr)
+@pytest.mark.parametrize("operand", [None, "text", {"a": 1}, object()], ids=type_name)
 def test_unsupported_operand_types(operand: Any) -> None:
     message = error_of(lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=operand), TypeError)
     names(message, type(operand).__name__, "x")
@@ -492,7 +497,7 @@ def test_casting(casting: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "format", [3, [], True, b"d", object(), tp.dense, "ds:a,b", "bogus"], ids=str
+    "format", [3, [], True, b"d", object(), tp.dense, "ds:a,b", "bogus"], ids=type_name
 )
 def test_formats_of_a_wrong_kind(format: Any) -> None:
     refused("format", format, "evaluate explain einsum", ValueError)
@@ -500,7 +505,7 @@ def test_formats_of_a_wrong_kind(format: Any) -> None:
     names(error_of(lambda: tp.tensor(A, format=format), ValueError))
 
 
-@pytest.mark.parametrize("schedule", [3, [], True, b"serial()", object()], ids=str)
+@pytest.mark.parametrize("schedule", [3, [], True, b"serial()", object()], ids=type_name)
 def test_schedules_of_a_wrong_kind(schedule: Any) -> None:
     refused("schedule", schedule, "evaluate explain einsum compile", ValueError, "Schedule")
 
@@ -537,7 +542,7 @@ def test_operands_that_are_given_twice() -> None:
     names(error_of(lambda: tp.compile(SPMV, {"A": tp.CSR}, A=tp.CSC), ValueError), "A", "mapping")
 
 
-@pytest.mark.parametrize("operands", [3, "A", [A, X], A, {1: A}], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize("operands", [3, "A", [A, X], A, {1: A}], ids=type_name)
 def test_operands_that_are_no_mapping(operands: Any) -> None:
     for call in (tp.evaluate, tp.explain, tp.compile):
         names(error_of(lambda call=call: call(SPMV, operands), Exception))
