@@ -14,7 +14,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from polyhedral.errors import NestError
-from polyhedral.isl import BUDGET, conflict, distances, last_writers, limited
+from polyhedral.isl.dependences import conflict, distances, last_writers
+from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Access, Nest, Statement
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from polyhedral.dependence import Dependence
 from polyhedral.errors import BudgetExceededError, ScheduleError
-from polyhedral.isl import BUDGET, Pair, crossing, limited, out_of_order
+from polyhedral.isl.limits import BUDGET, limited
+from polyhedral.isl.pairs import Pair, crossing, out_of_order
 from polyhedral.model import Nest, Statement
 from polyhedral.schedule import Row, Schedule
 

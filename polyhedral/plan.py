@@ -19,7 +19,7 @@ from math import ceil, prod
 from polyhedral.dependence import Dependence, dependences
 from polyhedral.errors import BudgetExceededError, ScheduleError
 from polyhedral.footprint import Footprint, footprints, total_bytes
-from polyhedral.isl import BUDGET
+from polyhedral.isl.limits import BUDGET
 from polyhedral.legality import check_band, check_reduction
 from polyhedral.model import Access, Nest, Statement
 from polyhedral.schedule import Schedule, original, permute

@@ -18,7 +18,8 @@ from itertools import permutations
 
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.directions import introduced
-from polyhedral.isl import Component, Held, keeps_order
+from polyhedral.isl.bands import Component
+from polyhedral.isl.held import Held, keeps_order
 from polyhedral.model import Mode, Nest, Statement
 from polyhedral.schedule import Row, Schedule, original
 from polyhedral.tile_size import advances_by_one, changes

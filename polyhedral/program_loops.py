@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from codegen.ir import Block, Expr
 from codegen.names import Names
-from polyhedral.isl import BUDGET
+from polyhedral.isl.limits import BUDGET
 from polyhedral.jam import unroll_and_jam
 from polyhedral.model import Nest
 from polyhedral.program_plan import ProgramPlan

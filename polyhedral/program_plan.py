@@ -18,7 +18,9 @@ from polyhedral.affine import Affine, affine
 from polyhedral.band_size import Band, BandSizes, choose_sizes
 from polyhedral.directions import introduced, plane_extents
 from polyhedral.errors import BudgetExceededError
-from polyhedral.isl import BUDGET, Component, Held, carried, components, hold, limited
+from polyhedral.isl.bands import Component, components
+from polyhedral.isl.held import Held, carried, hold
+from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest, Statement
 from polyhedral.point_order import PointOrder, as_written, choose_order, padded
 from polyhedral.register_jam import choose_factors

@@ -36,7 +36,8 @@ from codegen.build import (
 from codegen.ir import Binary, Block, Expr, For, LoopKind, Stmt, Var
 from codegen.names import Names
 from polyhedral.errors import PolyhedralError
-from polyhedral.isl import BUDGET, expression_kind, limited, node_kind, operator_name, scan
+from polyhedral.isl.limits import BUDGET, limited
+from polyhedral.isl.scan import expression_kind, node_kind, operator_name, scan
 from polyhedral.model import Nest, Statement
 from polyhedral.schedule import Schedule, Tag
 

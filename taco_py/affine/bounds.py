@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from polyhedral.affine import Affine, variable
 from polyhedral.directions import interval, ranges
-from polyhedral.isl import instance_where, limited
+from polyhedral.isl.limits import limited
+from polyhedral.isl.pairs import instance_where
 from polyhedral.model import Statement
 from taco_py.affine.nest import Lowered
 from taco_py.affine.ranges import Required

@@ -163,7 +163,7 @@ class Program:
         tiles: tuple[int, ...] | None,
     ) -> tuple[Any, CompiledProgram]:
         from polyhedral.errors import BudgetExceededError
-        from polyhedral.isl import BUDGET
+        from polyhedral.isl.limits import BUDGET
         from polyhedral.program_plan import ProgramQuestion, plan_program, unchanged
         from taco_py.affine.compile import processor_of
         from taco_py.driver import native_target

@@ -124,7 +124,7 @@ def test_explain_names_planes_sizes_and_reasons() -> None:
 def test_a_small_budget_of_isl_leaves_the_loops_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("polyhedral.isl.BUDGET", 50)
+    monkeypatch.setattr("polyhedral.isl.limits.BUDGET", 50)
     a = np.ones(9)
     program = tp.program("for t in T: a[i] = a[i-1] + 2.0 * a[i] + a[i+1]")
     assert "as written: Expected ISL to answer within 50" in program.explain(a=a, T=2)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from codegen.pretty import pretty
 from polyhedral.dependence import dependences
-from polyhedral.isl import components, hold, keeps_order, limited
+from polyhedral.isl.bands import components
+from polyhedral.isl.held import hold, keeps_order
+from polyhedral.isl.limits import limited
 from polyhedral.legality import check_order
 from polyhedral.model import Nest, nest, statement
 from polyhedral.program_loops import program_loops

@@ -1,0 +1,116 @@
+"""The bands of loops that the scheduler of ISL finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from polyhedral.affine import Affine, affine, variable
+from polyhedral.isl.held import Held
+from polyhedral.isl.limits import is_exhausted
+from polyhedral.model import Nest, Statement
+
+if TYPE_CHECKING:
+    import islpy
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Statements that one band of loops can run together.
+
+    statements  in the order in which those that agree on all planes run
+    planes      of each statement, the directions of the band; none of them carries a dependence
+                backwards, so that they may be tiled by any sizes. Empty where there is no band
+    parallel    whether a direction carries no dependence at all
+    """
+
+    statements: tuple[str, ...]
+    planes: tuple[tuple[str, tuple[Affine, ...]], ...]
+    parallel: tuple[bool, ...]
+
+
+def components(held: Held) -> tuple[Component, ...]:
+    """The bands that ISL's scheduler finds (Pluto's algorithm), in an order that is legal.
+
+    Statements that depend on each other in a circle share a band, others have bands of their own.
+    ISL gives up on a few nests ("unable to carry dependences"): those have one part and no band.
+    """
+    import islpy
+
+    held.context.set_schedule_serialize_sccs(1)
+    constraints = islpy.ScheduleConstraints.on_domain(held.domain)
+    constraints = constraints.set_validity(held.ordered).set_coincidence(held.ordered)
+    nest = held.names.nest
+    try:
+        root = constraints.compute_schedule().get_root()
+    except islpy.Error:
+        if is_exhausted(held.context):
+            raise
+        names = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
+        return (Component(tuple(names), tuple((name, ()) for name in names), ()),)
+    return tuple(_components(root.child(0), nest))
+
+
+def _components(node: islpy.ScheduleNode, nest: Nest) -> Iterator[Component]:
+    if _node_kind(node) in ("sequence", "set_"):
+        for place in range(node.n_children()):
+            yield from _components(node.child(place).child(0), nest)
+        return
+    statements = tuple(dict.fromkeys(_leaf_order(node, nest)))
+    planes = _planes(node, nest) if _node_kind(node) == "band" else None
+    if planes is None or not node.band_get_permutable():
+        yield Component(statements, tuple((name, ()) for name in statements), ())
+        return
+    count = node.band_n_member()
+    parallel = tuple(bool(node.band_member_get_coincident(place)) for place in range(count))
+    yield Component(statements, tuple((name, planes[name]) for name in statements), parallel)
+
+
+def _node_kind(node: islpy.ScheduleNode) -> str:
+    import islpy
+
+    return islpy.schedule_node_type(node.get_type()).name
+
+
+def _leaf_order(node: islpy.ScheduleNode, nest: Nest) -> Iterator[str]:
+    """The statements below `node` in the order in which they run."""
+    if node.n_children() == 0:
+        found = node.get_domain().get_set_list()
+        for place in range(found.n_set()):
+            yield nest.statements[int(found.get_at(place).get_tuple_name()[1:])].name
+    for place in range(node.n_children()):
+        yield from _leaf_order(node.child(place), nest)
+
+
+def _planes(node: islpy.ScheduleNode, nest: Nest) -> dict[str, tuple[Affine, ...]] | None:
+    """The rows of a band by statement; None where one is no integer combination of its loops."""
+    partial = node.band_get_partial_schedule()
+    found: dict[str, list[Affine]] = {}
+    for member in range(node.band_n_member()):
+        pieces = partial.get_at(member).get_pw_aff_list()
+        for place in range(pieces.n_pw_aff()):
+            piecewise = pieces.get_at(place).get_pieces()
+            if len(piecewise) != 1:
+                return None
+            domain, value = piecewise[0]
+            statement = nest.statements[int(domain.get_tuple_name()[1:])]
+            plane = _affine(value, statement, nest)
+            if plane is None:
+                return None
+            found.setdefault(statement.name, []).append(plane)
+    return {name: tuple(planes) for name, planes in found.items()}
+
+
+def _affine(value: islpy.Aff, statement: Statement, nest: Nest) -> Affine | None:
+    import islpy
+
+    kinds = islpy.dim_type
+    if value.dim(kinds.div) or not value.get_denominator_val().is_one():
+        return None
+    terms = [
+        variable(name) * int(value.get_coefficient_val(kind, place).to_python())
+        for kind, names in ((kinds.in_, statement.variables), (kinds.param, nest.parameters))
+        for place, name in enumerate(names)
+    ]
+    return sum(terms, affine(int(value.get_constant_val().to_python())))

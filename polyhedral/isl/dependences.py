@@ -1,0 +1,114 @@
+"""Pairs of instances that touch one element, and who wrote what a read gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from polyhedral.isl.notation import Notation, schedule_map
+from polyhedral.model import Access, Nest, Statement
+from polyhedral.schedule import original
+
+if TYPE_CHECKING:
+    import islpy
+
+
+def conflict(
+    context: islpy.Context,
+    nest: Nest,
+    first: tuple[Statement, Access],
+    second: tuple[Statement, Access],
+) -> str | None:
+    """Pairs of instances that touch the same element, the first one earlier; None when none do."""
+    import islpy
+
+    names = Notation(nest)
+    (source, one), (sink, other) = first, second
+    same = [
+        f"{names.value(mine, source, 'i')} = {names.value(theirs, sink, 'j')}"
+        for mine, theirs in zip(one.subscripts, other.subscripts, strict=True)
+    ]
+    conditions = [names.domain(source, "i"), names.domain(sink, "j"), *same]
+    conditions.append(f"({_before(names, source, sink)})")
+    arrow = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
+    found = islpy.Map.read_from_str(
+        context, f"{names.header}{{ {arrow} : {' and '.join(conditions)} }}"
+    )
+    return None if found.is_empty() else str(found.coalesce())
+
+
+def distances(
+    context: islpy.Context, nest: Nest, relation: str, source: Statement, sink: Statement
+) -> tuple[tuple[int | None, int | None], ...]:
+    """Least and greatest `sink - source` of each shared loop; None where there is no bound."""
+    import islpy
+
+    names = Notation(nest)
+    shared = len(source.loops) if source is sink else source.shared_loops(sink)
+    differences = ", ".join(f"j{place} - i{place}" for place in range(shared))
+    pair = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
+    to_difference = islpy.Map.read_from_str(
+        context, f"{names.header}{{ [{pair}] -> [{differences}] }}"
+    )
+    reached = islpy.Map.read_from_str(context, relation).wrap().apply(to_difference)
+    return tuple(
+        (_number(reached.dim_min_val(place)), _number(reached.dim_max_val(place)))
+        for place in range(shared)
+    )
+
+
+def _number(value: islpy.Val) -> int | None:
+    return int(value.to_python()) if value.is_int() else None
+
+
+def _before(names: Notation, first: Statement, second: Statement) -> str:
+    """That an instance of `first` comes before one of `second` as the nest is written."""
+    shared = len(first.loops) if first is second else first.shared_loops(second)
+    pairs = [(f"i{place}", f"j{place}") for place in range(shared)]
+    cases = [
+        " and ".join([*(f"{i} = {j}" for i, j in pairs[:depth]), f"{pairs[depth][0]} < {later}"])
+        for depth, (_, later) in enumerate(pairs)
+    ]
+    if first is not second and first.order[shared] < second.order[shared]:
+        cases.append(" and ".join(f"{i} = {j}" for i, j in pairs) or "true")
+    return " or ".join(f"({case})" for case in cases) or "false"
+
+
+def last_writers(
+    context: islpy.Context, nest: Nest, array: str
+) -> tuple[tuple[str, str, str], ...]:
+    """The instance that wrote the value each read of `array` gets.
+
+    Triples (writer, reader, relation); reads of what was there before have none.
+    """
+    import islpy
+
+    names = Notation(nest)
+    uses = [(each, a) for each in nest.statements for a in each.accesses if a.array == array]
+    reading = _accesses(names, [(each, a) for each, a in uses if a.reads])
+    writing = _accesses(names, [(each, a) for each, a in uses if a.writes])
+    reads = islpy.UnionMap.read_from_str(context, reading)
+    writes = islpy.UnionMap.read_from_str(context, writing)
+    order = islpy.UnionMap.read_from_str(context, schedule_map(names, original(nest)))
+    info = islpy.UnionAccessInfo.from_sink(reads).set_must_source(writes).set_schedule_map(order)
+    found = info.compute_flow().get_must_dependence().coalesce().get_map_list()
+    return tuple(
+        (_statement(nest, each, islpy.dim_type.in_), _statement(nest, each, islpy.dim_type.out),
+         str(each))
+        for each in (found.get_at(place) for place in range(found.n_map()))
+    )  # fmt: skip
+
+
+def _statement(nest: Nest, relation: islpy.Map, side: islpy.dim_type) -> str:
+    name = relation.get_tuple_name(side)
+    return nest.statements[int(name[1:])].name
+
+
+def _accesses(names: Notation, uses: Sequence[tuple[Statement, Access]]) -> str:
+    """From instances to the elements of one array that they touch."""
+    parts = [
+        f"{names.instance(each, 'i')} -> A[{', '.join(subscripts)}] : {names.domain(each, 'i')}"
+        for each, access in uses
+        for subscripts in [[names.value(value, each, "i") for value in access.subscripts]]
+    ]
+    return f"{names.header}{{ {'; '.join(parts)} }}"

@@ -1,0 +1,50 @@
+"""A context of ISL with a budget of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from polyhedral.errors import BudgetExceededError
+
+if TYPE_CHECKING:
+    import islpy
+
+
+BUDGET = 2_000_000
+"""Operations of ISL that one question may take, unless the caller says otherwise."""
+
+
+@contextmanager
+def limited(budget: int) -> Iterator[islpy.Context]:
+    """A fresh context whose operations, all together, stay within `budget` (0: no limit).
+
+    Raises BudgetExceededError out of the `with` block.
+    """
+    import islpy
+
+    context = islpy.Context()
+    context.set_max_operations(budget)
+    try:
+        yield context
+    except islpy.Error as error:
+        if not is_exhausted(context):
+            raise
+        raise BudgetExceededError(
+            f"Expected ISL to answer within {budget} operations, found it needs more.",
+            "give a larger budget, or keep the loops as they are",
+        ) from error
+    finally:
+        context.set_max_operations(0)
+
+
+def is_exhausted(context: islpy.Context) -> bool:
+    """Whether the budget is used up: then even this fails, whatever the first error was called."""
+    import islpy
+
+    try:
+        islpy.Set.read_from_str(context, "{ : }")
+    except islpy.Error:
+        return True
+    return False

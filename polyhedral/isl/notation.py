@@ -1,0 +1,80 @@
+"""A nest in the notation that ISL reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from polyhedral.affine import Affine
+from polyhedral.model import Nest, Statement
+from polyhedral.schedule import Row, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """What the names of a nest are called in ISL's notation."""
+
+    nest: Nest
+
+    @property
+    def header(self) -> str:
+        return f"[{', '.join(self._parameters().values())}] -> "
+
+    def instance(self, statement: Statement, letter: str) -> str:
+        """`S0[i0, i1]`."""
+        position = [each.name for each in self.nest.statements].index(statement.name)
+        return f"S{position}[{', '.join(self.loops(statement, letter).values())}]"
+
+    def loops(self, statement: Statement, letter: str) -> dict[str, str]:
+        return {name: f"{letter}{place}" for place, name in enumerate(statement.variables)}
+
+    def value(self, value: Affine, statement: Statement, letter: str) -> str:
+        names = {**self._parameters(), **self.loops(statement, letter)}
+        return _sum(value, names)
+
+    def row(self, row: Row, statement: Statement, letter: str) -> str:
+        parts = [(self.value(value, statement, letter), size) for value, size in row.quotients]
+        return " + ".join(
+            value if size == 1 else f"floor(({value})/{size})" for value, size in parts
+        )
+
+    def domain(self, statement: Statement, letter: str) -> str:
+        """The condition under which an instance runs."""
+        parts = []
+        for loop in statement.loops:
+            name = self.loops(statement, letter)[loop.name]
+            parts += [f"{self.value(b, statement, letter)} <= {name}" for b in loop.lower]
+            parts += [f"{name} < {self.value(b, statement, letter)}" for b in loop.upper]
+        parts += [f"{self.value(guard, statement, letter)} >= 0" for guard in statement.guards]
+        return " and ".join([*parts, *self.given()]) or "true"
+
+    @property
+    def domains(self) -> str:
+        """The instances of all statements that run, as the text of a union of sets."""
+        parts = (
+            f"{self.instance(each, 'i')} : {self.domain(each, 'i')}"
+            for each in self.nest.statements
+        )
+        return f"{self.header}{{ {'; '.join(parts)} }}"
+
+    def given(self) -> list[str]:
+        """The conditions on the parameters."""
+        names = self._parameters()
+        return [f"{_sum(condition, names)} >= 0" for condition in self.nest.context]
+
+    def _parameters(self) -> dict[str, str]:
+        return {name: f"p{place}" for place, name in enumerate(self.nest.parameters)}
+
+
+def _sum(value: Affine, names: Mapping[str, str]) -> str:
+    terms = [f"{factor}*{names[name]}" for name, factor in value.terms]
+    return " + ".join([*terms, str(value.constant)])
+
+
+def schedule_map(names: Notation, schedule: Schedule) -> str:
+    parts = [
+        f"{names.instance(each, 'i')} -> [{', '.join(rows)}]"
+        for each in names.nest.statements
+        for rows in [[names.row(row, each, "i") for row in schedule.of(each.name)]]
+    ]
+    return f"{names.header}{{ {'; '.join(parts)} }}"

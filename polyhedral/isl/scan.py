@@ -1,0 +1,116 @@
+"""The loops that run a schedule, as the syntax tree that ISL builds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from polyhedral.isl.notation import Notation
+from polyhedral.model import Nest, Statement
+from polyhedral.schedule import Schedule
+
+if TYPE_CHECKING:
+    import islpy
+
+
+def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNode:
+    """The loops that run every instance in the order of `schedule`, as ISL's syntax tree.
+
+    Mark nodes above loops say `name:tag:unroll`; calls S0(…) give the values of the original loops.
+    """
+    import islpy
+
+    names = Notation(nest)
+    domain = islpy.UnionSet.read_from_str(context, names.domains)
+    leaf = islpy.Schedule.from_domain(domain).get_root().child(0)
+    tree = _insert(leaf, names, nest.statements, schedule, 0).get_schedule()
+    given = " and ".join(names.given()) or "true"
+    build = islpy.AstBuild.from_context(
+        islpy.Set.read_from_str(context, f"{names.header}{{ : {given} }}")
+    )
+    return build.node_from_schedule(tree)
+
+
+def _insert(
+    leaf: islpy.ScheduleNode,
+    names: Notation,
+    statements: Sequence[Statement],
+    schedule: Schedule,
+    place: int,
+) -> islpy.ScheduleNode:
+    """The tree of `statements` from row `place` on, in place of `leaf`."""
+    if place == schedule.depth:
+        return leaf
+    rows = {each.name: schedule.of(each.name)[place] for each in statements}
+    if any(row.name for row in rows.values()):
+        return _insert_loop(leaf, names, statements, schedule, place)
+    groups: dict[int, list[Statement]] = {}
+    for each in statements:
+        groups.setdefault(rows[each.name].value.constant, []).append(each)
+    if len(groups) == 1:
+        return _insert(leaf, names, statements, schedule, place + 1)
+    node = leaf.insert_sequence(_filters(leaf, names, [groups[key] for key in sorted(groups)]))
+    for position, key in enumerate(sorted(groups)):
+        below = node.child(position).child(0)
+        node = _insert(below, names, groups[key], schedule, place + 1).parent().parent()
+    return node
+
+
+def _insert_loop(
+    leaf: islpy.ScheduleNode,
+    names: Notation,
+    statements: Sequence[Statement],
+    schedule: Schedule,
+    place: int,
+) -> islpy.ScheduleNode:
+    import islpy
+
+    rows = {each.name: schedule.of(each.name)[place] for each in statements}
+    parts = [
+        f"{names.instance(each, 'i')} -> [({names.row(rows[each.name], each, 'i')})]"
+        for each in statements
+    ]
+    context = leaf.get_ctx()
+    partial = islpy.MultiUnionPwAff.read_from_str(
+        context, f"{names.header}[{{ {'; '.join(parts)} }}]"
+    )
+    node = leaf.insert_partial_schedule(partial)
+    node = _insert(node.child(0), names, statements, schedule, place + 1).parent()
+    named = next(row for row in rows.values() if row.name)
+    mark = f"{named.name}:{named.tag.value}:{named.unroll}"
+    return node.insert_mark(islpy.Id(mark, context=context))
+
+
+def _filters(
+    leaf: islpy.ScheduleNode, names: Notation, groups: Sequence[Sequence[Statement]]
+) -> islpy.UnionSetList:
+    import islpy
+
+    filters = islpy.UnionSetList.alloc(leaf.get_ctx(), len(groups))
+    for group in groups:
+        text = "; ".join(names.instance(each, "i") for each in group)
+        filters = filters.add(
+            islpy.UnionSet.read_from_str(leaf.get_ctx(), f"{names.header}{{ {text} }}")
+        )
+    return filters
+
+
+def node_kind(node: islpy.AstNode) -> str:
+    """`for_`, `if_`, `block`, `mark` or `user`."""
+    import islpy
+
+    return islpy.ast_node_type(node.get_type()).name
+
+
+def expression_kind(expr: islpy.AstExpr) -> str:
+    """`op`, `id` or `int`."""
+    import islpy
+
+    return islpy.ast_expr_type(expr.get_type()).name
+
+
+def operator_name(expr: islpy.AstExpr) -> str:
+    """What ISL calls the operator of `expr`: `add`, `fdiv_q` …"""
+    import islpy
+
+    return islpy.ast_expr_op_type(expr.get_op_type()).name
