@@ -2,7 +2,7 @@
 """Run the demo or the tests, setting up what they need first.
 
     python3 run.py demo [file.mtx|file.tns]     the main job, checked and timed beside scipy
-    python3 run.py test [pytest arguments]      the tests
+    python3 run.py test [pytest arguments]      the tests, a process a core
     python3 run.py python [arguments]           the environment's interpreter, with the linters
 
 Where this interpreter already has every package that is needed, it is used as it is. Otherwise a
@@ -29,7 +29,11 @@ ENVIRONMENT = ROOT / ".venv"
 STAMP = ENVIRONMENT / "installed.txt"
 OLDEST = (3, 11)
 EXTRA = {"demo": "", "test": "test", "python": "dev"}
-MODULE = {"demo": ["-m", "taco_py", "demo"], "test": ["-m", "pytest"], "python": []}
+MODULE = {
+    "demo": ["-m", "taco_py", "demo"],
+    "test": ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal"],
+    "python": [],
+}
 COMPILERS = ("cc", "gcc", "clang")
 
 
