@@ -33,6 +33,7 @@ HASH = 25.0  # an accumulation into a hash workspace
 VECTOR = 0.3  # an iteration of an innermost loop that vectorises
 MERGE = 2.0  # a step of a loop that walks several sparse levels together: it is hard to foresee
 SCATTER = 1.3  # an accumulation into memory instead of a register
+STRAY = 0.01  # an element of a dense array that outer loops do not run through as it is stored
 NODES = 4000  # search nodes a term
 
 
@@ -169,7 +170,8 @@ class _Search:
             for place, a in enumerate(self.accesses)
             if self._needs_copy(place, order)
         )
-        return copies + innermost * (self._write_cost(order) + self._read_cost(order))
+        each = self._write_cost(order) + self._read_cost(order) + STRAY * self._strays(order)
+        return copies + innermost * each
 
     def _needs_copy(self, place: int, order: Order) -> bool:
         """`needs_copy`, which depends on the order of the access's own indices alone."""
@@ -209,6 +211,23 @@ class _Search:
             everywhere.append(self.problem.assignment.target)
         unit = all(self._unit(a, last) for a in everywhere if last in a.indices)
         return 0.0 if unit else 1.0 - VECTOR
+
+    def _strays(self, order: Order) -> int:
+        """How many arrays of a dense kernel the loops around the innermost one do not run through
+        in the order of storage."""
+        everywhere = (*self.accesses, self.problem.assignment.target)
+        if not all(self.problem.type_of(a.tensor).format.is_dense for a in everywhere):
+            return 0
+        return sum(
+            stored != sorted(stored, key=order.index)
+            for a in everywhere
+            for stored in [[i for i in self._stored(a) if i in order[:-1]]]
+        )
+
+    def _stored(self, access: Access) -> Order:
+        return tuple(
+            access.indices[mode] for mode in self.problem.type_of(access.tensor).format.mode_order
+        )
 
     def _unit(self, access: Access, index: str) -> bool:
         kind = self.problem.type_of(access.tensor)
