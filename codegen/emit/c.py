@@ -267,5 +267,5 @@ def _loop(loop: For | Team, scope: Scope) -> Lines:
 
 
 def _team(stmt: Team, scope: Scope) -> Lines:
-    inner = among_threads(scope, stmt.setup, stmt.body)
+    inner = among_threads(scope, stmt.setup, stmt.body, parts=bool(stmt.parts))
     return team(stmt, _body(stmt.setup, inner), _body(stmt.body, inner), scope, inner)

@@ -1,16 +1,17 @@
 """Threads in emitted C: parallel loops and teams, with OpenMP.
 
-    taco_local_parts taco_parts C_parts;           a part of C_buffer for each piece, the first one
-    if (taco_split(&C_parts, C_buffer, count)) …   in C_buffer itself
-    int64_t next = 0;
+    const taco_output outputs[] = {{C_buffer, sizeof(double), -1, 0}};
+    taco_local_team taco_team team;
+    if (taco_gather(&team, outputs, 1, count)) …
     #pragma omp parallel …
     {
-        for (int64_t piece = taco_next(&next); piece < count; piece = taco_next(&next)) {
-            taco_buffer *const C_buffer = taco_part(&C_parts, piece);
+        for (int64_t piece = taco_take(&team); piece < count; piece = taco_take(&team)) {
+            taco_buffer *const C_buffer = taco_part(&team, piece, 0);
             …
+            if (taco_give(&team, piece)) …
         }
     }
-    if (taco_join(&C_parts, sizeof(double), threads)) …
+    taco_finish(&team);
 
 What threads run together cannot be left: a failure is noted in a variable, and a jump leads to the
 end of the iteration or of the thread's work.
@@ -22,7 +23,7 @@ from dataclasses import replace
 
 from codegen.emit.abi import THREADS, buffer_name
 from codegen.emit.expressions import PRECEDENCE, widened
-from codegen.emit.memory import INDENT, TOO_LONG, Lines, Scope, indent, unless
+from codegen.emit.memory import INDENT, Lines, Scope, indent, unless
 from codegen.ir import (
     Allocate,
     Array,
@@ -50,9 +51,9 @@ def reductions(loop: For) -> str:
     return "".join(f" reduction({r.op}:{r.var.name})" for r in loop.reductions)
 
 
-def among_threads(scope: Scope, *blocks: Block) -> Scope:
-    """The scope of `blocks` that threads run; those that can fail get a way out."""
-    if not any(map(_can_fail, blocks)):
+def among_threads(scope: Scope, *blocks: Block, parts: bool = False) -> Scope:
+    """The scope of `blocks` that threads run; those that can fail, or have parts, get a way out."""
+    if not parts and not any(map(_can_fail, blocks)):
         return scope
     return replace(scope, exit=(scope.names.fresh("status"), scope.names.fresh("stop")))
 
@@ -100,44 +101,62 @@ def parallel_for(loop: For, code: Lines, scope: Scope, inner: Scope) -> Lines:
 
 def team(stmt: Team, setup: Lines, body: Lines, scope: Scope, inner: Scope) -> Lines:
     """A team whose threads run `setup` and then, for each of their pieces, `body`."""
-    piece = stmt.piece.name
     named = isinstance(stmt.count, Var | Const)
     count = widened(stmt.count) if named else scope.names.fresh("pieces")
+    lines = [] if named else [f"const int64_t {count} = {widened(stmt.count)};"]
+    if stmt.parts:
+        return [*lines, *_with_parts(stmt, count, setup, body, scope, inner)]
     following = scope.names.fresh("next")
-    mine = [line for part in stmt.parts for line in _own(part.array, stmt)]
-    take = f"taco_next(&{following})"
-    work = [
-        *setup,
-        f"for (int64_t {piece} = {take}; {piece} < {count}; {piece} = {take}) {{",
-        *indent([*mine, *body]),
-        "}",
-    ]
+    work = _pieces(stmt, count, f"taco_next(&{following})", setup, body)
+    return [*lines, f"int64_t {following} = 0;", *_region(count, work, scope, inner)]
+
+
+def _pieces(stmt: Team, count: str, take: str, setup: Lines, body: Lines) -> Lines:
+    """What each thread does."""
+    piece = stmt.piece.name
+    head = f"for (int64_t {piece} = {take}; {piece} < {count}; {piece} = {take}) {{"
+    return [*setup, head, *indent(body), "}"]
+
+
+def _region(count: str, work: Lines, scope: Scope, inner: Scope) -> Lines:
+    """`work` by all threads, if there are several pieces of it."""
     pragma = [f"#pragma omp parallel num_threads({THREADS.name}) if ({count} > 1)"]
     region = [*pragma * scope.target.openmp, "{", *indent(leaving(work, inner)), "}"]
+    return _watched(region, scope, inner)
+
+
+def _with_parts(
+    stmt: Team, count: str, setup: Lines, body: Lines, scope: Scope, inner: Scope
+) -> Lines:
+    """A team whose pieces append to arrays."""
+    outputs, name = scope.names.fresh("outputs"), scope.names.fresh("team")
+    arrays = [part.array for part in stmt.parts]
+    rows = [f"{INDENT}{_output(part, arrays)}," for part in stmt.parts]
+    own = [line for number, array in enumerate(arrays) for line in _own(array, number, name, stmt)]
+    whole = [*own, *body, *_give(name, stmt, inner)]
+    work = _pieces(stmt, count, f"taco_take(&{name})", setup, whole)
     return [
-        *([] if named else [f"const int64_t {count} = {widened(stmt.count)};"]),
-        *(line for part in stmt.parts for line in _split(part.array, count, scope)),
-        f"int64_t {following} = 0;",
-        *_watched(region, scope, inner),
-        *(line for part in _in_order(stmt.parts) for line in _join(part, scope)),
+        f"const taco_output {outputs}[] = {{",
+        *rows,
+        "};",
+        f"taco_local_team taco_team {name};",
+        *unless(f"taco_gather(&{name}, {outputs}, {len(arrays)}, {count})", scope),
+        *_region(count, work, scope, inner),
+        f"taco_finish(&{name});",
     ]
 
 
-def _parts_name(array: Array) -> str:
-    return f"{array.name}_parts"
+def _output(part: Part, arrays: list[Array]) -> str:
+    """An array of the result, its elements' size, what they count and how many there may be."""
+    counted = -1 if part.counts is None else arrays.index(part.counts)
+    size = f"sizeof({part.array.element.c})"
+    return f"{{{buffer_name(part.array)}, {size}, {counted}, {part.limit or 0}}}"
 
 
-def _split(array: Array, count: str, scope: Scope) -> Lines:
-    parts = _parts_name(array)
-    split = f"taco_split(&{parts}, {buffer_name(array)}, {count})"
-    return [f"taco_local_parts taco_parts {parts};", *unless(split, scope)]
-
-
-def _own(array: Array, stmt: Team) -> Lines:
+def _own(array: Array, number: int, team: str, stmt: Team) -> Lines:
     """The names of an array for the part that belongs to a piece."""
     buffer = buffer_name(array)
-    part = f"taco_part(&{_parts_name(array)}, {stmt.piece.name})"
-    lines = [f"taco_buffer *const {buffer} = {part};"]
+    lines = [f"taco_buffer *const {buffer} = taco_part(&{team}, {stmt.piece.name}, {number});"]
     if any(
         getattr(node, "array", None) == array
         for node in walk(stmt.body)
@@ -147,21 +166,12 @@ def _own(array: Array, stmt: Team) -> Lines:
     return lines
 
 
-def _in_order(parts: tuple[Part, ...]) -> list[Part]:
-    """Arrays that count others before these, while the lengths of their parts are known."""
-    return sorted(parts, key=lambda part: part.counts is None)
-
-
-def _join(part: Part, scope: Scope) -> Lines:
-    parts = f"&{_parts_name(part.array)}"
-    element = part.array.element
-    if part.counts is None:
-        join = f"taco_join({parts}, sizeof({element.c}), {THREADS.name})"
-    else:
-        counted = f"&{_parts_name(part.counts)}"
-        join = f"taco_join_{element}({parts}, {counted}, {THREADS.name})"
-    lines = unless(join, scope)
-    if part.limit is not None:
-        test = f"if (taco_unlikely({buffer_name(part.array)}->length > {part.limit})) {{"
-        lines += [test, *indent(scope.fail(TOO_LONG)), "}"]
-    return lines
+def _give(team: str, stmt: Team, inner: Scope) -> Lines:
+    """A finished piece goes to its place in the result, or the kernel fails."""
+    failed = inner.names.fresh("failed")
+    return [
+        f"const int {failed} = taco_give(&{team}, {stmt.piece.name});",
+        f"if (taco_unlikely({failed})) {{",
+        *indent(inner.fail(failed)),
+        "}",
+    ]

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
 #endif
@@ -72,6 +73,24 @@ typedef double taco_half_line __attribute__((vector_size(32), may_alias));
 #else
 #define TACO_STREAM(place, value) ((place) = (value))
 #endif
+
+/* memcpy past the caches, which neither reads nor keeps the lines that are written. */
+static TACO_UNUSED void taco_copy_past(char *to, const char *from, size_t bytes)
+{
+#if defined(__AVX__) && !defined(__clang__)
+    typedef double taco_loose __attribute__((vector_size(32), may_alias, aligned(1)));
+    const size_t lead = -(uintptr_t)to & 31;
+    size_t done = lead < bytes ? lead : bytes;
+    memcpy(to, from, done);
+    for (; done + 32 <= bytes; done += 32)
+        __builtin_ia32_movntpd256((double *)(void *)(to + done), *(const taco_loose *)(const void *)(from + done));
+    __builtin_ia32_sfence();
+    to += done;
+    from += done;
+    bytes -= done;
+#endif
+    memcpy(to, from, bytes);
+}
 
 /* ---------------------------------------------------------------- memory
  *
@@ -640,39 +659,91 @@ static TACO_UNUSED int taco_table_sort(taco_table *t)
 
 /* ---------------------------------------------------------------- threads
  *
- * Pieces of work append to arrays of their own, which are put one behind another in the end. The first
- * piece appends to the array that they are put together in, so that one piece costs nothing.
+ * A team's pieces of work append to arrays. The first piece appends to the arrays of the result, so that
+ * one piece costs nothing; every other one to a part of its own. Where a part goes is known as soon as
+ * all pieces before it are finished. Then some thread, mostly the one that made it and has it in its
+ * cache, copies it there, and the part's memory serves a later piece. A piece that takes long keeps
+ * nobody waiting: the parts behind it lie where they are until it is finished.
  */
 
+/* An array of the result. Where `counted` is 0 or more, the elements, of `itemsize` bytes, are lengths of
+ * the array of that number so far: the zero that later parts begin with is left out, and the rest goes on
+ * from where the parts before end. A `limit` other than 0 is the most elements it may have. */
 typedef struct {
-    taco_buffer *whole; /* of the first piece at first, of all in the end */
-    taco_buffer *rest;  /* of all other pieces */
-    int64_t count;
-} taco_parts;
+    taco_buffer *whole;
+    size_t itemsize;
+    int32_t counted;
+    int64_t limit;
+} taco_output;
 
-static TACO_UNUSED int taco_split(taco_parts *p, taco_buffer *whole, int64_t count)
+enum { TACO_WORKING, TACO_FINISHED, TACO_PLACED, TACO_COPIED };
+
+typedef struct {
+    const taco_output *outputs;
+    int64_t width;      /* how many outputs */
+    int64_t count;      /* how many pieces */
+    taco_buffer *parts; /* `width` for each set; a set belongs to one piece at a time */
+    int64_t *place;     /* of each piece: where its part begins, in each output */
+    int64_t *total;     /* of each output: the length of what is placed */
+    int64_t *set;       /* of each piece: its set */
+    int64_t *idle;      /* sets that belong to no piece, a stack */
+    char *state;        /* of each piece */
+    int64_t idles, sets;
+    int64_t next;    /* the first piece that nobody has taken */
+    int64_t turn;    /* the first piece that has no place */
+    int64_t settled; /* all pieces before it are copied, or are being copied */
+    int64_t copying; /* how many pieces are */
+    int64_t busy;    /* the lock */
+} taco_team;
+
+static TACO_COLD void taco_disband(taco_team *t)
 {
-    p->whole = whole;
-    p->count = count;
-    p->rest = NULL;
-    if (count > 1)
-        p->rest = calloc((size_t)count - 1, sizeof *p->rest);
-    return count > 1 && p->rest == NULL;
+    for (int64_t k = 0; k < t->sets * t->width; k++)
+        taco_release(&t->parts[k]);
+    free(t->parts);
+    free(t->place);
+    free(t->state);
+    t->sets = 0;
+    t->parts = NULL;
+    t->place = NULL;
+    t->state = NULL;
 }
 
-static inline TACO_UNUSED taco_buffer *taco_part(const taco_parts *p, int64_t piece)
+static TACO_UNUSED int taco_gather(taco_team *t, const taco_output *outputs, int64_t width, int64_t count)
 {
-    return piece == 0 ? p->whole : &p->rest[piece - 1];
+    memset(t, 0, sizeof *t);
+    t->outputs = outputs;
+    t->width = width;
+    t->count = count;
+    t->place = calloc((size_t)(count * (width + 2) + width), sizeof *t->place);
+    t->state = calloc((size_t)count, 1);
+    t->parts = count > 1 ? calloc((size_t)(count * width), sizeof *t->parts) : NULL;
+    if (t->place == NULL || t->state == NULL || (count > 1 && t->parts == NULL)) {
+        taco_disband(t);
+        return 1;
+    }
+    t->total = t->place + count * width;
+    t->set = t->total + width;
+    t->idle = t->set + count;
+    return 0;
 }
 
-static TACO_COLD void taco_free_parts(taco_parts *p)
+static inline void taco_yield(void)
 {
-    if (p->rest == NULL)
-        return;
-    for (int64_t k = 0; k < p->count - 1; k++)
-        taco_release(&p->rest[k]);
-    free(p->rest);
-    p->rest = NULL;
+#ifdef __linux__
+    sched_yield();
+#endif
+}
+
+static inline void taco_lock(taco_team *t)
+{
+    while (__atomic_exchange_n(&t->busy, 1, __ATOMIC_ACQUIRE))
+        taco_yield();
+}
+
+static inline void taco_unlock(taco_team *t)
+{
+    __atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 }
 
 /* The number of a piece that nobody has taken yet. */
@@ -681,83 +752,129 @@ static inline TACO_UNUSED int64_t taco_next(int64_t *next)
     return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
 }
 
+/* The same, of a team with parts, which has memory then. */
+static TACO_UNUSED int64_t taco_take(taco_team *t)
+{
+    taco_lock(t);
+    const int64_t piece = t->next++;
+    if (piece > 0 && piece < t->count)
+        t->set[piece] = t->idles > 0 ? t->idle[--t->idles] : t->sets++;
+    taco_unlock(t);
+    return piece;
+}
+
+/* The array to which a piece appends its part of an output. */
+static inline TACO_UNUSED taco_buffer *taco_part(const taco_team *t, int64_t piece, int64_t output)
+{
+    return piece == 0 ? t->outputs[output].whole : &t->parts[t->set[piece] * t->width + output];
+}
+
+/* Give a place to a piece before which all have one; 0, or what the kernel fails with. */
+static TACO_UNUSED int taco_place(taco_team *t, int64_t piece)
+{
+    for (int64_t k = 0; k < t->width; k++) {
+        const taco_output *const output = &t->outputs[k];
+        const int64_t length = taco_part(t, piece, k)->length - (piece > 0 && output->counted >= 0);
+        t->place[piece * t->width + k] = t->total[k];
+        t->total[k] += length;
+        if (output->limit != 0 && t->total[k] > output->limit)
+            return 2;
+        if (t->total[k] <= output->whole->capacity)
+            continue;
+        while (__atomic_load_n(&t->copying, __ATOMIC_ACQUIRE) > 0)
+            taco_yield(); /* the array may move */
+        if (taco_grow(output->whole, t->total[k], output->itemsize))
+            return 1;
+    }
+    return 0;
+}
+
+/* A piece to copy, `piece` itself if it can be, which the caller is to copy then; -1 if there is none. */
+static TACO_UNUSED int64_t taco_claim(taco_team *t, int64_t piece)
+{
+    if (t->state[piece] != TACO_PLACED) {
+        while (t->settled < t->turn && t->state[t->settled] == TACO_COPIED)
+            t->settled++;
+        piece = t->settled;
+        if (piece == t->turn)
+            return -1;
+    }
+    t->state[piece] = TACO_COPIED;
+    __atomic_fetch_add(&t->copying, 1, __ATOMIC_RELAXED);
+    return piece;
+}
+
+#define TACO_DEFINE_GO_ON(type)                                                                          \
+    static TACO_UNUSED void taco_go_on_##type(type##_t *to, const type##_t *from, int64_t n, int64_t base) \
+    {                                                                                                    \
+        for (int64_t k = 0; k < n; k++)                                                                  \
+            to[k] = (type##_t)(from[k] + base);                                                          \
+    }
+
+TACO_DEFINE_GO_ON(int32)
+TACO_DEFINE_GO_ON(int64)
+
+/* Copy the parts of a piece to their places. */
+static TACO_UNUSED void taco_copy(taco_team *t, int64_t piece)
+{
+    const int64_t *const place = t->place + piece * t->width;
+    for (int64_t k = 0; k < t->width; k++) {
+        const taco_output *const output = &t->outputs[k];
+        const taco_buffer *const part = taco_part(t, piece, k);
+        char *const to = (char *)output->whole->data + (size_t)place[k] * output->itemsize;
+        if (output->counted < 0) {
+            const size_t bytes = (size_t)part->length * output->itemsize;
+            if (output->whole->mapped > 0)
+                taco_copy_past(to, part->data, bytes);
+            else if (bytes > 0)
+                memcpy(to, part->data, bytes);
+            continue;
+        }
+        const int64_t base = place[output->counted];
+        if (output->itemsize == sizeof(int32_t))
+            taco_go_on_int32((int32_t *)(void *)to, (const int32_t *)part->data + 1, part->length - 1, base);
+        else
+            taco_go_on_int64((int64_t *)(void *)to, (const int64_t *)part->data + 1, part->length - 1, base);
+    }
+}
+
+/* A piece is finished: place and copy what can be. 0, or what the kernel fails with. */
+static TACO_UNUSED int taco_give(taco_team *t, int64_t piece)
+{
+    int failed = 0;
+    taco_lock(t);
+    t->state[piece] = TACO_FINISHED;
+    while (!failed && t->turn < t->count && t->state[t->turn] == TACO_FINISHED) {
+        failed = taco_place(t, t->turn);
+        t->state[t->turn] = t->turn > 0 ? TACO_PLACED : TACO_COPIED;
+        t->turn += !failed;
+    }
+    int64_t mine = failed ? -1 : taco_claim(t, piece);
+    taco_unlock(t);
+    while (mine >= 0) {
+        taco_copy(t, mine);
+        __atomic_fetch_sub(&t->copying, 1, __ATOMIC_RELEASE);
+        taco_lock(t);
+        for (int64_t k = 0; k < t->width; k++)
+            taco_part(t, mine, k)->length = 0;
+        t->idle[t->idles++] = t->set[mine];
+        mine = taco_claim(t, mine);
+        taco_unlock(t);
+    }
+    return failed;
+}
+
+/* All pieces are finished and copied. */
+static TACO_UNUSED void taco_finish(taco_team *t)
+{
+    for (int64_t k = 0; k < t->width; k++)
+        t->outputs[k].whole->length = t->total[k];
+}
+
 static TACO_COLD void taco_fail(int32_t *status, int32_t code)
 {
     __atomic_store_n(status, code, __ATOMIC_RELAXED);
 }
-
-#ifdef _OPENMP
-#define TACO_SHARED(threads, elements)                                                                  \
-    _Pragma(TACO_TEXT(omp parallel for schedule(static) num_threads(threads) if ((elements) > 50000)))
-#define TACO_TEXT(...) #__VA_ARGS__
-#else
-#define TACO_SHARED(threads, elements)
-#endif
-
-/* Elements in all parts before number `piece`, where each part but the first is `less` shorter. */
-static TACO_UNUSED int64_t taco_before(const taco_parts *p, int64_t piece, int64_t less)
-{
-    int64_t sum = 0;
-    for (int64_t k = 0; k < piece; k++)
-        sum += taco_part(p, k)->length - (k > 0 ? less : 0);
-    return sum;
-}
-
-/* Put all parts into the first one. The copies of each part are shared by the threads. */
-static TACO_UNUSED int taco_join(taco_parts *p, size_t itemsize, int32_t threads)
-{
-    if (p->count == 1)
-        return 0;
-    taco_buffer *const whole = p->whole;
-    const int64_t total = taco_before(p, p->count, 0);
-    if (taco_grow(whole, total, itemsize))
-        return 1;
-    const int64_t shares = threads;
-    TACO_SHARED(threads, total)
-    for (int64_t s = 0; s < (p->count - 1) * shares; s++) {
-        const int64_t piece = 1 + s / shares, share = s % shares;
-        const taco_buffer *const part = taco_part(p, piece);
-        const int64_t first = part->length * share / shares;
-        const int64_t last = part->length * (share + 1) / shares;
-        if (last > first)
-            memcpy((char *)whole->data + (size_t)(taco_before(p, piece, 0) + first) * itemsize,
-                   (char *)part->data + (size_t)first * itemsize, (size_t)(last - first) * itemsize);
-    }
-    whole->length = total;
-    taco_free_parts(p);
-    p->count = 1;
-    return 0;
-}
-
-/* The same for elements that count those of another array, which is still in parts: the zero that later
- * parts begin with is left out, and the rest goes on from where the parts before end. */
-#define TACO_DEFINE_JOIN(type)                                                                           \
-    static TACO_UNUSED int taco_join_##type(taco_parts *p, const taco_parts *counted, int32_t threads)   \
-    {                                                                                                    \
-        if (p->count == 1)                                                                               \
-            return 0;                                                                                    \
-        const int64_t total = taco_before(p, p->count, 1);                                               \
-        if (taco_grow(p->whole, total, sizeof(type##_t)))                                                \
-            return 1;                                                                                    \
-        const int64_t shares = threads;                                                                  \
-        TACO_SHARED(threads, total)                                                                      \
-        for (int64_t s = 0; s < (p->count - 1) * shares; s++) {                                          \
-            const int64_t piece = 1 + s / shares, share = s % shares;                                    \
-            const taco_buffer *const part = taco_part(p, piece);                                         \
-            const type##_t *const from = (const type##_t *)part->data + 1;                               \
-            type##_t *const to = (type##_t *)p->whole->data + taco_before(p, piece, 1);                  \
-            const int64_t base = taco_before(counted, piece, 0), length = part->length - 1;              \
-            for (int64_t k = length * share / shares; k < length * (share + 1) / shares; k++)            \
-                to[k] = (type##_t)(from[k] + base);                                                      \
-        }                                                                                                \
-        p->whole->length = total;                                                                        \
-        taco_free_parts(p);                                                                              \
-        p->count = 1;                                                                                    \
-        return 0;                                                                                        \
-    }
-
-TACO_DEFINE_JOIN(int32)
-TACO_DEFINE_JOIN(int64)
 
 /* ---------------------------------------------------------------- what emitted code relies on
  *
@@ -774,7 +891,7 @@ static inline void taco_free_local(void *local)
 #define taco_local __attribute__((cleanup(taco_free_local)))
 #define taco_local_buffer __attribute__((cleanup(taco_release)))
 #define taco_local_table __attribute__((cleanup(taco_table_free)))
-#define taco_local_parts __attribute__((cleanup(taco_free_parts)))
+#define taco_local_team __attribute__((cleanup(taco_disband)))
 
 /* Set `elements` elements to all bits zero. */
 static inline void taco_clear(void *data, int64_t elements, size_t itemsize)

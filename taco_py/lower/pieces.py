@@ -37,7 +37,7 @@ from taco_py.concrete.tree import workspaces_of
 from taco_py.lower import workspaces
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.result import Result, make_result
-from taco_py.lower.shares import SMALL, THREADS_64, Shares, coordinates_of, guided
+from taco_py.lower.shares import SMALL, THREADS_64, Shares, coordinates_of, even, guided
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
 
@@ -58,9 +58,10 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
         Declare(last, build.load_index(edges, build.add(piece, 1)), constant=True),
         *work,
     )
-    several = build.mul(THREADS_64, 1 + SMALL)
+    shares = Shares(env, forall)
+    several = shares.in_cache if whole.is_sparse else build.mul(THREADS_64, 1 + SMALL)
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
-    yield from Shares(env, forall).edges(edges, count, guided)
+    yield from shares.edges(edges, count, even if whole.is_sparse else guided)
     setup = [
         stmt
         for workspace in workspaces_of(forall)

@@ -38,8 +38,10 @@ THREADS_64 = build.cast(INT64, THREADS)
 SMALL, LARGE = 4, 16
 """How many small pieces there are for each large one, and how many small ones make up a large one.
 Each thread begins with a large piece; the small ones at the end even out what the weight did not
-tell. Fewer pieces would be less even, and smaller large ones more to copy: the first piece of a
-sparse result, a large one, need not be put behind others."""
+tell. Fewer pieces would be less even."""
+CACHED, MOST = 16384, 1024
+"""The work of a piece whose part of a sparse result is still in a cache when it is copied,
+and the most pieces for each thread."""
 
 
 Share = Callable[[Expr, Expr, Expr], Expr]
@@ -74,6 +76,12 @@ class Shares:
     def total(self) -> Expr:
         """The work of all pieces."""
         return build.sub(self.weight(self.extent.hi), self.weight(self.extent.lo))
+
+    @property
+    def in_cache(self) -> Expr:
+        """How many pieces of a sparse result there are for several threads."""
+        pieces = build.add(build.div(self.total, CACHED), build.mul(THREADS_64, 1 + SMALL))
+        return build.minimum(pieces, build.mul(THREADS_64, MOST))
 
     def weight(self, value: Expr) -> Expr:
         """A measure of the work before `value`, strictly growing."""

@@ -133,6 +133,23 @@ def test_any_number_of_threads_gives_the_same_bits(
             assert_array_equal(mine, first)
 
 
+@pytest.mark.usefixtures("all_threads")
+@pytest.mark.parametrize("heavy", [0, 700, 1999])
+def test_parts_of_a_large_result_wait_for_one_that_takes_long(heavy: int) -> None:
+    left = sp.random_array((2000, 2000), density=0.1, rng=RNG, format="lil")
+    left[heavy] = 1.0
+    right = sp.random_array((2000, 2000), density=0.1, rng=RNG, format="csr")
+    for text, b in ((SUM, {"E": right}), (PRODUCT, {"B": sp.eye_array(2000, format="csr")})):
+        a = {"A": left.tocsr()}
+        one, two, many = (
+            tp.evaluate(text, a | b, format=tp.CSR, threads=threads) for threads in (1, 2, 7)
+        )
+        assert_array_equal(one.toarray(), left.toarray() + (right.toarray() if "E" in b else 0))
+        for other in (two, many):
+            for mine, first in zip(arrays_of(other), arrays_of(one), strict=True):
+                assert_array_equal(mine, first)
+
+
 TALL = sp.random_array((1500, 40), density=0.3, rng=RNG, format="csr")
 Z = RNG.random(1500)
 ORDERED = "parallelize(c,CPUThread,Ordered)"

@@ -14,19 +14,15 @@ int32_t team(
     int32_t threads)
 {
     const int64_t pieces = (int64_t)threads * 2;
-    taco_local_parts taco_parts C2_pos_parts;
-    if (taco_unlikely(taco_split(&C2_pos_parts, C2_pos_buffer, pieces))) {
+    const taco_output outputs[] = {
+        {C2_pos_buffer, sizeof(int32_t), 1, 0},
+        {C2_crd_buffer, sizeof(int32_t), -1, 1000},
+        {C_vals_buffer, sizeof(double), -1, 0},
+    };
+    taco_local_team taco_team team;
+    if (taco_unlikely(taco_gather(&team, outputs, 3, pieces))) {
         return 1;
     }
-    taco_local_parts taco_parts C2_crd_parts;
-    if (taco_unlikely(taco_split(&C2_crd_parts, C2_crd_buffer, pieces))) {
-        return 1;
-    }
-    taco_local_parts taco_parts C_vals_parts;
-    if (taco_unlikely(taco_split(&C_vals_parts, C_vals_buffer, pieces))) {
-        return 1;
-    }
-    int64_t next = 0;
     int32_t status = 0;
     #pragma omp parallel num_threads(threads) if (pieces > 1)
     {
@@ -36,12 +32,12 @@ int32_t team(
                 taco_fail(&status, 1);
                 goto stop;
             }
-            for (int64_t piece = taco_next(&next); piece < pieces; piece = taco_next(&next)) {
-                taco_buffer *const C2_pos_buffer = taco_part(&C2_pos_parts, piece);
+            for (int64_t piece = taco_take(&team); piece < pieces; piece = taco_take(&team)) {
+                taco_buffer *const C2_pos_buffer = taco_part(&team, piece, 0);
                 int32_t *restrict C2_pos = C2_pos_buffer->data;
-                taco_buffer *const C2_crd_buffer = taco_part(&C2_crd_parts, piece);
+                taco_buffer *const C2_crd_buffer = taco_part(&team, piece, 1);
                 int32_t *restrict C2_crd = C2_crd_buffer->data;
-                taco_buffer *const C_vals_buffer = taco_part(&C_vals_parts, piece);
+                taco_buffer *const C_vals_buffer = taco_part(&team, piece, 2);
                 double *restrict C_vals = C_vals_buffer->data;
                 const int64_t first = n_i * piece / ((int64_t)threads * 2);
                 const int64_t last = n_i * (piece + 1) / ((int64_t)threads * 2);
@@ -84,6 +80,11 @@ int32_t team(
                 C2_pos_buffer->length = last - first + 1;
                 C2_crd_buffer->length = p_C;
                 C_vals_buffer->length = p_C;
+                const int failed = taco_give(&team, piece);
+                if (taco_unlikely(failed)) {
+                    taco_fail(&status, failed);
+                    goto stop;
+                }
             }
         }
         stop:;
@@ -91,17 +92,6 @@ int32_t team(
     if (status != 0) {
         return status;
     }
-    if (taco_unlikely(taco_join_int32(&C2_pos_parts, &C2_crd_parts, threads))) {
-        return 1;
-    }
-    if (taco_unlikely(taco_join(&C2_crd_parts, sizeof(int32_t), threads))) {
-        return 1;
-    }
-    if (taco_unlikely(C2_crd_buffer->length > 1000)) {
-        return 2;
-    }
-    if (taco_unlikely(taco_join(&C_vals_parts, sizeof(double), threads))) {
-        return 1;
-    }
+    taco_finish(&team);
     return 0;
 }
