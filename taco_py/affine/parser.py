@@ -13,15 +13,13 @@ affine    = integers, indices and sizes with + - and * by an integer
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from polyhedral.affine import Affine, affine, parse_affine
 from polyhedral.errors import NonAffineError
 from taco_py.affine.lexer import Line, lines
 from taco_py.affine.nodes import FUNCTIONS, For, Item, Program, Range, Update
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.diagnostics.source import Span
-from taco_py.notation.checks import MAX_DEPTH, check_depth
+from taco_py.notation.checks import check_depth
+from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
@@ -115,49 +113,17 @@ def _for(parser: _Parser, rest: tuple[Line, ...], indent: int) -> tuple[For, tup
 # ---------------------------------------------------------------- inside a line
 
 
-class _Parser:
-    """A cursor over the tokens of a line; each method consumes a rule and returns its value."""
+class _Parser(Cursor):
+    """The tokens of a line; each method consumes a rule and returns its value."""
 
-    def __init__(self, tokens: tuple[Token, ...]) -> None:
-        self.tokens = tokens
-        self.position = 0
-        self.depth = 0
-
-    # -------------------------------------------------------- the cursor
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.position]
-
-    @property
-    def ended(self) -> bool:
-        return self.token.kind is TokenKind.END
-
-    def take(self) -> Token:
-        token = self.token
-        self.position = min(self.position + 1, len(self.tokens) - 1)
-        return token
-
-    def at(self, *symbols: str) -> bool:
-        return self.token.kind is not TokenKind.NUMBER and self.token.text in symbols
-
-    def expect(self, symbol: str, what: str, hint: str | None = None) -> Token:
-        if not self.at(symbol):
-            raise self.error(what, hint)
-        return self.take()
+    too_deep = "compute a part of the expression in a statement of its own"
 
     def error(self, expected: str, hint: str | None = None) -> NotationError:
         found = "the end of the line" if self.ended else str(self.token)
         return NotationError(f"Expected {expected}, found {found}", self.token.span, hint)
 
-    def since(self, first: Token) -> Span:
-        """From `first` to the last token that was taken."""
-        last = self.tokens[self.position - 1].span
-        return Span(last.source, first.span.start, last.stop)
-
     def at_for(self) -> bool:
-        following = self.tokens[min(self.position + 1, len(self.tokens) - 1)]
-        return self.token.text == "for" and following.kind is TokenKind.NAME
+        return self.token.text == "for" and self.ahead(1).kind is TokenKind.NAME
 
     # -------------------------------------------------------- loops
 
@@ -251,14 +217,6 @@ class _Parser:
     def term(self) -> Expr:
         return self.chain(self.factor, _FACTORS)
 
-    def chain(self, operand: Callable[[], Expr], operators: dict[str, Operator]) -> Expr:
-        """Operands with operators between them, grouped from the left."""
-        first, left = self.token, operand()
-        while self.token.text in operators:
-            operator = operators[self.take().text]
-            left = Call(operator, (left, operand()), self.since(first))
-        return left
-
     def factor(self) -> Expr:
         first = self.token
         if self.at("+"):
@@ -282,22 +240,9 @@ class _Parser:
             return inner
         if token.kind is not TokenKind.NAME:
             raise self.error("an array, a number or '('")
-        following = self.tokens[self.position + 1]
-        if token.text in FUNCTIONS and following.text == "(":
+        if token.text in FUNCTIONS and self.ahead(1).text == "(":
             return self.call()
         return self.access()
-
-    def nested(self, rule: Callable[[], Expr], opening: Token) -> Expr:
-        if self.depth == MAX_DEPTH:
-            raise NotationError(
-                f"Expected parentheses nested at most {MAX_DEPTH} deep, found more",
-                opening.span,
-                "compute a part of the expression in a statement of its own",
-            )
-        self.depth += 1
-        inner = rule()
-        self.depth -= 1
-        return inner
 
     def call(self) -> Expr:
         """`min(a, b)`, `sqrt(a)`."""

@@ -10,57 +10,37 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 
 
-def assignments(statement: Statement) -> Iterator[Assign]:
-    """Every assignment, in order of execution."""
+def walk(statement: Statement) -> Iterator[Statement]:
+    """The statement and all inside it, in order of execution, outer ones before inner ones."""
+    yield statement
     match statement:
         case Assign():
-            yield statement
+            pass
         case Forall(_, body):
-            yield from assignments(body)
+            yield from walk(body)
         case Where(_, consumer, producer):
-            yield from assignments(producer)
-            yield from assignments(consumer)
+            yield from walk(producer)
+            yield from walk(consumer)
         case Sequence(statements):
             for part in statements:
-                yield from assignments(part)
+                yield from walk(part)
         case _:
             assert_never(statement)
+
+
+def assignments(statement: Statement) -> Iterator[Assign]:
+    """Every assignment, in order of execution."""
+    return (each for each in walk(statement) if isinstance(each, Assign))
 
 
 def foralls(statement: Statement) -> Iterator[Forall]:
     """Every loop, outer ones before those inside them."""
-    match statement:
-        case Assign():
-            pass
-        case Forall(_, body):
-            yield statement
-            yield from foralls(body)
-        case Where(_, consumer, producer):
-            yield from foralls(producer)
-            yield from foralls(consumer)
-        case Sequence(statements):
-            for part in statements:
-                yield from foralls(part)
-        case _:
-            assert_never(statement)
+    return (each for each in walk(statement) if isinstance(each, Forall))
 
 
 def workspaces_of(statement: Statement) -> Iterator[Workspace]:
     """Every workspace, outermost first."""
-    match statement:
-        case Assign():
-            pass
-        case Forall(_, body):
-            yield from workspaces_of(body)
-        case Where(workspace, consumer, producer):
-            yield workspace
-            yield from workspaces_of(consumer)
-            yield from workspaces_of(producer)
-        case Sequence(statements):
-            for part in statements:
-                yield from workspaces_of(part)
-        case _:
-            assert_never(statement)
+    return (each.workspace for each in walk(statement) if isinstance(each, Where))
 
 
 def read_in(statement: Statement) -> tuple[Access, ...]:

@@ -17,8 +17,8 @@ from __future__ import annotations
 from functools import reduce
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.diagnostics.source import Span
-from taco_py.notation.checks import MAX_DEPTH, check_depth
+from taco_py.notation.checks import check_depth
+from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
@@ -55,49 +55,13 @@ def parse_expression(text: str) -> Expr:
     return _Parser(tokenize(text)).whole_expression()
 
 
-class _Parser:
-    """A cursor over the tokens; each method consumes a rule and returns its node."""
-
-    def __init__(self, tokens: tuple[Token, ...]) -> None:
-        self.tokens = tokens
-        self.position = 0
-        self.depth = 0
-
-    # -------------------------------------------------------- the cursor
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.position]
-
-    def ahead(self, count: int) -> Token:
-        """The token `count` places on; the END token from there on."""
-        return self.tokens[min(self.position + count, len(self.tokens) - 1)]
-
-    def take(self) -> Token:
-        token = self.token
-        self.position = min(self.position + 1, len(self.tokens) - 1)
-        return token
-
-    def at(self, symbol: str) -> bool:
-        return self.token.kind is TokenKind.SYMBOL and self.token.text == symbol
-
-    def expect(self, symbol: str, what: str, hint: str | None = None) -> Token:
-        if not self.at(symbol):
-            raise self.error(what, hint)
-        return self.take()
+class _Parser(Cursor):
+    """Each method consumes a rule and returns its node."""
 
     def name(self, what: str, hint: str | None = None) -> Token:
         if self.token.kind is not TokenKind.NAME:
             raise self.error(what, hint)
         return self.take()
-
-    def error(self, expected: str, hint: str | None = None) -> NotationError:
-        return NotationError(f"Expected {expected}, found {self.token}", self.token.span, hint)
-
-    def since(self, first: Token) -> Span:
-        """From `first` to the last token that was taken."""
-        last = self.tokens[self.position - 1].span
-        return Span(last.source, first.span.start, last.stop)
 
     # -------------------------------------------------------- the grammar
 
@@ -140,18 +104,10 @@ class _Parser:
         return None
 
     def expression(self) -> Expr:
-        first, left = self.token, self.term()
-        while self.token.text in _TERM_OPERATORS:
-            operator = _TERM_OPERATORS[self.take().text]
-            left = Call(operator, (left, self.term()), self.since(first))
-        return left
+        return self.chain(self.term, _TERM_OPERATORS)
 
     def term(self) -> Expr:
-        first, left = self.token, self.factor()
-        while self.token.text in _FACTOR_OPERATORS:
-            operator = _FACTOR_OPERATORS[self.take().text]
-            left = Call(operator, (left, self.factor()), self.since(first))
-        return left
+        return self.chain(self.factor, _FACTOR_OPERATORS)
 
     def factor(self) -> Expr:
         minuses = []
@@ -173,24 +129,11 @@ class _Parser:
                 return self.sum() if self.at_sum() else self.access()
             case TokenKind.SYMBOL if token.text == "(":
                 self.take()
-                inner = self.nested(token)
+                inner = self.nested(self.expression, token)
                 self.expect(")", "an operator or ')'", self.juxtaposition_hint())
                 return inner
             case _:
                 raise self.error("a tensor, a number or '('")
-
-    def nested(self, opening: Token) -> Expr:
-        """An expression inside the parentheses that `opening` begins."""
-        if self.depth == MAX_DEPTH:
-            raise NotationError(
-                f"Expected parentheses nested at most {MAX_DEPTH} deep, found more",
-                opening.span,
-                hint="compute a part of the expression first and use the result as an operand",
-            )
-        self.depth += 1
-        inner = self.expression()
-        self.depth -= 1
-        return inner
 
     def number(self) -> Literal:
         token = self.take()
@@ -214,7 +157,7 @@ class _Parser:
         first = self.take()
         opening = self.take()
         names = self.tuple_of_names() if self.at("(") else self.leading_names()
-        body = self.nested(opening)
+        body = self.nested(self.expression, opening)
         self.expect(")", "an operator or ')'", _SUM_HINT)
         span = self.since(first)
         return reduce(
