@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, floor, log2, log10
 
 WIDTH, HEIGHT, LEFT, TOP = 300, 220, 58, 30
@@ -21,22 +22,8 @@ class Panel:
 
 def svg(panels: Sequence[Panel], across: str, up: str, columns: int = 3) -> str:
     """The panels side by side, `columns` a row, with both axes labelled."""
-    rows = -(-len(panels) // columns)
-    width = columns * (WIDTH + LEFT) + LEFT
-    height = rows * (HEIGHT + 2 * TOP) + 2 * TOP
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        'font-family="sans-serif" font-size="11">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-    ]
-    for number, panel in enumerate(panels):
-        row, column = divmod(number, columns)
-        x, y = LEFT + column * (WIDTH + LEFT), 2 * TOP + row * (HEIGHT + 2 * TOP)
-        lines += _panel(panel, x, y)
-    lines += _legend(tuple(panels[0].curves))
-    lines.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">{across}</text>')
-    lines.append(f'<text x="12" y="{TOP}">{up}</text>')
-    return "\n".join([*lines, "</svg>", ""])
+    legend = tuple(_legend(tuple(panels[0].curves)))
+    return _page([partial(_panel, panel) for panel in panels], across, up, columns, legend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +36,18 @@ class Cloud:
 
 def scatter(clouds: Sequence[Cloud], across: str, up: str, columns: int = 3) -> str:
     """Points over two logarithmic axes side by side, `columns` a row."""
-    rows = -(-len(clouds) // columns)
+    return _page([partial(_cloud, cloud) for cloud in clouds], across, up, columns)
+
+
+def _page(
+    diagrams: Sequence[Callable[[float, float], Iterator[str]]],
+    across: str,
+    up: str,
+    columns: int,
+    legend: Sequence[str] = (),
+) -> str:
+    """Diagrams side by side, each drawn at the corner that it is given."""
+    rows = -(-len(diagrams) // columns)
     width = columns * (WIDTH + LEFT) + LEFT
     height = rows * (HEIGHT + 2 * TOP) + 2 * TOP
     lines = [
@@ -57,10 +55,10 @@ def scatter(clouds: Sequence[Cloud], across: str, up: str, columns: int = 3) -> 
         'font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
-    for number, cloud in enumerate(clouds):
+    for number, draw in enumerate(diagrams):
         row, column = divmod(number, columns)
-        x, y = LEFT + column * (WIDTH + LEFT), 2 * TOP + row * (HEIGHT + 2 * TOP)
-        lines += _cloud(cloud, x, y)
+        lines += draw(LEFT + column * (WIDTH + LEFT), 2 * TOP + row * (HEIGHT + 2 * TOP))
+    lines += legend
     lines.append(f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle">{across}</text>')
     lines.append(f'<text x="12" y="{TOP}">{up}</text>')
     return "\n".join([*lines, "</svg>", ""])
