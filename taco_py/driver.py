@@ -235,12 +235,20 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
         "report": {
             "concrete": concrete,
             "graph": graph_text(graph),
-            "parallel": parallel.reason,
+            "parallel": _told(parallel, graph),
             "workspaces": workspaces,
         },
     }
     module = Module((function,), header=_header(recipe, concrete))
     return LoweredRecipe(module, lowered.bindings, facts)
+
+
+def _told(parallel: Parallelism, graph: IterationGraph) -> str:
+    from taco_py.concrete.nodes import Assembly
+
+    if graph.assembly is not Assembly.INSERT:
+        return parallel.reason
+    return f"{parallel.reason}; entries are counted first, then written in place"
 
 
 def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
@@ -251,6 +259,7 @@ def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
     from taco_py.concrete.verify import verify
     from taco_py.iteration.graph import build_graph
     from taco_py.schedule.apply import apply_all
+    from taco_py.schedule.assembly import check_assembly
     from taco_py.schedule.lanes import check_modes
     from taco_py.schedule.loops import Loops
     from taco_py.schedule.parallel import choose_parallel
@@ -258,8 +267,9 @@ def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
     loops = apply_all(Loops(recipe.problem.assignment, recipe.orders), recipe.schedule)
     parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
     verify(recipe.problem, parallel.statement, loops.provenance)
-    graph = build_graph(recipe.problem, parallel.statement, loops.provenance)
+    graph = build_graph(recipe.problem, parallel.statement, loops.provenance, loops.assembly)
     check_modes(graph)
+    check_assembly(graph)
     return graph, parallel
 
 

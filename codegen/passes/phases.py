@@ -41,14 +41,16 @@ def select_phase(function: Function, phase: str, name: str) -> Function:
     if phase not in PHASES:
         raise ValueError(f"Expected a phase out of {', '.join(PHASES)}, found {phase!r}")
     role = _DROPPED[phase]
-    body = function.body if role is None else _without(function.body, role)
+    body = function.body if role is None else without_role(function.body, role)
     named = Function(name, function.arrays, function.scalars, body, function.threaded)
     if phase == "evaluate":
         return named
     return prune(clean(simplify_tree(named)))
 
 
-def _without(body: Block, role: Role) -> Block:
+def without_role(body: Block, role: Role) -> Block:
+    """`body` without the statements of this role, and without parts of arrays that have it."""
+
     def keep(node: Any) -> Any:
         match node:
             case Block(body=statements):

@@ -93,6 +93,17 @@ class Merge(Enum):
     GALLOP = "Gallop"
 
 
+class Assembly(Enum):
+    """How a result that stores coordinates is assembled.
+
+    APPEND  in order, each entry behind those before it; parts that threads make are joined
+    INSERT  entries are counted first, then each is written where it stays in the end
+    """
+
+    APPEND = "Append"
+    INSERT = "Insert"
+
+
 APART = (Race.TEMPORARY, Race.ORDERED)
 """Strategies by which each thread adds to something of its own."""
 

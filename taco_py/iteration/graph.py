@@ -14,6 +14,7 @@ from typing import assert_never
 from taco_py.concrete.nodes import (
     APART,
     SERIAL,
+    Assembly,
     Assign,
     Forall,
     Mode,
@@ -97,12 +98,16 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class IterationGraph:
-    """The loops of a statement, outermost first, siblings in order."""
+    """The loops of a statement, outermost first, siblings in order.
+
+    assembly  how a sparse result is assembled, where that has been said
+    """
 
     problem: Problem
     statement: Statement
     loops: tuple[Loop, ...]
     provenance: Provenance = UNDERIVED
+    assembly: Assembly | None = None
 
     @property
     def covers_result(self) -> bool:
@@ -245,7 +250,10 @@ def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
 
 
 def build_graph(
-    problem: Problem, statement: Statement, provenance: Provenance = UNDERIVED
+    problem: Problem,
+    statement: Statement,
+    provenance: Provenance = UNDERIVED,
+    assembly: Assembly | None = None,
 ) -> IterationGraph:
     """The loops of `statement` with their lattices."""
     regions = Regions(all_iterators(problem, statement), frozenset())
@@ -276,7 +284,7 @@ def build_graph(
             case _:
                 assert_never(part)
 
-    return IterationGraph(problem, statement, tuple(visit(statement, ())), provenance)
+    return IterationGraph(problem, statement, tuple(visit(statement, ())), provenance, assembly)
 
 
 def range_of(provenance: Provenance, variable: str, outer: tuple[str, ...]) -> Range:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from codegen import build
-from codegen.ir import Array, Function, Stmt, Var
-from taco_py.concrete.nodes import APART, Assign, Forall, Sequence, Statement, Where
+from codegen.ir import Array, Block, Function, Stmt, Var
+from taco_py.concrete.nodes import APART, Assembly, Assign, Forall, Sequence, Statement, Where
 from taco_py.concrete.tree import workspaces_of
 from taco_py.iteration.graph import IterationGraph
 from taco_py.lower import workspaces
 from taco_py.lower.bindings import Bindings
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
+from taco_py.lower.inserted import lower_inserted
 from taco_py.lower.pieces import lower_pieces
 from taco_py.lower.promises import rely_on_promises
 from taco_py.lower.result import make_result
@@ -37,7 +37,9 @@ def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
     """
     statement = graph.statement
     env = make_environment(problem, graph, statement)
-    if graph.in_pieces and isinstance(statement, Forall):
+    if graph.assembly is Assembly.INSERT:
+        code = tuple(lower_inserted(env, statement, tuple(_allocations(env, statement))))
+    elif graph.in_pieces and isinstance(statement, Forall):
         code = tuple(lower_pieces(env, statement))
     else:
         code = tuple(_lower_whole(env, statement))
@@ -46,20 +48,24 @@ def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
     for tensor in (env.target.tensor, *dict(problem.operands)):
         scalars += [s for s in env.tensors[tensor].strides if isinstance(s, Var)]
     threaded = any(loop.mode.parallel is not None for loop in graph.loops)
-    function = Function(name, tuple(_arrays(env)), tuple(scalars), build.block(*code), threaded)
+    function = Function(name, tuple(_arrays(env)), tuple(scalars), Block(code), threaded)
     return Lowered(function, tuple(env.bindings.items()))
 
 
 def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
     result = make_result(env)
-    apart = set(_allocated_apart(statement))
-    for workspace in workspaces_of(statement):
-        if workspace.name in apart:
-            continue
-        yield from workspaces.allocate(env, env.workspaces[workspace.name])
+    yield from _allocations(env, statement)
     yield from result.prologue()
     yield from Lowerer(env, result).statement(statement, EMPTY_SCOPE)
     yield from result.epilogue()
+
+
+def _allocations(env: Environment, statement: Statement) -> Iterator[Stmt]:
+    """The workspaces that there are one of."""
+    apart = set(_allocated_apart(statement))
+    for workspace in workspaces_of(statement):
+        if workspace.name not in apart:
+            yield from workspaces.allocate(env, env.workspaces[workspace.name])
 
 
 def _allocated_apart(statement: Statement) -> Iterator[str]:

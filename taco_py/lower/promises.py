@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen import build
-from codegen.ir import Const, Expect, Stmt, Var
+from codegen.ir import Block, Const, Expect, Stmt, Var
 from codegen.variables import substitute
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.ranges import Ranges, open_positions
@@ -24,7 +24,7 @@ def rely_on_promises(env: Environment, code: tuple[Stmt, ...]) -> Iterator[Stmt]
             size = env.sizes.get(relation.parent)
             if isinstance(size, Var) and relation.kind is BoundKind.MAX_EXACT:
                 sizes[size] = build.const(relation.value)
-    yield from substitute(build.block(*code), sizes).body
+    yield from substitute(Block(code), sizes).body
 
 
 def _test(env: Environment, bound: Bound) -> Iterator[Stmt]:

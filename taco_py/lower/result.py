@@ -111,7 +111,7 @@ class Result:
             if storage.pos is not None and storage.pos != self.root:
                 found.append(Part(storage.pos, storage.crd, role=Role.ASSEMBLY))
             if storage.crd is not None:
-                found.append(Part(storage.crd, None, self._most_positions, Role.ASSEMBLY))
+                found.append(Part(storage.crd, None, self.most_positions, Role.ASSEMBLY))
         if found:
             found.append(Part(self.arrays.values, role=Role.VALUES))
         return tuple(found)
@@ -156,14 +156,14 @@ class Result:
             else:
                 positions = group.counter
                 crd = level_functions(self.arrays, level).crd
-                yield SetLength(crd, positions, Role.ASSEMBLY, self._most_positions)
+                yield SetLength(crd, positions, Role.ASSEMBLY, self.most_positions)
         yield SetLength(self.arrays.values, positions, Role.VALUES)
 
     def _has_edges(self, group: Group) -> bool:
         return group.first > 0 or not self.is_part
 
     @property
-    def _most_positions(self) -> int | None:
+    def most_positions(self) -> int | None:
         """The largest position that pos can hold; None where no array is so long."""
         limit = int(np.iinfo(self.arrays.type.index_dtype).max)
         return None if limit == np.iinfo(np.int64).max else limit

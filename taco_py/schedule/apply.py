@@ -17,6 +17,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
 from taco_py.schedule.commands import (
+    Assemble,
     Command,
     Fission,
     LoopFuse,
@@ -257,6 +258,15 @@ def _distribute(loops: Loops, command: Fission | LoopFuse) -> Loops:
     return replace(loops, structure=(*loops.structure, command))
 
 
+def _assemble(loops: Loops, command: Assemble) -> Loops:
+    target = loops.assignment.target.tensor
+    if command.tensor != target:
+        raise refuse(
+            command, f"{command.tensor} is not what is assembled", f"the result is called {target}"
+        )
+    return replace(loops, assembly=command.assembly)
+
+
 def _serial(loops: Loops, command: Serial) -> Loops:
     return loops
 
@@ -276,6 +286,7 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Precompute: _precompute,
     Fission: _distribute,
     LoopFuse: _distribute,
+    Assemble: _assemble,
     Serial: _serial,
 }
 """How each kind of command is applied."""

@@ -14,6 +14,7 @@
     precompute(A(i,k)*B(k,j),j,jw,w)    a part of a value first, in a workspace over j
     fission(i)                          a loop over i for each of the statements in it
     loopfuse(i)                         one loop over i for statements that have one each
+    assemble(C,Insert)                  entries of C are counted first, then written in place
     serial()                            share no loop
 
 Those that derive variables are relations of the provenance graph themselves (Senanayake et al.
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taco_py.concrete.nodes import Merge, Race
+from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.notation.nodes import Expr
 from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
@@ -140,6 +141,17 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Assemble:
+    """Assemble the result, called `tensor`, in this way."""
+
+    tensor: str
+    assembly: Assembly
+
+    def __str__(self) -> str:
+        return f"assemble({self.tensor},{self.assembly.value})"
+
+
+@dataclass(frozen=True, slots=True)
 class Serial:
     """Use one thread."""
 
@@ -149,4 +161,5 @@ class Serial:
 
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
 Structural = Precompute | Fission | LoopFuse
-Command = Reorder | Derivation | Structural | Parallelize | Vectorize | Unroll | MergeBy | Serial
+Marking = Parallelize | Vectorize | Unroll | MergeBy | Assemble | Serial
+Command = Reorder | Derivation | Structural | Marking

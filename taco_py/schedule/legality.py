@@ -19,6 +19,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.provenance.relations import Bound, Fuse, Pos, Relation
+from taco_py.schedule.assembly import check_assembly
 from taco_py.schedule.lanes import check_modes
 from taco_py.schedule.loops import Loops
 
@@ -38,6 +39,7 @@ def check(loops: Loops, problem: Problem) -> None:
     for loop in graph.loops:
         _check_range(graph, loop)
     check_modes(graph)
+    check_assembly(graph)
 
 
 def _check_inner_sums(term: Term, order: tuple[str, ...]) -> None:

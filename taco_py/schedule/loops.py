@@ -10,6 +10,7 @@ from typing import assert_never
 from taco_py.concrete.concretize import Order, concretize
 from taco_py.concrete.nodes import (
     SERIAL,
+    Assembly,
     Assign,
     Forall,
     Mode,
@@ -36,6 +37,7 @@ class Loops:
     provenance  what the variables derive from
     modes       how loops are carried out, where that has been said
     structure   what is done to the statement that these loops make, in order
+    assembly    how a sparse result is assembled, where that has been said
     """
 
     assignment: Assignment
@@ -43,6 +45,7 @@ class Loops:
     provenance: Provenance = UNDERIVED
     modes: tuple[tuple[str, Mode], ...] = ()
     structure: tuple[Structural, ...] = ()
+    assembly: Assembly | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -91,7 +94,8 @@ class Loops:
         return _marked(self, statement, (), {})
 
     def graph(self, problem: Problem) -> IterationGraph:
-        return build_graph(problem, self.statement(problem), self.provenance)
+        statement = self.statement(problem)
+        return build_graph(problem, statement, self.provenance, self.assembly)
 
     def __str__(self) -> str:
         """The loop variables of each term, outermost first."""

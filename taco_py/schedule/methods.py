@@ -58,6 +58,11 @@ METHODS: dict[str, Method] = {
     "loopfuse": Method("index", "One loop over `index` for statements that have one each."),
     "unroll": Method("index, factor", "`factor` iterations one after another in the code."),
     "vectorize": Method("index", "Iterations in the lanes of a vector."),
+    "assemble": Method(
+        "tensor, assembly=Insert",
+        "How the sparse result is assembled: Append puts each entry behind those before it; "
+        "Insert counts entries first, and then writes each where it stays.",
+    ),
     "serial": Method("", "Share no loop among threads."),
 }
 """A command that is not here takes its arguments in the order of its text."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
-from taco_py.concrete.nodes import Merge, Race
+from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.problem import Problem
 from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
+    Assemble,
     Command,
     Fission,
     LoopFuse,
@@ -40,6 +41,7 @@ def candidates(loops: Loops, problem: Problem) -> Iterator[Command]:
     for variable in loops.variables:
         yield from _modes(variable)
         yield from (Fission(variable), LoopFuse(variable))
+    yield from (Assemble(problem.assignment.target.tensor, way) for way in Assembly)
     yield Serial()
 
 

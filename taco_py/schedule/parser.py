@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from taco_py.concrete.nodes import Merge, Race
+from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.diagnostics.source import Source, Span
 from taco_py.notation.parser import parse_expression
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
+    Assemble,
     Command,
     Fission,
     LoopFuse,
@@ -232,6 +233,14 @@ def _loopfuse(arguments: tuple[str, ...]) -> Command:
     return LoopFuse(*_names(arguments, 1))
 
 
+def _assemble(arguments: tuple[str, ...]) -> Command:
+    (tensor,) = _names(arguments[:1], 1)
+    ways = {assembly.value: assembly for assembly in Assembly}
+    if len(arguments) != 2 or arguments[1] not in ways:
+        raise _MisfitError(f"the ways to assemble are {', '.join(ways)}")
+    return Assemble(tensor, ways[arguments[1]])
+
+
 def _serial(arguments: tuple[str, ...]) -> Command:
     _names(arguments, 0)
     return Serial()
@@ -255,6 +264,7 @@ _COMMANDS = {
     ),
     "fission": _Syntax("one index", _fission),
     "loopfuse": _Syntax("one index", _loopfuse),
+    "assemble": _Syntax("the result and Append or Insert", _assemble),
     "serial": _Syntax("nothing", _serial),
 }
 

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from taco_py.api.arguments import Settings, settings_of
 from taco_py.api.compute import Prepared, accumulated, parsed, prepare, start
 from taco_py.api.results import hand_out
-from taco_py.concrete.nodes import Merge, Race
+from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.concrete.terms import sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, lower_recipe
@@ -41,6 +41,7 @@ from taco_py.plan.run import Execution, run, run_phase
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.apply import apply
 from taco_py.schedule.commands import (
+    Assemble,
     Command,
     MergeBy,
     Parallelize,
@@ -306,11 +307,18 @@ def _precompute(draw: Any, loops: Loops, program: Program, names: Names) -> Comm
     return Precompute(draw(st.sampled_from(parts)), indices, copies, names.fresh())
 
 
+def _assemble(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """Of a sparse result, where one is asked for."""
+    if {"s", "u"}.isdisjoint(program.result or ""):
+        return _reorder(draw, loops, program, names)
+    return Assemble(loops.assignment.target.tensor, draw(st.sampled_from(list(Assembly))))
+
+
 Kind = Callable[[Any, Loops, Program, Names], Command]
 KINDS: tuple[Kind, ...] = (
     _split, _split, _split, _divide, _fuse, _fuse, _pos, _pos, _fused_positions, _fused_positions,
     _coord, _bound, _reorder, _reorder, _reorder, _parallelize, _parallelize, _unroll, _vectorize,
-    _mergeby, _precompute, _precompute,
+    _mergeby, _precompute, _precompute, _assemble, _assemble,
 )  # fmt: skip
 
 

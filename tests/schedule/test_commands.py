@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taco_py.concrete.nodes import Assembly
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.apply import apply_all
-from taco_py.schedule.commands import Parallelize, Reorder, Serial
+from taco_py.schedule.commands import Assemble, Parallelize, Reorder, Serial
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
@@ -18,6 +19,7 @@ names = st.from_regex(r"[a-z][a-z0-9_]{0,3}", fullmatch=True)
 commands = st.one_of(
     st.lists(names, min_size=2, max_size=5, unique=True).map(tuple).map(Reorder),
     names.map(Parallelize),
+    st.builds(Assemble, names, st.sampled_from(Assembly)),
     st.just(Serial()),
 )
 schedules = st.lists(commands, max_size=4).map(tuple).map(Schedule)
@@ -49,7 +51,7 @@ def test_parse() -> None:
 
 COMMANDS = (
     "reorder, split, divide, fuse, pos, coord, bound, parallelize, unroll, vectorize, mergeby, "
-    "precompute, fission, loopfuse, serial"
+    "precompute, fission, loopfuse, assemble, serial"
 )
 MISTAKES = (
     (
@@ -73,6 +75,13 @@ MISTAKES = (
         "parallelize()",
         "Expected one index, and perhaps a unit and a strategy for parallelize, found nothing\n"
         "  parallelize()\n  ^^^^^^^^^^^^^",
+    ),
+    (
+        "assemble(A,Sorted)",
+        "Expected the result and Append or Insert for assemble, found A, Sorted\n"
+        "  assemble(A,Sorted)\n"
+        "  ^^^^^^^^^^^^^^^^^^\n"
+        "hint: the ways to assemble are Append, Insert",
     ),
     ("serial(i)", "Expected nothing for serial, found i\n  serial(i)\n  ^^^^^^^^^"),
     (

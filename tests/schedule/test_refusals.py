@@ -62,6 +62,10 @@ LOOPS = (
         "no term of the assignment has all these loops",
         "each reorder names loops of one nest",
     ),
+    (
+        PRODUCT, "assemble(A,Insert)", "A is not what is assembled",
+        "the result is called C",
+    ),
 )  # fmt: skip
 
 
@@ -122,6 +126,11 @@ FORMATS: tuple[Row, ...] = (
         SPMV, {"A": "COO"}, None, "split(j,a,b,4)",
         "The loop over j is tiled, but A2 is a singleton level",
         "tile the positions of A instead: fuse its indices, then pos",
+    ),
+    (
+        PRODUCT, CSRS, "dd", "assemble(C,Append)",
+        "every element of C has its place, no coordinates are stored by these loops",
+        "ask for a sparse result, or leave the command out",
     ),
     (SPMV, CSRS, None, "pos(j,p,Z)", "there is no operand Z", "the operands are A, x"),
     (

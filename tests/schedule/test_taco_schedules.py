@@ -78,6 +78,15 @@ SCHEDULES = {
         "reorder(i,k,l,j), precompute(B(i,k,l)*D(l,j),j,j), split(i,i0,i1,32), "
         "parallelize(i0,CPUThread,NoRaces)",
     ),
+    "SpGEMM": (
+        "A(i,j) = B(i,k) * C(k,j)", {"B": "CSR", "C": "CSR"}, "ds",
+        "reorder(i,k,j), precompute(B(i,k)*C(k,j),j,j), assemble(A,Insert), "
+        "parallelize(i,CPUThread,NoRaces)",
+    ),
+    "SpAdd": (
+        "A(i,j) = B(i,j) + C(i,j)", {"B": "CSR", "C": "CSR"}, "ds",
+        "assemble(A,Insert), parallelize(i,CPUThread,NoRaces)",
+    ),
 }  # fmt: skip
 
 
