@@ -21,9 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 #endif
 
 #define taco_unlikely(x) __builtin_expect(!!(x), 0)
@@ -104,6 +106,7 @@ static TACO_UNUSED void taco_copy_past(char *to, const char *from, size_t bytes)
 #define TACO_HUGE_PAGE ((size_t)1 << 21)
 #ifdef __linux__
 #define TACO_LARGE ((size_t)4 << 20)
+#define TACO_TRUSTED ((size_t)256 << 20) /* what is asked for, and left, without a look at what there is */
 #else
 #define TACO_LARGE SIZE_MAX /* malloc and realloc only */
 #endif
@@ -158,6 +161,38 @@ static TACO_COLD size_t taco_memory(void)
     if (sysinfo(&info) != 0)
         return PTRDIFF_MAX;
     return taco_round(((size_t)info.totalram + (size_t)info.totalswap) * info.mem_unit);
+}
+
+/* Bytes of memory and swap that nobody uses, SIZE_MAX where the system does not say. */
+static TACO_COLD size_t taco_available(void)
+{
+    char text[2048];
+    const int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    if (length <= 0)
+        return SIZE_MAX;
+    text[length] = 0;
+    const char *const memory = strstr(text, "MemAvailable:"), *const swap = strstr(text, "SwapFree:");
+    if (memory == NULL)
+        return SIZE_MAX;
+    return ((size_t)strtoull(memory + 13, NULL, 10) + (swap ? (size_t)strtoull(swap + 9, NULL, 10) : 0)) << 10;
+}
+
+/* How many bytes of a mapping may be used when `needed` are and `used` were; 0 = so many that the system,
+ * which grants addresses freely, would kill the process later. Asked again as arrays grow. */
+static TACO_COLD size_t taco_room(size_t mapped, size_t needed, size_t used)
+{
+    size_t room = TACO_TRUSTED;
+    if (needed > TACO_TRUSTED) {
+        const size_t available = taco_available(), more = needed - (used < needed ? used : needed);
+        if (available < TACO_TRUSTED || more > available - TACO_TRUSTED)
+            return 0;
+        const size_t quarter = available / 4;
+        room = needed + (needed < quarter ? needed : quarter);
+    }
+    return room < mapped ? room : mapped;
 }
 
 /* A mapping for at least `bytes`: all of the machine's memory if the system grants that many addresses
@@ -235,14 +270,15 @@ static TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsize
         bytes = 64;
 #ifdef __linux__
     if (b->mapped > 0 || bytes >= TACO_LARGE) {
-        const size_t memory = taco_memory();
-        if (taco_bytes(elements, itemsize) > memory)
-            return 1; /* the system would grant the addresses and kill the process later */
-        bytes = bytes > memory ? memory : bytes;
-        if (b->mapped > 0 ? taco_remap(b, bytes) : taco_promote(b, bytes, used))
+        const size_t memory = taco_memory(), needed = taco_bytes(elements, itemsize);
+        if (needed > memory)
             return 1;
-        b->capacity = b->mapped / (int64_t)itemsize;
-        return 0;
+        bytes = bytes > memory ? memory : bytes;
+        if (b->mapped == 0 ? taco_promote(b, bytes, used) : (size_t)b->mapped < bytes && taco_remap(b, bytes))
+            return 1;
+        const size_t room = taco_room((size_t)b->mapped, needed, used);
+        b->capacity = (int64_t)(room / itemsize);
+        return room == 0;
     }
 #endif
     void *data = realloc(b->data, bytes);
