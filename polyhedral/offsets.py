@@ -5,7 +5,10 @@ which the array `table` holds each step's offset:
 
     for a in 0..2, b in 0..3, strides 100 and 7:   table = 0 7 14 100 107 114
 
-It is `even` where its steps are of one length all the same, as in a contiguous array.
+It is `even` where its steps are of one length all the same, as in a contiguous array. Where a loop
+that is not the innermost one runs through neighbours, they lie `hop` steps apart:
+
+    for a in 0..2, b in 0..3, strides 1 and 100:   table = 0 100 200 1 101 201, hop = 3
 """
 
 from __future__ import annotations
@@ -13,20 +16,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.build import add, and_, block, const, eq, increment, load, maximum, mul
-from codegen.ir import Allocate, Array, Block, Declare, Expr, For, Place, Storage, Store, Var
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    eq,
+    increment,
+    load,
+    maximum,
+    mul,
+    select,
+)
+from codegen.ir import (
+    Allocate,
+    Array,
+    Block,
+    Declare,
+    Expr,
+    For,
+    Place,
+    Storage,
+    Store,
+    Var,
+)
 from codegen.names import Names
 from codegen.types import BOOL, INT64
+
+ONE = const(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
     """A class in one array: the stride of its innermost loop, whether all steps are of that
-    length, and the table of offsets where there are several loops."""
+    length, and where there are several loops, the table of offsets and how many steps apart
+    neighbours are (0 where no loop runs through them)."""
 
     stride: Expr
     even: Expr
     table: Array | None = None
+    hop: Expr = ONE
 
     def at(self, step: Expr | int) -> Expr:
         """The offset of a step."""
@@ -43,13 +72,14 @@ class Steps:
     @property
     def values(self) -> tuple[Expr, ...]:
         """The scalars as a function gets them."""
-        return (self.stride, self.even)
+        return (self.stride, self.even) + (() if self.table is None else (self.hop,))
 
 
 def formal(name: str, several: bool) -> Steps:
     """A class as parameters of an internal function."""
     table = Array(f"{name}_at", INT64, Storage.INPUT) if several else None
-    return Steps(Var(f"{name}_stride"), Var(f"{name}_even", BOOL), table)
+    stride, even = Var(f"{name}_stride"), Var(f"{name}_even", BOOL)
+    return Steps(stride, even, table, Var(f"{name}_hop")) if several else Steps(stride, even)
 
 
 def parameters(*classes: Steps) -> tuple[tuple[Array, ...], tuple[Var, ...]]:
@@ -72,14 +102,24 @@ def made(
     pairs = zip(strides, strides[1:], sizes[1:], strict=False)
     is_even = and_(*(eq(outer, mul(inner, size)) for outer, inner, size in pairs))
     counter = Var(names.fresh(f"{name}_step"))
+    hop = Var(names.fresh(f"{name}_hop"))
     code = block(
         Declare(even, is_even, constant=True),
+        Declare(hop, _hop(sizes, strides), constant=True),
         Allocate(table, maximum(mul(*sizes), 1)),
         Store(table, const(0), const(0)),
         Declare(counter, const(0)),
         _walk(table, counter, sizes, strides, [names.fresh("s") for _ in sizes]),
     )
-    return code, Steps(strides[-1], even, table)
+    return code, Steps(strides[-1], even, table, hop)
+
+
+def _hop(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
+    """The steps of the loops inside the innermost one with stride 1, 0 where there is none."""
+    found: Expr = const(0)
+    for place, stride in enumerate(strides):
+        found = select(eq(stride, 1), mul(*sizes[place + 1 :]), found)
+    return found
 
 
 def _walk(

@@ -11,7 +11,25 @@ before.
 
 from __future__ import annotations
 
-from codegen.build import add, block, const, if_, load, lt, mul, ne, or_, select, sub, zero
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    div,
+    eq,
+    if_,
+    le,
+    load,
+    lt,
+    minimum,
+    mul,
+    ne,
+    or_,
+    select,
+    sub,
+    zero,
+)
 from codegen.ir import (
     Array,
     Assign,
@@ -29,9 +47,10 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
-from codegen.types import BOOL, ScalarType
+from codegen.types import BOOL, ScalarType, vector
 from polyhedral.offsets import Steps, parameters
 from polyhedral.register_tile import Tile
+from polyhedral.squares import transposed
 
 PAD = 8
 """Elements between packed rows, lest a power of two put them all into one set of the cache."""
@@ -40,12 +59,14 @@ PACK_LEFT, PACK_RIGHT = "pack_left", "pack_right"
 DEPTH, ROWS, COLUMNS = Var("depth"), Var("rows"), Var("columns")
 ALONG = Var("along", BOOL)
 K, ROW, COLUMN, APART, WIDTH = (Var(name) for name in ("k", "row", "column", "apart", "width"))
+FIRST, NEXT, TURN, TURNS, HOP = (Var(n) for n in ("first", "next", "turn", "turns", "hop"))
 
 
 def pack_right(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> Function:
     """The function that packs a panel: `columns`, steps `across`, over `depth`, steps `down`.
 
-    `along` says that k runs through neighbouring elements.
+    `along` says that k runs through neighbouring elements, as one loop. Where it does so, or one
+    of its loops does, squares of a whole panel are transposed in registers.
     """
     panel, source = Array("P", element, Storage.OUTPUT), Array("B", element, Storage.INPUT)
     width = tile.columns
@@ -61,11 +82,60 @@ def pack_right(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> F
         ),
     )
     neighbours = _nest(_whole_row(panel, source, tile, across, down), (K, DEPTH))
-    body = block(_apart(across, width), If(ne(APART, 0), scattered, neighbours))
+    if tile.lanes > 1:
+        squares = block(_in_squares(panel, source, tile, across, down))
+        scattered = Block((If(and_(eq(COLUMNS, width), lt(0, HOP)), squares, scattered),))
+    body = block(
+        _apart(across, width),
+        Declare(HOP, select(ALONG, 1, 0 if down.table is None else down.hop), True),
+        If(ne(APART, 0), scattered, neighbours),
+    )
     tables, scalars = parameters(across, down)
     return Function(
         PACK_RIGHT, (panel, source, *tables), (COLUMNS, DEPTH, ALONG, *scalars), body, internal=True
     )
+
+
+def _in_squares(panel: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> For:
+    """A whole panel where neighbours along k lie `hop` steps apart.
+
+        for first in 0..hop, k = first, first + hop …, so many at a time as a vector has lanes:
+          P[k: , :] = B[k: , :] transposed        element by element where these are no neighbours
+
+    Each line of B is read from end to end at once: lines as far apart as columns are fall into few
+    sets of the cache, and would be gone before the next of their elements is wanted.
+    """
+    at = add(FIRST, mul(TURN, HOP))
+    element = Store(
+        panel, add(mul(K, tile.columns), COLUMN), load(source, add(down.at(K), across.at(COLUMN)))
+    )
+    row = _nest(element, (COLUMN, const(tile.columns)))
+    single = For(
+        TURN, NEXT, minimum(add(NEXT, tile.lanes), TURNS), block(Declare(K, at, True), *row.body)
+    )
+    steps = [add(FIRST, mul(add(NEXT, lane), HOP)) for lane in range(tile.lanes)]
+    neighbours = and_(*(eq(down.at(k), add(down.at(steps[0]), n)) for n, k in enumerate(steps)))
+    whole = and_(le(add(NEXT, tile.lanes), TURNS), neighbours)
+    square = _square(panel, source, tile, across, down.at(steps[0]), steps)
+    body = block(
+        Declare(TURNS, div(sub(add(sub(DEPTH, FIRST), HOP), 1), HOP), True),
+        For(NEXT, const(0), TURNS, Block((If(whole, square, block(single)),)), tile.lanes),
+    )
+    return For(FIRST, const(0), minimum(HOP, DEPTH), body)
+
+
+def _square(
+    panel: Array, source: Array, tile: Tile, across: Steps, start: Expr, steps: list[Expr]
+) -> Block:
+    """Vectors of each column from `start` on, transposed into rows of the panel."""
+    code: list[Stmt] = []
+    read = [Var(f"b_{n}", vector(panel.element, tile.lanes)) for n in range(tile.lanes)]
+    for n, var in enumerate(read):
+        place = add(start, across.at(add(COLUMN, n)))
+        code.append(Declare(var, VectorLoad(source, place, tile.lanes), True))
+    for k, row in zip(steps, transposed(read, code), strict=True):
+        code.append(VectorStore(panel, add(mul(k, tile.columns), COLUMN), row))
+    return Block((For(COLUMN, const(0), const(tile.columns), block(*code), tile.lanes),))
 
 
 def _whole_row(panel: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> Block:

@@ -4,13 +4,7 @@
 
 `along` is the loop that runs through neighbours of the target (i), `across` the one that does in
 the source (k). A tile is two cache lines of the target by a vector of the source: its rows are
-loaded as vectors, transposed by shuffles, and stored as whole lines. In stages of distance d = 1,
-2, 4 …, rows r and r + d exchange the lanes that are theirs:
-
-    a0 a1 a2 a3      a0 b0 a2 b2      a0 b0 c0 d0
-    b0 b1 b2 b3  1   a1 b1 a3 b3  2   a1 b1 c1 d1
-    c0 c1 c2 c3  →   c0 d0 c2 d2  →   a2 b2 c2 d2
-    d0 d1 d2 d3      c1 d1 c3 d3      a3 b3 c3 d3
+loaded as vectors, transposed by shuffles (`polyhedral.squares`), and stored as whole lines.
 
 The other loops stand outside, as the target is stored. A result too large for the caches is written
 past them, which saves reading it first. Tiles begin where a line of the target begins, in all rows
@@ -37,7 +31,6 @@ from codegen.ir import (
     LoopKind,
     Module,
     Place,
-    Shuffle,
     Stmt,
     Storage,
     Store,
@@ -49,6 +42,7 @@ from codegen.names import Names
 from codegen.types import BOOL, ScalarType, vector
 from polyhedral.contract import Data
 from polyhedral.register_tile import Machine
+from polyhedral.squares import transposed
 
 LINE = 64
 """Bytes of a cache line."""
@@ -186,36 +180,9 @@ def _line(tile: TransposeTile, c: Array, a: Array, first: int, streaming: bool) 
         for number, var in enumerate(rows):
             yield Declare(var, VectorLoad(a, add(mul(start + number, STEP), N), lanes), True)
         square: list[Stmt] = []
-        squares.append(_transposed(rows, square))
+        squares.append(transposed(rows, square))
         yield from square
     for row in range(lanes):
         for number, columns in enumerate(squares):
             place = add(mul(add(N, row), APART), first + number * lanes)
             yield VectorStore(c, place, columns[row], streaming=streaming)
-
-
-def _transposed(rows: list[Var], code: list[Stmt]) -> list[Var]:
-    """The columns of a square of as many vectors as each has lanes; `code` makes them."""
-    lanes = len(rows)
-    distance = 1
-    while distance < lanes:
-        made: list[Var] = list(rows)
-        for row in range(lanes):
-            if row & distance:
-                continue
-            one, other = rows[row], rows[row + distance]
-            for place, picks in (
-                (row, _exchanged(lanes, distance, 0)),
-                (row + distance, _exchanged(lanes, distance, distance)),
-            ):
-                made[place] = Var(f"{rows[place].name}_{distance}", rows[place].type)
-                code.append(Declare(made[place], Shuffle(one, other, picks), True))
-        rows = made
-        distance *= 2
-    return rows
-
-
-def _exchanged(lanes: int, distance: int, start: int) -> tuple[int, ...]:
-    """Lanes n with n & distance == 0 of the first vector from `start` on, and of the second in
-    between."""
-    return tuple((n - distance + lanes if n & distance else n) + start for n in range(lanes))
