@@ -15,7 +15,7 @@ from math import inf
 from time import monotonic
 from typing import overload
 
-from taco_py.autoschedule.groupings import Group, groupings
+from taco_py.autoschedule.groupings import groupings
 from taco_py.autoschedule.kernels import ScheduledKernel, kernels_of
 from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
 from taco_py.concrete.nodes import Statement
@@ -96,6 +96,7 @@ class Frontier(Sequence[Candidate]):
     universe  those with every choice of protocols
     dropped   the costs for which most schedules were dropped
     seen      how many of the `kept` programs were looked at before the budget ran out
+    listed    whether there was time to list all groupings
     """
 
     assignment: Assignment
@@ -105,13 +106,14 @@ class Frontier(Sequence[Candidate]):
     kept: int
     universe: int
     seen: int
+    listed: bool
     dropped: tuple[Dropped, ...]
     candidates: tuple[Candidate, ...]
 
     @property
     def complete(self) -> bool:
         """Whether the budget was enough for every program of least depth."""
-        return self.seen == self.kept
+        return self.listed and self.seen == self.kept
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -148,11 +150,11 @@ def frontier(
     budget   seconds after which the best found so far are returned; at least one nest is looked at
     """
     end = inf if budget is None else monotonic() + budget
-    programs = search(assignment)
+    programs = search(assignment, end)
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not formats[a.tensor].is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
-    choice = _Choice(sparse, Recorder(scope), costs, Incumbents(costs))
+    choice = _Choice(sparse, Recorder(scope), costs, Incumbents(costs), end)
     seen = 0
     for nest in (nest for skeleton in programs.kept for nest in nests(skeleton, dtype)):
         if seen and monotonic() > end:
@@ -169,6 +171,7 @@ def frontier(
         sum(skeleton.count for skeleton in programs.kept),
         choice.universe,
         seen,
+        programs.complete,
         tuple(choice.dropped()),
         tuple(Candidate(directed, known[union]) for directed, union in best),
     )
@@ -186,6 +189,7 @@ class _Choice:
     recorder: Recorder
     costs: Costs
     incumbents: Incumbents
+    end: float
     universe: int = 0
     found: list[tuple[Directed, Union]] = field(default_factory=list)
     pruned: dict[Union, tuple[int, Union]] = field(default_factory=dict)
@@ -202,7 +206,12 @@ class _Choice:
         steps: Mapping[Access, frozenset[str]],
         open_: tuple[Access, ...],
     ) -> None:
-        """Protocols for the accesses that are `open_`, when the others have `steps`."""
+        """Protocols for the accesses that are `open_`, when the others have `steps`.
+
+        Once there is a schedule, no more are looked at after the `end`.
+        """
+        if self.found and monotonic() > self.end:
+            return
         directed = Directed(statement, steps)
         cost = self.costs.union(self.recorder.queries(directed, frozenset(open_)))
         low = self.incumbents.below(cost)
@@ -234,21 +243,37 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The loop nests of least depth, without their orders, and how many there were of any depth."""
+    """The loop nests of least depth, without their orders, and how many there were of any depth.
+
+    complete  whether there was time for all groupings
+    """
 
     groupings: int
     programs: int
     depth: int
     kept: tuple[Skeleton, ...]
+    complete: bool
 
 
-def search(assignment: Assignment) -> Programs:
-    """Every grouping of the assignment with every way to share loops, filtered by depth."""
-    groups: list[Group] = list(groupings(assignment, _names(assignment)))
-    every = [skeleton for group in groups for skeleton in skeletons(group)]
+def search(assignment: Assignment, end: float = inf) -> Programs:
+    """Every grouping of the assignment with every way to share loops, filtered by depth.
+
+    end  the time after which no more are made, but for the first
+    """
+    grouped, complete = 0, True
+    every: list[Skeleton] = []
+    for group in groupings(assignment, _names(assignment)):
+        if every and monotonic() > end:
+            complete = False
+            break
+        grouped += 1
+        for skeleton in skeletons(group):
+            every.append(skeleton)
+            if monotonic() > end:
+                break
     depth = min(skeleton.depth for skeleton in every)
     kept = tuple(skeleton for skeleton in every if skeleton.depth == depth)
-    return Programs(len(groups), sum(skeleton.count for skeleton in every), depth, kept)
+    return Programs(grouped, sum(each.count for each in every), depth, kept, complete)
 
 
 def _names(assignment: Assignment) -> tuple[str, ...]:
@@ -275,6 +300,8 @@ def _explained(whole: Frontier) -> Iterator[str]:
     yield f"schedules of {expression_text(whole.assignment)}"
     yield f"  candidates        {whole.programs} loop nests of {whole.groupings} groupings"
     yield f"  least depth       {whole.kept} loop nests of depth {whole.depth}"
+    if not whole.listed:
+        yield "  the budget ended  before all groupings were listed"
     if not whole.complete:
         yield f"  the budget ended  after {whole.seen} of these: the best found so far follow"
     yield f"  with protocols    {whole.universe}"

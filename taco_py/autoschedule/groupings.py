@@ -15,10 +15,11 @@ that could be summed early is not kept unsummed: it costs the same and needs mor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from functools import reduce as fold
-from itertools import combinations, product
+from itertools import combinations
 
 from taco_py.concrete.terms import sums_apart
 from taco_py.notation.checks import accesses, free_indices
@@ -183,10 +184,21 @@ def _each(args: Sequence[Expr], names: tuple[str, ...]) -> Iterator[tuple[Cut, .
     shares = [names[place :: len(args)] for place in range(len(args))]
     everywhere = frozenset(i for arg in args for i in free_indices(arg))
     options = [
-        list(_cuts(arg, frozenset(), everywhere, share))
+        partial(_cuts, arg, frozenset(), everywhere, share)
         for arg, share in zip(args, shares, strict=True)
     ]
-    yield from product(*options)
+    yield from _combinations(options)
+
+
+def _combinations(options: Sequence[Callable[[], Iterator[Cut]]]) -> Iterator[tuple[Cut, ...]]:
+    """One cut of each, all combinations; none is made before it is asked for."""
+    if not options:
+        yield ()
+        return
+    first, *others = options
+    for cut in first():
+        for rest in _combinations(others):
+            yield (cut, *rest)
 
 
 def _joined(cuts: Sequence[Cut]) -> tuple[Group, ...]:
@@ -223,8 +235,8 @@ def _partitions(
             if not all(operator.linear):
                 own = []
             share = names[place :: len(blocks)]
-            options.append(list(_block(block, inner, own, outside, share, len(blocks))))
-        for cuts in product(*options):
+            options.append(partial(_block, block, inner, own, outside, share, len(blocks)))
+        for cuts in _combinations(options):
             yield fold(lambda a, b: Call(operator, (a, b)), (e for e, _ in cuts)), _joined(cuts)
 
 
