@@ -54,13 +54,13 @@ from taco_py.diagnostics.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
+    from taco_py.api.dense import evaluate_dense
     from taco_py.api.frontier import frontier
     from taco_py.api.kernel import Kernel, compile
     from taco_py.api.program import Program, program
     from taco_py.api.tensor import Tensor, check, read, tensor, write
     from taco_py.autoschedule.frontier import Frontier
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
-    from taco_py.oracle import evaluate_dense
     from taco_py.schedule.schedule import Schedule
 
 __version__ = "0.1.0"
@@ -72,7 +72,7 @@ _LATER = {
     "taco_py.api.tensor": ("Tensor", "check", "read", "tensor", "write"),
     "taco_py.autoschedule.frontier": ("Frontier",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
-    "taco_py.oracle": ("evaluate_dense",),
+    "taco_py.api.dense": ("evaluate_dense",),
     "taco_py.schedule.schedule": ("Schedule",),
 }
 

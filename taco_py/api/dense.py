@@ -1,0 +1,68 @@
+"""`evaluate_dense`: what `evaluate` computes, by NumPy, whole arrays at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from taco_py import oracle
+from taco_py.api.arguments import merged
+from taco_py.api.compute import parsed
+from taco_py.api.operands import taken
+from taco_py.api.tensor import Tensor
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.notation.nodes import Assignment
+from taco_py.storage.pack import to_dense, unpack
+from taco_py.storage.tensor_data import Array, TensorData
+
+
+def evaluate_dense(
+    text: str | Assignment,
+    operands: Mapping[str, Any] | None = None,
+    /,
+    initial: ArrayLike | None = None,
+    stored: Mapping[str, ArrayLike] | None = None,
+    **named: Any,
+) -> Array:
+    """The result of index notation as a NumPy array, one array operation for each operator.
+
+    It compiles nothing, and every intermediate result is a dense array over all of its indices: for
+    small operands, to compare with. Sparse operands keep what is stored apart from what is not:
+
+        A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
+        A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
+
+    operands  by name, or as a mapping: arrays, scipy.sparse arrays, tensors, numbers
+    initial   what the left-hand side holds before `+=`; zeros when not given
+    stored    by name, where an operand stores something, a boolean array of its shape; where not
+              given, sparse operands say so themselves and others store all elements
+
+    Raises what `evaluate` raises for a mistake in the text or the operands.
+    """
+    given = merged(operands, named)
+    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
+    arrays = {name: _array(obj, name) for name, obj in given.items()}
+    assignment = parsed(text) if isinstance(text, str) else text
+    return oracle.evaluate_dense(assignment, arrays, initial, {**masks, **(stored or {})})
+
+
+def _is_sparse(obj: Any) -> bool:
+    data = obj.data if isinstance(obj, Tensor) else obj
+    return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
+
+
+def _array(obj: Any, name: str) -> Any:
+    if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
+        return to_dense(taken(obj, f"operand {name}"))
+    return obj
+
+
+def _places(obj: Any, name: str) -> Array:
+    """Where a sparse operand stores something."""
+    data = taken(obj, f"operand {name}")
+    found = np.zeros(data.shape, bool)
+    found[unpack(data)[0]] = True
+    return found

@@ -1,0 +1,40 @@
+"""`tp.evaluate_dense` takes what `tp.evaluate` takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+A = sp.csr_array(np.array([[0.0, 2.0, 0.0], [3.0, 0.0, 1.0]]))
+X = np.array([0.0, 1.0, np.inf])
+Y = np.array([0.0, 1.0])
+FORMS: tuple[Any, ...] = (A, A.tocsc(), A.tocoo(), A.todok(), tp.tensor(A), tp.tensor(A).data)
+
+
+@pytest.mark.parametrize("a", FORMS, ids=lambda a: type(a).__name__)
+@pytest.mark.parametrize("text", ["y[i] = A[i,j] * x[j]", "y[i] = 2 * A[i,j] - x[j]"])
+def test_operands_of_every_kind(a: Any, text: str) -> None:
+    found = tp.evaluate_dense(text, {"A": a}, x=X)
+    np.testing.assert_array_equal(found, tp.evaluate(text, A=a, x=X))
+
+
+def test_what_is_not_stored_is_absent() -> None:
+    text = "C[i,j] = A[i,j] / y[i]"
+    np.testing.assert_array_equal(tp.evaluate_dense(text, A=A, y=Y), [[0, np.inf, 0], [3, 0, 1]])
+    dense = tp.evaluate_dense(text, A=A.toarray(), y=Y)
+    np.testing.assert_array_equal(dense, [[np.nan, np.inf, np.nan], [3, 0, 1]])
+    with_zero = sp.csr_array((np.zeros(1), np.zeros(1, int), [0, 1, 1]), shape=(2, 3))
+    assert np.isnan(tp.evaluate_dense(text, A=with_zero, y=Y)).sum() == 1
+
+
+def test_mistakes_are_those_of_evaluate() -> None:
+    for wrong in ({"A": A}, {"A": A, "x": X[:2]}, {"A": "text", "x": X}):
+        with pytest.raises(tp.TacoError):
+            tp.evaluate_dense("y[i] = A[i,j] * x[j]", wrong)
+    with pytest.raises(ValueError, match="end of the text"):
+        tp.evaluate_dense("y[i] = A[i,j] *", A=A)
