@@ -9,7 +9,7 @@ symbolically.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import expm1, prod
 from typing import assert_never
 
@@ -33,10 +33,21 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The sizes of all indices and the pattern of each tensor."""
+    """The sizes of all indices and the pattern of each tensor.
+
+    shares  the fractions of accesses that were asked for
+    """
 
     sizes: Mapping[str, float]
     patterns: Mapping[str, Pattern]
+    shares: dict[object, float] = field(default_factory=dict, compare=False, repr=False)
+
+    def key(self, *found: Access) -> tuple[object, ...]:
+        """What is known of these accesses and their indices, to be compared and hashed."""
+        tensors = dict.fromkeys(access.tensor for access in found)
+        indices = dict.fromkeys(i for access in found for i in access.indices)
+        patterns = tuple((name, self.patterns.get(name)) for name in tensors)
+        return tuple((i, self.sizes.get(i)) for i in indices), patterns
 
     def volume(self, indices: frozenset[str]) -> float:
         """The number of coordinate tuples over `indices`."""
@@ -44,8 +55,14 @@ class Statistics:
 
     def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
         """The fraction of tuples over its bound indices under which `access` stores something."""
+        mine = bound.intersection(access.indices)
+        key = (access.tensor, access.indices, mine)
+        if key not in self.shares:
+            self.shares[key] = self._share(access, mine)
+        return self.shares[key]
+
+    def _share(self, access: Access, mine: frozenset[str]) -> float:
         pattern = self.patterns[access.tensor]
-        mine = bound & frozenset(access.indices)
         if not mine or not pattern.sparse:
             return 1.0
         if len(mine) == 1 and pattern.format.levels[0].full and len(access.indices) > 1:

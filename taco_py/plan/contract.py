@@ -146,7 +146,10 @@ def _kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -
     """What the best loop orders of one kernel cost, copies included."""
     stats = splitter.statistics(assignment.value)
     problem = draft_of(assignment, splitter.operands, request)
-    return sum(best_order(problem, term, stats).cost for term in split_terms(assignment.value))
+    return sum(
+        best_order(problem, term, stats, request.effort).cost
+        for term in split_terms(assignment.value)
+    )
 
 
 def _follow(

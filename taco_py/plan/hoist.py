@@ -27,14 +27,15 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
         return expr
     stats = splitter.statistics(expr)
     problem = splitter.draft(assignment, expr)
-    order = best_order(problem, term, stats).order
+    effort = splitter.request.effort
+    order = best_order(problem, term, stats, effort).order
     for sum_ in inner:
         own = frozenset(i for a in accesses(sum_) for i in a.indices)
         needs = free_indices(sum_)
         depth = max((order.index(i) + 1 for i in needs), default=0)
         inside = stats.iterations(term.body, frozenset(order[:depth]) | own)
         alone = stats.iterations(sum_.body, own) + TEMPORARY * result_size(stats, sum_, needs)
-        copied = copy_cost(stats, problem, term, accesses(sum_))
+        copied = copy_cost(stats, problem, term, effort, accesses(sum_))
         if copied:
             inside += copied
             alone += _own_copies(splitter, stats, sum_)
@@ -57,4 +58,5 @@ def _own_copies(splitter: Splitter, stats: Statistics, sum_: Reduce) -> float:
         return 0.0
     part = Assignment(Access("", free_indices(sum_)), sum_)
     result = replace(splitter.request.type, format=splitter.default_format(part))
-    return copy_cost(stats, replace(splitter.draft(part, sum_), result=result), term)
+    problem = replace(splitter.draft(part, sum_), result=result)
+    return copy_cost(stats, problem, term, splitter.request.effort)

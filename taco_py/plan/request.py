@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
+from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.notation.checks import accesses, operand_names
@@ -30,10 +31,12 @@ class Request:
 
     type    how it is stored
     static  sizes to compile in, by index
+    effort  the searches for loop orders: how long they may take, and what they have found
     """
 
     type: TensorType
     static: tuple[tuple[str, int], ...] = ()
+    effort: Effort = field(default_factory=Effort, compare=False, repr=False)
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

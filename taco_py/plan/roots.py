@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from codegen.names import Names
-from taco_py.autoschedule.orders import CONVERSION, best_order, needs_copy
+from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.terms import split_terms
 from taco_py.convert.convert import describe
+from taco_py.cost.machine import CONVERSION
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
@@ -36,7 +37,7 @@ def look_up_rows(
     for access in dict.fromkeys(accesses(assignment)):
         source = operands[access.tensor]
         form = with_dense_root(source.type.format)
-        if form is None:
+        if form is None or not _meets(assignment, access, form):
             continue
         target = names.fresh(f"{access.tensor}_rows")
         with_copy = {**operands, target: replace(source, type=replace(source.type, format=form))}
@@ -48,6 +49,12 @@ def look_up_rows(
             copies.append(Reformat(target, access.tensor, form, reason))
             assignment, operands = changed, with_copy
     return assignment, operands, tuple(copies)
+
+
+def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
+    """Whether another access has the index of the rows, so that they can be searched for."""
+    row = access.indices[form.mode_order[0]]
+    return any(row in a.indices for a in accesses(assignment) if a != access)
 
 
 def _copy_cost(source: Operand, form: Format) -> float:
@@ -73,7 +80,7 @@ def _best(
     draft = draft_of(assignment, operands, request)
     cost, copied = 0.0, set[str]()
     for term in split_terms(assignment.value):
-        best = best_order(draft, term, known)
+        best = best_order(draft, term, known, request.effort)
         cost += best.cost
         copied |= {a.tensor for a in accesses(term.body) if needs_copy(draft, term, a, best.order)}
     return cost, frozenset(copied)

@@ -59,7 +59,7 @@ def plan_single(
     draft = draft_of(assignment, operands, request)
     terms = split_terms(assignment.value)
     if schedule is None:
-        chosen = tuple(best_order(draft, term, stats).order for term in terms)
+        chosen = tuple(best_order(draft, term, stats, request.effort).order for term in terms)
         loops = Loops(assignment, chosen)
     else:
         loops = apply_all(Loops(assignment, textual_orders(assignment)), schedule)

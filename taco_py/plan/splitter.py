@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from codegen.names import Names
-from taco_py.autoschedule.orders import best_order, copying, needs_copy
+from taco_py.autoschedule.effort import Effort
+from taco_py.autoschedule.loop_costs import copying
+from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.terms import Term, summed
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.formats import Format
@@ -90,10 +92,14 @@ class Splitter:
 
 
 def copy_cost(
-    stats: Statistics, problem: Problem, term: Term, among: Sequence[Access] | None = None
+    stats: Statistics,
+    problem: Problem,
+    term: Term,
+    effort: Effort,
+    among: Sequence[Access] | None = None,
 ) -> float:
     """What the copies cost that the term's best order needs, of all operands or those `among`."""
-    order = best_order(problem, term, stats).order
+    order = best_order(problem, term, stats, effort).order
     return sum(
         copying(stats.patterns[a.tensor])
         for a in dict.fromkeys(accesses(term.body) if among is None else among)

@@ -10,8 +10,10 @@ Its cost, with the protocols that make it least, is compared with those on the f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
+from math import inf
+from time import monotonic
 
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Cost, Frontier, frontier
@@ -87,7 +89,7 @@ def chosen_nests(
             return None
         wanted = request
         if part is not parts.assignments[-1]:
-            wanted = Request(known[part.target.tensor].type, request.static)
+            wanted = replace(request, type=known[part.target.tensor].type)
             estimate += TEMPORARY * known[part.target.tensor].nnz
         cost, statement = _nest(part, known, wanted)
         estimate += cost
@@ -108,7 +110,7 @@ def _nest(
     draft = draft_of(part, operands, request)
     cost, nests = 0.0, []
     for term in split_terms(part.value):
-        best = best_order(draft, term, stats)
+        best = best_order(draft, term, stats, request.effort)
         cost += best.cost
         adds = SUB if term.negative else ADD
         nests.append(forall(best.order, Assign(part.target, term.body, adds)))
@@ -121,13 +123,18 @@ def verdict(
     operands: Mapping[str, Operand],
     found: Frontier,
     scope: Scope = Scope.ALL,
+    budget: float = inf,
 ) -> Verdict:
-    """How the chosen kernels compare with the frontier."""
+    """How the chosen kernels compare with the frontier.
+
+    budget  seconds after which no more ways to meet operands are looked for
+    """
+    end = monotonic() + budget
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not operands[a.tensor].type.format.is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
     least_found = [(cost, costs.union(cost.queries)) for cost in found.costs]
-    own = tuple(_protocols(costs, nests, sparse, scope))
+    own = tuple(_protocols(costs, nests, sparse, scope, end))
     least = [u for u in own if not any(costs.strictly_below(other, u) for other in own)]
     verdicts = [(union, _below(costs, union, least_found)) for union in least]
     stats = statistics(assignment, operands)
@@ -155,8 +162,8 @@ def report(
     options: Options,
     budget: float,
 ) -> str:
-    """The search of `budget` seconds for the schedules of an assignment, and where the chosen
-    kernels stand among them; "" where the model knows nothing of it."""
+    """The schedules of an assignment, and where the chosen kernels stand among them, half of the
+    `budget` (seconds) for each; "" where the model knows nothing of it."""
     every = (assignment.target, *accesses(assignment))
     if any(len(set(access.indices)) < len(access.indices) for access in every):
         return ""
@@ -164,11 +171,11 @@ def report(
     if nests is None:
         return ""
     formats = {name: operand.type.format for name, operand in operands.items()}
-    found = frontier(assignment, formats, budget=budget, dtype=request.type.dtype)
+    half = budget / 2
+    found = frontier(assignment, formats, budget=half, dtype=request.type.dtype)
     known = with_estimates(found, operands, request)
-    return "\n".join(
-        (known.explain(), *_standing(verdict(nests, assignment, operands, known), nests))
-    )
+    standing = verdict(nests, assignment, operands, known, budget=half)
+    return "\n".join((known.explain(), *_standing(standing, nests)))
 
 
 def _standing(standing: Verdict, nests: Nests) -> Iterator[str]:
@@ -185,14 +192,17 @@ def _below(costs: Costs, union: Union, frontier: Iterable[tuple[Cost, Union]]) -
 
 
 def _protocols(
-    costs: Costs, nests: Nests, sparse: Sequence[Access], scope: Scope
+    costs: Costs, nests: Nests, sparse: Sequence[Access], scope: Scope, end: float
 ) -> Iterator[Union]:
-    """The different costs of a statement with every choice of protocols, up to CHOICES."""
+    """The different costs of a statement with every choice of protocols, up to CHOICES and to the
+    `end`."""
     open_ = (*sparse, *nests.temporaries)
     recorder = Recorder(scope)
     seen: set[Union] = set()
     choices = product(*(_subsets(access.indices) for access in open_))
     for _, steps in zip(range(CHOICES), choices, strict=False):
+        if seen and monotonic() > end:
+            break
         directed = Directed(nests.statement, dict(zip(open_, steps, strict=True)))
         union = costs.union(recorder.queries(directed))
         if union not in seen:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
+from math import inf
+
 import pytest
 
-from taco_py.autoschedule.orders import best_order, needs_copy
+from taco_py.autoschedule.effort import Effort
+from taco_py.autoschedule.orders import best_order, needs_copy, order_cost, ranked_orders
 from taco_py.concrete.terms import split_terms
 from taco_py.notation.checks import accesses
 from taco_py.plan.request import statistics
@@ -103,3 +107,56 @@ def test_needs_copy(
     term = split_terms(whole.assignment.value)[0]
     copied = [a.tensor for a in accesses(term.body) if needs_copy(whole, term, a, tuple(order))]
     assert "".join(copied) == expected
+
+
+SEARCHED = (
+    *CHOICES,
+    ("R[i,l,m] = A[i,j,k] * B[j,l,n] * C[k,m,n]", {"A": "CSF", "B": "CSF", "C": "CSF"}, "sss", ""),
+    ("R[i,j,k] = T[i,j,k] * A[k,r] * B[j,r]", {"T": "COO", "A": "CSC"}, "sss:2,0,1", ""),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "_"), SEARCHED)
+def test_no_order_is_cheaper_than_the_one_found(
+    text: str, formats: dict[str, str], result: str, _: str
+) -> None:
+    whole = problem(text, formats, result)
+    known = statistics(whole.assignment, operands(whole, SMALL))
+    for term in split_terms(whole.assignment.value):
+        (cheapest,) = ranked_orders(whole, term, known, 1)  # looks at every order
+        found = best_order(whole, term, known)
+        assert found.cost == pytest.approx(cheapest.cost)
+        assert order_cost(whole, term, known, found.order) == found.cost
+
+
+def test_few_of_many_orders_are_looked_at() -> None:
+    whole = problem("R[a,b,c,d,e,f,g,h,i] = A[a,b,c] * B[d,e,f] * C[g,h,i]", {"A": "CSF"})
+    known = statistics(whole.assignment, operands(whole, dict.fromkeys("abcdefghi", 50)))
+    (term,) = split_terms(whole.assignment.value)
+    ticks = count()
+    effort = Effort(inf, lambda: next(ticks))  # asked for each loop that is tried
+    assert len(best_order(whole, term, known, effort).order) == 9
+    assert next(ticks) < 1000
+    assert not effort.cuts
+
+
+def test_a_search_ends_when_its_time_is_over_and_says_so() -> None:
+    whole = problem(MTTKRP, {"T": "CSF"})
+    known = statistics(whole.assignment, operands(whole, SMALL))
+    (term,) = split_terms(whole.assignment.value)
+    effort = Effort(0.0)
+    found = best_order(whole, term, known, effort)
+    assert sorted(found.order) == ["i", "j", "k", "r"]
+    assert order_cost(whole, term, known, found.order) == found.cost
+    assert [str(cut) for cut in effort.cuts] == ["after 1 of 24 orders of i,r,j,k"]
+    assert effort.notes == ("of 0 s ran out after 1 of 24 orders of i,r,j,k",)
+
+
+def test_a_search_is_made_once() -> None:
+    whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"}, "ds")
+    known = statistics(whole.assignment, operands(whole))
+    (term,) = split_terms(whole.assignment.value)
+    effort = Effort()
+    assert best_order(whole, term, known, effort) is best_order(whole, term, known, effort)
+    other = statistics(whole.assignment, operands(whole, {"i": 7}))
+    assert best_order(whole, term, other, effort) is not best_order(whole, term, known, effort)

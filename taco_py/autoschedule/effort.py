@@ -1,0 +1,64 @@
+"""How long loop orders may be searched for, what is known already, and what was cut short.
+
+A plan asks for the best order of the same loops many times, while it compares ways to split an
+assignment; each search is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A search that ended before its end: after `seen` of `total` orders of these loops."""
+
+    indices: tuple[str, ...]
+    seen: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"after {self.seen} of {self.total} orders of {','.join(self.indices)}"
+
+
+@dataclass(slots=True)
+class Effort:
+    """The searches of one plan.
+
+    seconds  that they may take together; each finds something even when none are left
+    clock    tells the time in seconds
+    known    what was found, by what was asked
+    cuts     the searches that ended early, in order
+    """
+
+    seconds: float | None = None
+    clock: Callable[[], float] = monotonic
+    known: dict[Hashable, object] = field(default_factory=dict)
+    cuts: list[Cut] = field(default_factory=list)
+    end: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.end = float("inf") if self.seconds is None else self.clock() + self.seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether no time is left."""
+        return self.seconds is not None and self.clock() >= self.end
+
+    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+        """What `find` returns, which is called once for each key."""
+        if key not in self.known:
+            self.known[key] = find()
+        found: T = self.known[key]  # type: ignore[assignment]
+        return found
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What explain() tells of the searches that ended early."""
+        head = "the search ended" if self.seconds is None else f"of {self.seconds:g} s ran out"
+        return tuple(f"{head} {cut}" for cut in dict.fromkeys(self.cuts))
