@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from polyhedral.affine import Affine, affine
 from polyhedral.isl.notation import Notation, schedule_map
 from polyhedral.model import Access, Nest, Statement
-from polyhedral.schedule import Schedule, original
+from polyhedral.schedule import Row, Schedule, original
 
 if TYPE_CHECKING:
     import islpy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Dependent:
+    """Pairs of instances of two statements, the earlier one first, that touch one element and one
+    writes it; `commuting` where both update it and may also change places."""
+
+    source: Statement
+    sink: Statement
+    relation: islpy.Map
+    commuting: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Held:
     """A nest and its dependences in a context of ISL, for many questions.
 
-    ordered    pairs of instances, the earlier one first, that touch one element and one writes it
-    commuting  those whose updates may also change places
+    ordered     all dependences
+    dependents  the same by statements. Their pieces are left as they come: one for each pair of
+                accesses is what the scheduler needs least time for
     """
 
     context: islpy.Context
     names: Notation
     domain: islpy.UnionSet
     ordered: islpy.UnionMap
-    commuting: islpy.UnionMap
+    dependents: tuple[Dependent, ...]
 
 
 def hold(context: islpy.Context, nest: Nest) -> Held:
@@ -45,9 +58,23 @@ def hold(context: islpy.Context, nest: Nest) -> Held:
     )
     changed, seen = written.union(updated), written.union(read)
     strict = changed.apply_range(seen.reverse()).union(seen.apply_range(changed.reverse()))
-    strict = strict.intersect(earlier).coalesce()
-    both = updated.apply_range(updated.reverse()).intersect(earlier).coalesce()
-    return Held(context, names, domain, strict.union(both).coalesce(), both.subtract(strict))
+    strict = strict.intersect(earlier)
+    both = updated.apply_range(updated.reverse()).intersect(earlier)
+    dependents = (*_dependents(nest, strict, False), *_dependents(nest, both, True))
+    return Held(context, names, domain, strict.union(both), dependents)
+
+
+def _dependents(nest: Nest, relation: islpy.UnionMap, commuting: bool) -> Iterator[Dependent]:
+    import islpy
+
+    found = relation.get_map_list()
+    for place in range(found.n_map()):
+        each = found.get_at(place)
+        source, sink = (
+            nest.statements[int(each.get_tuple_name(side)[1:])]
+            for side in (islpy.dim_type.in_, islpy.dim_type.out)
+        )
+        yield Dependent(source, sink, each, commuting)
 
 
 def _writes_in_order(access: Access) -> bool:
@@ -65,23 +92,37 @@ def _reads_only(access: Access) -> bool:
 def _elements(
     context: islpy.Context, names: Notation, uses: Sequence[tuple[Statement, Access]]
 ) -> islpy.UnionMap:
-    """From instances to the elements that they touch, of all arrays."""
+    """From instances to the elements that they touch, of all arrays, also from those that the
+    nest does not run: their order says which it does."""
     import islpy
 
     arrays = list(dict.fromkeys(a.array for each in names.nest.statements for a in each.accesses))
-    parts = [
+    parts = dict.fromkeys(
         f"{names.instance(each, 'i')} -> A{arrays.index(access.array)}[{', '.join(subscripts)}]"
-        f" : {names.domain(each, 'i')}"
         for each, access in uses
         for subscripts in [[names.value(value, each, "i") for value in access.subscripts]]
-    ]
+    )
     return islpy.UnionMap.read_from_str(context, f"{names.header}{{ {'; '.join(parts)} }}")
+
+
+# ---------------------------------------------------------------- what schedules do to them
 
 
 def keeps_order(held: Held, schedule: Schedule) -> bool:
     """Whether every dependence, of updates too, goes forwards in `schedule`."""
-    pairs = _times(held, schedule, held.ordered)
-    return all(pair.intersect(_lexicographic(pair, ">=")).is_empty() for pair in _maps(pairs))
+    return all(_goes_forwards(held, schedule, each) for each in held.dependents)
+
+
+def _goes_forwards(held: Held, schedule: Schedule, pairs: Dependent) -> bool:
+    left = pairs.relation
+    for place in range(schedule.depth):
+        if _compared(held, schedule, pairs, left, place, ">") is not None:
+            return False
+        agreeing = _compared(held, schedule, pairs, left, place, "=")
+        if agreeing is None:
+            return True
+        left = agreeing
+    return False
 
 
 def carried(
@@ -92,49 +133,73 @@ def carried(
     and differs at `place`, forwards (`<`) or backwards (`>`); where `commuting`, also one between
     updates that may change places.
     """
-    pairs = held.ordered if commuting else held.ordered.subtract(held.commuting)
-    mine = _instances(held, statement)
     outer = place if agreed is None else agreed
-    near = pairs.intersect_domain(mine).union(pairs.intersect_range(mine))
     return any(
-        not _crossing_at(pair, outer, place, each).is_empty()
-        for pair in _maps(_times(held, schedule, near))
-        for each in sign
+        _crosses(held, schedule, each, outer, place, sign)
+        for each in held.dependents
+        if statement in (each.source.name, each.sink.name) and (commuting or not each.commuting)
     )
 
 
-def _crossing_at(pair: islpy.Map, agreed: int, place: int, sign: str) -> islpy.Map:
+def _crosses(
+    held: Held, schedule: Schedule, pairs: Dependent, agreed: int, place: int, signs: str
+) -> bool:
+    left = pairs.relation
+    for before in range(agreed):
+        agreeing = _compared(held, schedule, pairs, left, before, "=")
+        if agreeing is None:
+            return False
+        left = agreeing
+    return any(_compared(held, schedule, pairs, left, place, sign) is not None for sign in signs)
+
+
+def _compared(
+    held: Held, schedule: Schedule, pairs: Dependent, left: islpy.Map, place: int, sign: str
+) -> islpy.Map | None:
+    """Those of `left` whose rows at `place` compare by `sign`, the source's on its left side; None
+    where there are none."""
+    mine, theirs = (schedule.of(each.name)[place] for each in (pairs.source, pairs.sink))
+    if not any(value.names for row in (mine, theirs) for value, _ in row.quotients):
+        one, other = mine.evaluate({}), theirs.evaluate({})
+        return left if (one > other, one == other, one < other)[">=<".index(sign)] else None
+    if max(size for row in (mine, theirs) for _, size in row.quotients) > 1:
+        found = left.intersect(_comparison(held, pairs, mine, theirs, sign))
+    else:
+        found = left.add_constraint(_constraint(held, pairs, left, mine, theirs, sign))
+    return None if found.is_empty() else found
+
+
+def _comparison(held: Held, pairs: Dependent, mine: Row, theirs: Row, sign: str) -> islpy.Map:
+    import islpy
+
+    names = held.names
+    arrow = f"{names.instance(pairs.source, 'i')} -> {names.instance(pairs.sink, 'j')}"
+    both = f"{names.row(mine, pairs.source, 'i')} {sign} {names.row(theirs, pairs.sink, 'j')}"
+    return islpy.Map.read_from_str(held.context, f"{names.header}{{ {arrow} : {both} }}")
+
+
+def _constraint(
+    held: Held, pairs: Dependent, left: islpy.Map, mine: Row, theirs: Row, sign: str
+) -> islpy.Constraint:
+    """The comparison of two rows without divisions, which takes ISL less time than text."""
     import islpy
 
     kinds = islpy.dim_type
-    for before in range(agreed):
-        pair = pair.equate(kinds.in_, before, kinds.out, before)
-    order = pair.order_lt if sign == "<" else pair.order_gt
-    return order(kinds.in_, place, kinds.out, place)
+    space = islpy.LocalSpace.from_space(left.get_space())
+    make = islpy.Constraint.equality_alloc if sign == "=" else islpy.Constraint.inequality_alloc
+    way = -1 if sign == "<" else 1  # way * (mine - theirs) - 1 >= 0
+    one, other = _sum(mine) * way, _sum(theirs) * -way
+    found = make(space).set_constant_val(one.constant + other.constant - (sign != "="))
+    for kind, names, value in (
+        (kinds.in_, pairs.source.variables, one),
+        (kinds.out, pairs.sink.variables, other),
+        (kinds.param, held.names.nest.parameters, one + other),
+    ):
+        for at, name in enumerate(names):
+            if kind is kinds.param or name in value.names:
+                found = found.set_coefficient_val(kind, at, value.coefficient(name))
+    return found
 
 
-def _instances(held: Held, statement: str) -> islpy.UnionSet:
-    import islpy
-
-    text = held.names.instance(held.names.nest.statement(statement), "i")
-    return islpy.UnionSet.read_from_str(held.context, f"{held.names.header}{{ {text} }}")
-
-
-def _times(held: Held, schedule: Schedule, pairs: islpy.UnionMap) -> islpy.UnionMap:
-    """`pairs` of instances as pairs of rows."""
-    import islpy
-
-    order = islpy.UnionMap.read_from_str(held.context, schedule_map(held.names, schedule))
-    return pairs.apply_domain(order).apply_range(order)
-
-
-def _maps(relation: islpy.UnionMap) -> list[islpy.Map]:
-    found = relation.get_map_list()
-    return [found.get_at(place) for place in range(found.n_map())]
-
-
-def _lexicographic(pair: islpy.Map, sign: str) -> islpy.Map:
-    import islpy
-
-    space = pair.get_space().domain()
-    return islpy.Map.lex_ge(space) if sign == ">=" else islpy.Map.lex_lt(space)
+def _sum(row: Row) -> Affine:
+    return sum((value for value, _ in row.quotients), affine(0))
