@@ -15,8 +15,9 @@ as long as the footprint fits; where it does not, every step loads its part anew
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import ceil, prod
 
@@ -181,19 +182,24 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
     """By the search over sizes."""
     vector = _vector_plane(band)
     order = _tile_order(band, vector)
-    untiled = _cost(band, parts, loops, _whole(band), order)
+
+    @cache
+    def taken_by(sizes: tuple[int, ...]) -> float:
+        """The bytes of a tile; many of the search ask about the same slices."""
+        return total_bytes(parts, _named(sizes, loops), band.line)
+
+    untiled = _cost(band, taken_by, _whole(band), order, vector)
     best, tried = untiled, 0
     sizes: tuple[int, ...] = ()
     for candidate in _candidates(band, vector):
         tried += 1
-        found = _cost(band, parts, loops, candidate, order)
+        found = _cost(band, taken_by, candidate, order, vector)
         if found < best:
             best, sizes = found, candidate
     told = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {tried} sizes tried"
     if not sizes:
         return _none(told)
-    taken = total_bytes(parts, _named(sizes, loops), band.line)
-    share = f"a tile takes {ceil(taken)} bytes of {band.caches}"
+    share = f"a tile takes {ceil(taken_by(sizes))} bytes of {band.caches}"
     return BandSizes(sizes, order, (f"footprint: {_shown(parts, band)}", share, told))
 
 
@@ -227,21 +233,23 @@ def _named(sizes: Sequence[int], loops: Mapping[str, int]) -> dict[str, int]:
 
 def _cost(
     band: Band,
-    parts: Sequence[Footprint],
-    loops: Mapping[str, int],
-    sizes: Sequence[int],
+    taken_by: Callable[[tuple[int, ...]], float],
+    sizes: tuple[int, ...],
     order: Sequence[int],
+    vector: int | None,
 ) -> float:
     """Cycles an instance."""
-    here = _named(sizes, loops)
     instances = prod(sizes) * len(band.statements)
-    taken = total_bytes(parts, here, band.line)
-    fresh = taken - total_bytes(parts, {**here, coordinate(order[-1]): 0}, band.line)
-    anew = sizes[0] * total_bytes(parts, {**here, coordinate(0): 1}, band.line)
+    taken = taken_by(sizes)
+    fresh = taken - taken_by(_with(sizes, order[-1], 0))
+    anew = sizes[0] * taken_by(_with(sizes, 0, 1))
     moved = sum(
-        price * (fresh if taken <= SHARE * cache else max(fresh, anew))
-        for cache, price in zip(band.caches, BYTE_CYCLES, strict=False)
+        price * (fresh if taken <= SHARE * held else max(fresh, anew))
+        for held, price in zip(band.caches, BYTE_CYCLES, strict=False)
     )
-    vector = _vector_plane(band)
     rows = instances / sizes[vector] if vector is not None else instances
     return INSTANCE_CYCLES + (moved + TILE_CYCLES + rows * ROW_CYCLES) / instances
+
+
+def _with(sizes: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:
+    return (*sizes[:at], size, *sizes[at + 1 :])

@@ -37,12 +37,20 @@ class Extent:
 
     def span(self, sizes: Sizes) -> float:
         """From the first element to the last one, both counted."""
-        return 1 + self.spread + sum(c * (sizes.get(d, 1) - 1) for d, c in self.factors)
+        return self.reach(sizes)[0]
 
     def count(self, sizes: Sizes) -> float:
         """Different values, at most."""
-        combinations = prod(sizes.get(name, 1) for name in self.loops) * (1 + self.spread)
-        return min(self.span(sizes), combinations)
+        return min(self.reach(sizes))
+
+    def reach(self, sizes: Sizes) -> tuple[float, float]:
+        """The span, and the combinations of the loops. Searches ask this ten thousands of times."""
+        span = combinations = float(1 + self.spread)
+        for name, factor in self.factors:
+            size = sizes.get(name, 1)
+            span += factor * (size - 1)
+            combinations *= size
+        return span, combinations
 
     def __str__(self) -> str:
         parts = [f"T_{name}" if c == 1 else f"{c}*T_{name}" for name, c in self.factors]
@@ -72,17 +80,24 @@ class Footprint:
 
     def lines(self, sizes: Sizes, line_bytes: int) -> float:
         """Different cache lines of `line_bytes`, on the average over alignments."""
-        if not self.extents:
+        reached = [extent.reach(sizes) for extent in self.extents]
+        if not reached:
             return 1
-        *outer, last = self.extents
+        span, combinations = reached.pop()
         per_line = max(1.0, line_bytes / self.element_bytes)
-        row = min(last.count(sizes), 1 + (last.span(sizes) - 1) / per_line)
-        return min(row * prod(extent.count(sizes) for extent in outer), self._combinations(sizes))
+        touched = min(span, combinations, 1 + (span - 1) / per_line)
+        for span, combinations in reached:
+            touched *= span if span < combinations else combinations
+        return min(touched, self._combinations(sizes))
 
     def _combinations(self, sizes: Sizes) -> float:
         """Different elements at most, as loops that several subscripts share are run once."""
-        spreads = prod(1 + extent.spread for extent in self.extents)
-        return spreads * prod(sizes.get(name, 1) for name in self.loops)
+        found, seen = 1.0, dict[str, float]()
+        for extent in self.extents:
+            found *= 1 + extent.spread
+            for name, _ in extent.factors:
+                seen[name] = sizes.get(name, 1)
+        return found * prod(seen.values())
 
     def __str__(self) -> str:
         factors = [str(extent) for extent in self.extents if str(extent) != "1"]
