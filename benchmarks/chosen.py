@@ -153,7 +153,7 @@ def answered(question: Question) -> Answer | None:
 
 def loops_of(question: Question, given: Mapping[str, Any]) -> tuple[str, ...]:
     """The loop order of each kernel that is chosen."""
-    told = tp.explain(question.text, given, threads=1, schedule_budget=0).splitlines()
+    told = tp.explain(question.text, given, threads=1).splitlines()
     return tuple(
         max(line.split()[2:], key=len).rstrip(";")
         for line in told

@@ -34,6 +34,7 @@ class Settings:
     weak       whether a Python number takes the dtype of what it meets; for einsum it is an array
     measure    whether the best few schedules are timed on the operands and the fastest is taken
     libraries  whether routines of libraries may be called in place of generated code
+    budget     seconds that a schedule may be searched for, None for as long as it takes
     """
 
     format: Format | str | None = None
@@ -47,6 +48,7 @@ class Settings:
     weak: bool = True
     measure: bool = False
     libraries: bool = True
+    budget: float | None = None
 
 
 def settings_of(
@@ -57,6 +59,7 @@ def settings_of(
     casting: str,
     static: Mapping[str, int] | None,
     libraries: bool = True,
+    budget: float | None = None,
 ) -> Settings:
     """The arguments as the user gave them, checked.
 
@@ -73,6 +76,7 @@ def settings_of(
         check_static(static),
         measure=measure,
         libraries=check_libraries(libraries),
+        budget=check_budget(budget),
     )
 
 
@@ -144,13 +148,14 @@ def as_schedule(schedule: Any) -> Schedule | None:
 
 def check_budget(seconds: float | None) -> float | None:
     """Raise ScheduleError unless it is a number of seconds or None."""
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    number = isinstance(seconds, int | float | np.integer | np.floating)
+    number = number and not isinstance(seconds, bool)
     if seconds is not None and not (number and seconds >= 0):
         raise ScheduleError(
             f"Expected schedule_budget to be a number of seconds, found {seconds!r}",
             hint="leave it out to search to the end",
         )
-    return seconds
+    return None if seconds is None else float(seconds)
 
 
 def check_threads(threads: int | None) -> int | None:

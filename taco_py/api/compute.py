@@ -28,6 +28,7 @@ from taco_py.api.operands import (
 from taco_py.api.readings import arrays_of
 from taco_py.api.results import ResultKind, hand_out, index_dtype, result_kind
 from taco_py.api.short import no_short_way
+from taco_py.autoschedule.effort import Effort
 from taco_py.diagnostics.errors import (
     OperandTypeError,
     OutputError,
@@ -227,7 +228,8 @@ def _planned(
     type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
-    plan = make_plan(assignment, operands, Request(type, settings.static), options, squeezed)
+    request = Request(type, settings.static, Effort(settings.budget))
+    plan = make_plan(assignment, operands, request, options, squeezed)
     return Planned(plan, kind, dtype, {})
 
 

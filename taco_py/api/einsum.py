@@ -28,6 +28,7 @@ def einsum(
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
+    schedule_budget: float | None = None,
 ) -> Any:
     """NumPy's `einsum`: `einsum("ij,j->i", A, x)` or `einsum(A, [0, 1], x, [1], [0])`.
 
@@ -36,7 +37,7 @@ def einsum(
     out, dtype, casting  as in NumPy
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen
-    format, schedule, threads, static, libraries   as in `evaluate`
+    format, schedule, threads, static, libraries, schedule_budget   as in `evaluate`
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
@@ -48,10 +49,10 @@ def einsum(
         if type(first) is not str:
             first, rest = interleaved(operands)
         usual = out is None and dtype is None and optimize is None and static is None
-        if usual and libraries is True:
+        if usual and libraries is True and schedule_budget is None:
             identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         else:
-            more = options_key(out, dtype, static, libraries, optimize)
+            more = options_key(out, dtype, static, libraries, optimize, schedule_budget)
             identity = (first, format, casting, schedule, threads, more)
         key = call_key(identity, rest)
         call = find(key)
@@ -62,5 +63,7 @@ def einsum(
     from taco_py.api.arguments import settings_of
     from taco_py.api.subscripts import contract
 
-    settings = settings_of(format, schedule, threads, dtype, casting, static, libraries)
+    settings = settings_of(
+        format, schedule, threads, dtype, casting, static, libraries, schedule_budget
+    )
     return contract(operands, optimize, settings, out, key)

@@ -14,6 +14,7 @@ from taco_py.api.arguments import (
     Settings,
     as_schedule,
     check_apart,
+    check_budget,
     check_libraries,
     check_static,
     check_static_size,
@@ -42,6 +43,7 @@ from taco_py.api.operands import (
 from taco_py.api.ran import graphs_of, recipe_of, schedule_of
 from taco_py.api.results import ResultKind, hand_out, kind_for
 from taco_py.api.tensor import as_data
+from taco_py.autoschedule.effort import Effort
 from taco_py.diagnostics.errors import (
     FormatError,
     IndexOverflowError,
@@ -360,6 +362,7 @@ def compile(
     schedule: ScheduleBuilder | Schedule | str | None = None,
     threads: int | None = None,
     libraries: bool = True,
+    schedule_budget: float | None = None,
     **named: Format | str,
 ) -> Kernel:
     """Compile an assignment for operands of given formats, without data.
@@ -368,7 +371,7 @@ def compile(
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
-    schedule, threads, libraries   as in `evaluate`
+    schedule, threads, libraries, schedule_budget   as in `evaluate`
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
@@ -378,6 +381,7 @@ def compile(
         threads=check_threads(threads),
         static=check_static(static),
         libraries=check_libraries(libraries),
+        budget=check_budget(schedule_budget),
     )
     return compile_draft(drafted, settings)
 
@@ -385,7 +389,8 @@ def compile(
 def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     """The kernel of an assignment over operands of known formats."""
     options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
-    plan = make_plan(drafted.assignment, drafted.operands, drafted.request, options)
+    request = replace(drafted.request, effort=Effort(settings.budget))
+    plan = make_plan(drafted.assignment, drafted.operands, request, options)
     return compile_plan(
         drafted.assignment,
         plan,

@@ -46,6 +46,7 @@ def options_key(
     static: Mapping[str, int] | None,
     libraries: Any = True,
     optimize: Any = None,
+    budget: Any = None,
 ) -> Signature:
     """What options that are seldom given say; values that are equal and of other types differ."""
     return (
@@ -54,6 +55,7 @@ def options_key(
         None if static is None else repr(static),
         repr(libraries),
         None if optimize is None else repr(optimize),
+        None if budget is None else repr(budget),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from taco_py.api.arguments import Settings
 from taco_py.api.compute import prepare
+from taco_py.autoschedule.effort import Effort
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.make import Options
 from taco_py.plan.request import Request
@@ -21,18 +22,16 @@ def standing(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    budget: float | None,
 ) -> str:
-    """Candidates → after the depth filter → after domination → chosen; "" where the user chose.
-
-    budget  seconds of searching; None for SECONDS
-    """
+    """Candidates → after the depth filter → after domination → chosen; "" where the user chose, or
+    where there is no time for it."""
     chosen = settings.schedule is not None and settings.schedule.shapes
-    seconds = SECONDS if budget is None else budget
+    seconds = SECONDS if settings.budget is None else settings.budget
     if chosen or settings.measure or seconds == 0:
         return ""
     prepared = prepare(assignment, objects, settings)
     operands = {name: given.operand for name, given in prepared.given.items()}
-    request = Request(TensorType(prepared.kind.format, prepared.dtype.name), settings.static)
+    type = TensorType(prepared.kind.format, prepared.dtype.name)
+    request = Request(type, settings.static, Effort(settings.budget))
     options = Options(settings.path, settings.contract)
     return report(prepared.assignment, operands, request, options, seconds)

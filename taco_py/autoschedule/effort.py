@@ -14,18 +14,6 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A search that ended before its end: after `seen` of `total` orders of these loops."""
-
-    indices: tuple[str, ...]
-    seen: int
-    total: int
-
-    def __str__(self) -> str:
-        return f"after {self.seen} of {self.total} orders of {','.join(self.indices)}"
-
-
 @dataclass(slots=True)
 class Effort:
     """The searches of one plan.
@@ -33,13 +21,13 @@ class Effort:
     seconds  that they may take together; each finds something even when none are left
     clock    tells the time in seconds
     known    what was found, by what was asked
-    cuts     the searches that ended early, in order
+    cuts     after what searches ended early: "after 120 of 5040 orders of i,j,k,l,m,n,o"
     """
 
     seconds: float | None = None
     clock: Callable[[], float] = monotonic
     known: dict[Hashable, object] = field(default_factory=dict)
-    cuts: list[Cut] = field(default_factory=list)
+    cuts: list[str] = field(default_factory=list)
     end: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,5 +48,5 @@ class Effort:
     @property
     def notes(self) -> tuple[str, ...]:
         """What explain() tells of the searches that ended early."""
-        head = "the search ended" if self.seconds is None else f"of {self.seconds:g} s ran out"
-        return tuple(f"{head} {cut}" for cut in dict.fromkeys(self.cuts))
+        named = "of search nodes" if self.seconds is None else f"of {self.seconds:g} s"
+        return tuple(f"{named} ran out {cut}" for cut in dict.fromkeys(self.cuts))

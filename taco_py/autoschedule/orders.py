@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice, permutations
 from math import factorial, inf
 
-from taco_py.autoschedule.effort import Cut, Effort
+from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.terms import Term
@@ -95,8 +95,10 @@ class _Search:
         greedy = self._greedy()
         self.limit = greedy.cost * (1 + NEAR) + NEAR
         if not self._visit(self.costs.start()):
-            indices = self.costs.indices
-            self.effort.cuts.append(Cut(indices, max(self.orders, 1), factorial(len(indices))))
+            names = self.costs.indices
+            seen = max(self.orders, 1)  # the greedy one
+            every = f"{factorial(len(names))} orders of {','.join(names)}"
+            self.effort.cuts.append(f"after {seen} of {every}")
         return self.best if self.best.order or greedy.cost == inf else greedy
 
     def _greedy(self) -> Ranked:

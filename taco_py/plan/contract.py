@@ -65,7 +65,8 @@ def _cheapest(
     """
     (term,) = split_terms(expr)
     count = len(tensors.factors)
-    paths = {cheapest_tree(splitter.statistics(expr), tensors, kept).path}
+    effort = splitter.request.effort
+    paths = {cheapest_tree(splitter.statistics(expr), tensors, kept, effort).path}
     if count == 3:
         paths |= {(pair, (0, 1)) for pair in combinations(range(count), 2)}
     costs = {

@@ -17,6 +17,7 @@ def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str]
     copies   what is copied besides, because of the data at hand
     """
     lines = [f"copy      {copy}" for copy in copies]
+    lines += [f"budget    {cut}" for cut in plan.cuts]
     compiled = iter(kernels)
     for note in plan.notes:
         lines.append(f"split     {note}")

@@ -82,7 +82,7 @@ def make_plan(
         steps += _temporary(part, known, request, names, options.libraries)
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
-    return Plan(_with_threads(steps, options.schedule), parts.notes)
+    return Plan(_with_threads(steps, options.schedule), parts.notes, request.effort.notes)
 
 
 def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Step, ...]:
@@ -94,7 +94,7 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
     return tuple(
         replace(
             s,
-            schedule=schedule.sharing if s is last else others,
+            schedule=s.schedule.then(schedule.sharing if s is last else others),
             strategy=_strategy(s, schedule) if s is last else s.strategy,
         )
         if isinstance(s, Compute)

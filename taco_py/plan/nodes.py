@@ -89,10 +89,12 @@ Step = Reformat | TakeDiagonal | Squeeze | Cast | Compute
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order; the last one's target is the result. `notes` are for explain()."""
+    """Steps in order; the last one's target is the result. `notes` and `cuts` are for explain():
+    why an assignment was split, and which searches for loops ended early."""
 
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+    cuts: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> tuple[Compute, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from taco_py.autoschedule.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import free_indices
 from taco_py.plan.products import Product
@@ -26,7 +27,9 @@ class Tree:
     path: tuple[tuple[int, ...], ...]
 
 
-def cheapest_tree(stats: Statistics, product: Product, kept: tuple[str, ...]) -> Tree:
+def cheapest_tree(
+    stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort | None = None
+) -> Tree:
     """The pairwise order of least expected work: opt_einsum with costs that know nonzeros."""
     from opt_einsum import contract_path
     from opt_einsum.paths import PathOptimizer, ssa_to_linear
@@ -38,7 +41,7 @@ def cheapest_tree(stats: Statistics, product: Product, kept: tuple[str, ...]) ->
         """Exact for few operands, else greedy by the size of the next intermediate."""
 
         def __call__(self, inputs: object, *_: object, **__: object) -> object:
-            return ssa_to_linear(knows.exact() if len(factors) <= EXACT else knows.greedy())
+            return ssa_to_linear(knows.path(effort or Effort()))
 
     letters = {i: chr(192 + k) for k, i in enumerate(knows.indices)}
     text = ",".join("".join(letters[i] for i in free_indices(f)) for f in factors)
@@ -81,8 +84,19 @@ class _Nonzeros:
         whole = left | right
         return work + (0.0 if len(whole) == len(self.factors) else TEMPORARY * self.nnz(whole))
 
-    def exact(self) -> list[tuple[int, int]]:
-        """Dynamic programming over all subsets."""
+    def path(self, effort: Effort) -> list[tuple[int, int]]:
+        """The pairs of the best order; of a good one where there are many or time runs out."""
+        if len(self.factors) > EXACT:
+            return self.greedy()
+        found = self.exact(effort)
+        if found is None:
+            every = f"all contraction orders of {len(self.factors)} operands were compared"
+            effort.cuts.append(f"before {every}")
+            return self.greedy()
+        return found
+
+    def exact(self, effort: Effort) -> list[tuple[int, int]] | None:
+        """Dynamic programming over all subsets; None where time runs out."""
         best: dict[frozenset[int], tuple[float, frozenset[int] | None]] = {}
         count = len(self.factors)
         groups = sorted(
@@ -93,6 +107,8 @@ class _Nonzeros:
             if len(group) == 1:
                 best[group] = (0.0, None)
                 continue
+            if effort.over:
+                return None
             first = min(group)
             options = [
                 (best[left][0] + best[group - left][0] + self.pair_cost(left, group - left), left)

@@ -20,7 +20,7 @@ PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
 SDDMM = "D[i,j] = S[i,j] * U[i,k] * V[j,k]"
 MTTKRP = "M[i,r] = sum(j, k, T[i,j,k] * B[j,r] * C[k,r])"
 
-CHOICES = (
+CHOICES: tuple[tuple[str, dict[str, str], str, str], ...] = (
     (SPMV, {"A": "CSR"}, "d", "ij"),
     (SPMV, {"A": "CSC"}, "d", "ji"),
     (SPMV, {"A": "CSC"}, "s", "ji"),
@@ -148,7 +148,6 @@ def test_a_search_ends_when_its_time_is_over_and_says_so() -> None:
     found = best_order(whole, term, known, effort)
     assert sorted(found.order) == ["i", "j", "k", "r"]
     assert order_cost(whole, term, known, found.order) == found.cost
-    assert [str(cut) for cut in effort.cuts] == ["after 1 of 24 orders of i,r,j,k"]
     assert effort.notes == ("of 0 s ran out after 1 of 24 orders of i,r,j,k",)
 
 

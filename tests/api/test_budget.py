@@ -1,0 +1,66 @@
+"""`schedule_budget=`: choosing ends in time, says so, and computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+RNG = np.random.default_rng(8)
+CHAIN = "y[i] = A[i,j] * B[j,k] * x[k]"
+A: Any
+B: Any
+A, B = (sp.csr_array(RNG.random((70, 70)) * (RNG.random((70, 70)) < 0.1)) for _ in range(2))
+X = RNG.random(70)
+
+
+def test_results_are_the_same_without_any_time() -> None:
+    expected = A @ (B @ X)
+    np.testing.assert_allclose(tp.evaluate(CHAIN, A=A, B=B, x=X, schedule_budget=0), expected)
+    found = tp.einsum("ij,jk,k->i", A, B, X, schedule_budget=0)
+    np.testing.assert_allclose(found, expected)
+    kernel = tp.compile(CHAIN, A=tp.CSR, B=tp.CSR, x=tp.dense(1), schedule_budget=0)
+    np.testing.assert_allclose(kernel(A=A, B=B, x=X), expected)
+    assert "budget    of 0 s ran out after 1 of " in kernel.explain()
+
+
+def test_explain_says_which_searches_ended_early() -> None:
+    told = tp.explain(CHAIN, A=A, B=B, x=X, schedule_budget=0)
+    lines = [line for line in told.splitlines() if line.startswith("budget")]
+    assert "budget    of 0 s ran out after 1 of 6 orders of i,j,k" in lines
+    assert any("before all contraction orders of 3 operands were compared" in x for x in lines)
+    assert "with protocols" not in told
+
+
+def test_explain_says_nothing_where_there_was_time() -> None:
+    told = tp.explain(CHAIN, A=A, B=B, x=X, schedule_budget=60.0)
+    assert not [line for line in told.splitlines() if line.startswith("budget")]
+    assert "with protocols" in told
+
+
+def test_calls_with_other_budgets_are_planned_apart() -> None:
+    told = [tp.explain(CHAIN, A=A, B=B, x=X, schedule_budget=s) for s in (0, 60, 0)]
+    assert ["budget  " in text for text in told] == [True, False, True]
+
+
+CALLS: tuple[Callable[[Any], Any], ...] = (
+    lambda seconds: tp.evaluate(CHAIN, A=A, B=B, x=X, schedule_budget=seconds),
+    lambda seconds: tp.explain(CHAIN, A=A, B=B, x=X, schedule_budget=seconds),
+    lambda seconds: tp.einsum("ij,jk,k->i", A, B, X, schedule_budget=seconds),
+    lambda seconds: tp.compile("y[i] = x[i]", x=tp.dense(1), schedule_budget=seconds),
+    lambda seconds: tp.frontier("y[i] = x[i]", schedule_budget=seconds),
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("wrong", [-1, float("nan"), "1", True])
+def test_a_budget_is_a_number_of_seconds(call: Callable[[Any], Any], wrong: Any) -> None:
+    with pytest.raises(tp.ScheduleError, match="schedule_budget to be a number of seconds") as told:
+        call(wrong)
+    assert repr(wrong) in str(told.value)
+    assert told.value.hint == "leave it out to search to the end"
