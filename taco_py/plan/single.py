@@ -27,6 +27,7 @@ from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.casts import cast_before
 from taco_py.plan.formats import is_tall, reordered, with_chain
+from taco_py.plan.leaps import leaps
 from taco_py.plan.nodes import Cast, Compute, Operand, Reformat, Step
 from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
 from taco_py.plan.roots import look_up_rows
@@ -75,8 +76,10 @@ def plan_single(
     target = assignment.target.tensor
     kernel = Compute(target, final, orders, _size_sources(final))
     if schedule is None:
-        choice = choose_strategy(final, real_statistics(final.assignment, everything), libraries)
-        kernel = replace(kernel, strategy=choice.strategy, why=choice.why)
+        real = real_statistics(final.assignment, everything)
+        choice = choose_strategy(final, real, libraries)
+        merges = leaps(final, orders, real)
+        kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=merges)
     else:
         kernel = _scheduled(kernel, made, schedule)
     steps: list[Step] = [*rooted, *casts, *made.values(), kernel]

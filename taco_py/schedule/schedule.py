@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from taco_py.diagnostics.errors import ScheduleError
@@ -9,6 +10,7 @@ from taco_py.notation.tree import map_accesses
 from taco_py.provenance.relations import Pos, Relation
 from taco_py.schedule.commands import (
     Command,
+    MergeBy,
     Parallelize,
     Precompute,
     Reorder,
@@ -63,6 +65,19 @@ class Schedule:
         while count < len(self.commands) and isinstance(self.commands[count], Reorder):
             count += 1
         return Schedule(self.commands[:count]), Schedule(self.commands[count:])
+
+    def then(self, other: Schedule) -> Schedule:
+        """These commands and those of `other` behind them."""
+        return Schedule((*self.commands, *other.commands))
+
+    def merging(self, indices: Mapping[str, str]) -> Schedule:
+        """With loops that it merges called by other names."""
+        return Schedule(
+            tuple(
+                replace(c, index=indices[c.index]) if isinstance(c, MergeBy) else c
+                for c in self.commands
+            )
+        )
 
     def reading(self, tensors: dict[str, str]) -> Schedule:
         """With operands called by other names, where copies of them are read."""

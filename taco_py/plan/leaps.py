@@ -1,0 +1,61 @@
+"""Loops where the shorter operand leaps through a longer one, whose lengths differ that much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from taco_py.concrete.concretize import Order
+from taco_py.concrete.nodes import Merge
+from taco_py.cost.estimate import Statistics
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration.graph import IterationGraph, Loop
+from taco_py.iteration.region import Iterator as Walk
+from taco_py.problem import Problem
+from taco_py.schedule.commands import MergeBy
+from taco_py.schedule.loops import Loops
+from taco_py.schedule.merges import check_merge
+from taco_py.schedule.schedule import OPEN, Schedule
+
+FAR = 16.0
+"""How many times more entries the longer operand has where leaping pays. Measured with rows of
+20 000: 0.7 times the speed of walking both at 1, 1.3 at 10, 5 at 100."""
+
+
+def leaps(problem: Problem, orders: tuple[Order, ...], stats: Statistics) -> Schedule:
+    """The `mergeby(…,Gallop)` of loops over intersections, most often none."""
+    if not _may_leap(stats):
+        return OPEN
+    graph = Loops(problem.assignment, orders).graph(problem)
+    found = (loop.index for loop in graph.loops if _pays(graph, loop, stats))
+    return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in dict.fromkeys(found)))
+
+
+def _may_leap(stats: Statistics) -> bool:
+    """Whether two sparse operands differ enough in their numbers of entries."""
+    sizes = [pattern.nnz for pattern in stats.patterns.values() if pattern.sparse]
+    return len(sizes) > 1 and max(sizes) >= FAR * min(sizes)
+
+
+def _pays(graph: IterationGraph, loop: Loop, stats: Statistics) -> bool:
+    try:
+        check_merge(graph, replace(loop, mode=replace(loop.mode, merge=Merge.GALLOP)))
+    except ScheduleError:
+        return False
+    lengths = [length for each in loop.lattice.iterators for length in _length(each, stats)]
+    return len(lengths) > 1 and max(lengths) >= FAR * min(lengths) and max(lengths) >= FAR
+
+
+def _length(walk: Walk, stats: Statistics) -> Iterator[float]:
+    """How many coordinates a level is expected to have under one entry of the levels above it.
+
+    Nothing for a workspace, which has no pattern before the kernel runs.
+    """
+    pattern = stats.patterns.get(walk.access.tensor)
+    if pattern is None:
+        return
+    modes = pattern.format.mode_order[: walk.level + 1]
+    above = frozenset(walk.access.indices[mode] for mode in modes[:-1])
+    whole = above | {walk.access.indices[modes[-1]]}
+    entries = stats.volume(whole) * stats.access_fraction(walk.access, whole)
+    yield entries / max(1.0, stats.volume(above) * stats.access_fraction(walk.access, above))
