@@ -21,6 +21,7 @@ from codegen.ir import (
     Call,
     Cast,
     Const,
+    Declare,
     Expr,
     If,
     Load,
@@ -31,6 +32,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.types import INT64, ScalarType
+from codegen.variables import declared_vars
 
 ExprLike = Expr | int | bool
 
@@ -184,15 +186,25 @@ def call(function: str, type: ScalarType, *args: ExprLike) -> Call:
 def block(*statements: Stmt | None) -> Block:
     """The statements in order; None is left out and a Block gives its own statements.
 
-    The scopes of such blocks become one, so their declarations must have different names.
+    A block keeps its scope where it declares a name that is declared beside it too.
     """
     body: list[Stmt] = []
-    for statement in statements:
-        if isinstance(statement, Block):
-            body.extend(block(*statement.body).body)
-        elif statement is not None:
-            body.append(statement)
+    for place, statement in enumerate(statements):
+        inner = block(*statement.body) if isinstance(statement, Block) else None
+        if inner is None:
+            body += () if statement is None else (statement,)
+        elif _is_apart(inner, (*statements[:place], *statements[place + 1 :])):
+            body.append(inner)
+        else:
+            body += inner.body
     return Block(tuple(body))
+
+
+def _is_apart(inner: Block, others: tuple[Stmt | None, ...]) -> bool:
+    """Whether the scope of `inner` cannot be that of the statements beside it."""
+    declared = {stmt.var.name for stmt in inner.body if isinstance(stmt, Declare)}
+    beside = (var.name for other in others for var in declared_vars(other))
+    return bool(declared) and not declared.isdisjoint(beside)
 
 
 def if_(condition: ExprLike, then: Stmt, orelse: Stmt | None = None) -> Stmt:

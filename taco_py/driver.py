@@ -262,12 +262,13 @@ def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
     from taco_py.schedule.assembly import check_assembly
     from taco_py.schedule.lanes import check_modes
     from taco_py.schedule.loops import Loops
-    from taco_py.schedule.parallel import choose_parallel
+    from taco_py.schedule.parallel import assembly_of, choose_parallel
 
     loops = apply_all(Loops(recipe.problem.assignment, recipe.orders), recipe.schedule)
     parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
     verify(recipe.problem, parallel.statement, loops.provenance)
     graph = build_graph(recipe.problem, parallel.statement, loops.provenance, loops.assembly)
+    graph = replace(graph, assembly=assembly_of(graph))
     check_modes(graph)
     check_assembly(graph)
     return graph, parallel

@@ -17,8 +17,7 @@ No part of the result is copied, and no array grows: threads write to it side by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from codegen import build
 from codegen.ir import (
@@ -43,81 +42,13 @@ from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.levels import Compressed
 from taco_py.lower.apart import own_workspaces
+from taco_py.lower.counted import counted, inserted
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope, level_functions
-from taco_py.lower.result import ZERO, Group, Result, make_result
+from taco_py.lower.ranges import open_positions
+from taco_py.lower.result import ZERO, Result, make_result
 from taco_py.lower.shares import SMALL, THREADS_64, Shares, coordinates_of, guided
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
-
-EMPTY = Interval(ZERO, ZERO)
-
-
-@dataclass(frozen=True, slots=True)
-class Counted(Result):
-    """The result while its entries are counted: nothing is stored."""
-
-    def prologue(self) -> Iterator[Stmt]:
-        for group in self.groups:
-            yield Declare(group.counter, ZERO)
-
-    def epilogue(self) -> Iterator[Stmt]:
-        yield from ()
-
-    def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
-        yield from ()
-
-    def open(self, level: int, position: Expr) -> Iterator[Stmt]:
-        below = self.group_below(level)
-        if below is not None:
-            yield Declare(below.start, below.counter)
-
-    def close(self, level: int, position: Expr) -> Iterator[Stmt]:
-        group, below = self.group_of(level), self.group_below(level)
-        if group is None or group.last != level:
-            return
-        count = build.increment(group.counter)
-        if below is None:
-            yield count
-        else:
-            yield build.if_(build.lt(below.start, below.counter), build.block(count))
-
-
-@dataclass(frozen=True, slots=True)
-class Inserted(Result):
-    """The result, or a range of its outermost level, written where there is room for it.
-
-    extent  the coordinates of the outermost level
-    starts  how many entries there are before them, a group each
-    """
-
-    extent: Interval = EMPTY
-    starts: tuple[Expr, ...] = ()
-
-    def prologue(self) -> Iterator[Stmt]:
-        above = self._segments(self.extent.lo)
-        for (group, segments), start in zip(above, self.starts, strict=True):
-            yield Declare(group.counter, start)
-            if group.filled is not None:
-                yield Declare(group.filled, segments)
-
-    def epilogue(self) -> Iterator[Stmt]:
-        for group, segments in self._segments(self.extent.hi):
-            yield from self._complete(group, segments)
-
-    def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
-        yield from ()
-
-    def _segments(self, first: Expr) -> Iterator[tuple[Group, Expr]]:
-        """Each group with how many positions above it come before the outermost `first`."""
-        positions: Expr = build.const(1)
-        for level, size in enumerate(self.sizes):
-            group = self.group_of(level)
-            if group is None:
-                positions = build.mul(positions, size) if level else first
-                continue
-            if level == group.first:
-                yield group, positions
-            positions = group.counter
 
 
 def lower_inserted(
@@ -137,93 +68,158 @@ def lower_inserted(
     yield from (Declare(total, ZERO) for total in totals)
     yield Block((*_count(env, whole, statement, EMPTY_SCOPE), *kept))
     yield from _room(whole, totals)
-    result = _inserted(whole, Interval(ZERO, whole.sizes[0]), tuple(ZERO for _ in totals))
+    result = inserted(whole, tuple(ZERO for _ in totals), Interval(ZERO, whole.sizes[0]))
     yield Block(tuple(_code(env, result, statement, EMPTY_SCOPE)))
+
+
+# ---------------------------------------------------------------- threads
 
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Ranges of the outermost loop that threads take, `mine` being the one at hand."""
+    """Ranges of the outermost loop that threads take, one of them at a time.
+
+    edges   where each begins, and the last one ends
+    first   the values of the loop's variable in the one at hand: from here to below `last`
+    starts  for each group, how many entries come before each, and how many there are
+    """
 
     env: Environment
     forall: Forall
+    whole: Result
+    scope: Scope
     piece: Var
     count: Var
     edges: Array
-    mine: Interval
+    first: Var
+    last: Var
+    starts: tuple[Array, ...]
 
     @property
-    def scope(self) -> Scope:
-        return replace(EMPTY_SCOPE, piece=(self.forall.index, self.mine))
+    def mine(self) -> Interval:
+        return Interval(self.first, self.last)
+
+    @property
+    def inner(self) -> Scope:
+        return replace(self.scope, piece=(self.forall.index, self.mine))
+
+    @property
+    def totals(self) -> tuple[Expr, ...]:
+        return tuple(_at(array, self.count) for array in self.starts)
 
     def team(self, *work: Stmt) -> Team:
         """Threads that do `work` for their pieces, each with workspaces of its own."""
-        assert isinstance(self.mine.lo, Var) and isinstance(self.mine.hi, Var)
-        behind = build.add(self.piece, 1)
-        body = build.block(
-            Declare(self.mine.lo, build.load_index(self.edges, self.piece), constant=True),
-            Declare(self.mine.hi, build.load_index(self.edges, behind), constant=True),
-            *work,
-        )
+        edges = ((self.first, self.piece), (self.last, _behind(self.piece)))
+        known = [Declare(v, _at(self.edges, k), constant=True) for v, k in edges]
         setup = build.block(*own_workspaces(self.env, self.forall))
-        return Team(self.piece, self.count, setup, body)
-
-
-def _pieces(env: Environment, forall: Forall) -> _Pieces:
-    fresh = env.names.fresh
-    mine = Interval(Var(fresh("first")), Var(fresh("last")))
-    edges = Array(fresh("edges"), INT64, Storage.LOCAL)
-    return _Pieces(env, forall, Var(fresh("piece")), Var(fresh("pieces")), edges, mine)
+        return Team(self.piece, self.count, setup, build.block(*known, *work))
 
 
 def _by_threads(env: Environment, forall: Forall) -> Iterator[Stmt]:
-    pieces, whole, fresh = _pieces(env, forall), make_result(env), env.names.fresh
-    counts = tuple(
-        Array(fresh(f"{group.counter.name}_counts"), INT64, Storage.LOCAL) for group in whole.groups
-    )
-    behind = build.add(pieces.piece, 1)
-    kept = [Store(c, behind, g.counter) for c, g in zip(counts, whole.groups, strict=True)]
+    scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
+    pieces = _pieces(env, forall, scope)
     several = build.select(build.eq(THREADS_64, 1), 1, build.mul(THREADS_64, 1 + SMALL))
+    yield from before
     yield Declare(pieces.count, several, constant=True)
-    yield from Shares(env, forall).edges(pieces.edges, pieces.count, guided)
-    yield from (Allocate(array, build.add(pieces.count, 1)) for array in counts)
-    yield pieces.team(*_count(env, whole, forall, pieces.scope), *kept)
-    for array in counts:
-        yield from _sums(array, pieces.count, Var(fresh("piece")))
-    yield from _room(whole, tuple(build.load_index(array, pieces.count) for array in counts))
-    starts = tuple(build.load_index(array, pieces.piece) for array in counts)
-    result = _inserted(whole, coordinates_of(env, forall.index, pieces.mine), starts)
-    yield pieces.team(*_code(env, result, forall, pieces.scope))
+    yield from Shares(env, forall, scope).edges(pieces.edges, pieces.count, guided)
+    yield from (Allocate(array, _behind(pieces.count)) for array in pieces.starts)
+    if env.provenance.counts_ranges(forall.index) or pieces.whole.groups[0].first == 0:
+        yield from _in_whole_rows(pieces)
+    else:
+        yield from _in_parts_of_rows(pieces)
 
 
-def _sums(counts: Array, pieces: Var, piece: Var) -> Iterator[Stmt]:
-    """In place of how many entries each piece has, how many come before it, and all at the end."""
-    before = build.load_index(counts, build.sub(piece, 1))
-    add = Store(counts, piece, before, "+")
-    yield Store(counts, ZERO, ZERO)
-    yield For(piece, build.const(1), build.add(pieces, 1), build.block(add))
+def _pieces(env: Environment, forall: Forall, scope: Scope) -> _Pieces:
+    fresh = env.names.fresh
+    whole = make_result(env)
+    edges = Array(fresh("edges"), INT64, Storage.LOCAL)
+    starts = tuple(_numbers(env, f"{group.counter.name}_counts") for group in whole.groups)
+    piece, count = Var(fresh("piece")), Var(fresh("pieces"))
+    first, last = Var(fresh("first")), Var(fresh("last"))
+    return _Pieces(env, forall, whole, scope, piece, count, edges, first, last, starts)
+
+
+def _in_whole_rows(pieces: _Pieces) -> Iterator[Stmt]:
+    """Each piece has coordinates of the outermost level that no other has."""
+    env, forall, whole = pieces.env, pieces.forall, pieces.whole
+    yield pieces.team(*_count(env, whole, forall, pieces.inner), *_kept(pieces))
+    yield from _sums(pieces)
+    yield from _room(whole, pieces.totals)
+    starts = tuple(_at(array, pieces.piece) for array in pieces.starts)
+    ranges = env.provenance.counts_ranges(forall.index)
+    extent = coordinates_of(env, forall.index, pieces.mine) if ranges else None
+    result = inserted(whole, starts, extent)
+    yield pieces.team(*_code(env, result, forall, pieces.inner))
+
+
+def _in_parts_of_rows(pieces: _Pieces) -> Iterator[Stmt]:
+    """A piece may begin in the middle of a row, or of what else lies above the first group."""
+    env, forall, fresh = pieces.env, pieces.forall, pieces.env.names.fresh
+    first, *others = pieces.whole.groups
+    filled = Var(fresh(f"{first.counter.name}_filled"))
+    cut = replace(first, filled=filled)
+    whole = replace(pieces.whole, groups=(cut, *others))
+    reached = Var(fresh(f"{first.counter.name}_row"))
+    rows = _numbers(env, f"{reached.name}s")
+    yield Allocate(rows, _behind(pieces.count))
+    kept = (*_kept(pieces), Store(rows, _behind(pieces.piece), reached))
+    yield pieces.team(*_count(env, whole, forall, pieces.inner, reached), *kept)
+    yield from _sums(pieces)
+    yield from _running(env, rows, pieces.count, "max")
+    yield from _room(whole, pieces.totals)
+    starts = tuple(_at(array, pieces.piece) for array in pieces.starts)
+    result = inserted(whole, starts, begun=_at(rows, pieces.piece))
+    yield pieces.team(*_code(env, result, forall, pieces.inner))
+    yield Declare(cut.counter, pieces.totals[0])
+    yield Declare(filled, _at(rows, pieces.count))
+    yield from whole.complete(cut, build.mul(*whole.sizes[: cut.first]))
+
+
+def _kept(pieces: _Pieces) -> Iterator[Stmt]:
+    """How many entries the piece at hand has."""
+    for array, group in zip(pieces.starts, pieces.whole.groups, strict=True):
+        yield Store(array, _behind(pieces.piece), group.counter)
+
+
+def _sums(pieces: _Pieces) -> Iterator[Stmt]:
+    """In place of how many entries each piece has, how many come before it."""
+    for array in pieces.starts:
+        yield from _running(pieces.env, array, pieces.count, "+")
+
+
+def _running(env: Environment, numbers: Array, count: Expr, op: str) -> Iterator[Stmt]:
+    """Each of the numbers, of which the first is 0, with all before it."""
+    place = Var(env.names.fresh("piece"))
+    add = Store(numbers, place, _at(numbers, build.sub(place, 1)), op)
+    yield Store(numbers, ZERO, ZERO)
+    yield For(place, build.const(1), _behind(count), build.block(add))
+
+
+def _numbers(env: Environment, name: str) -> Array:
+    return Array(env.names.fresh(name), INT64, Storage.LOCAL)
+
+
+def _at(array: Array, place: Expr) -> Expr:
+    return build.load_index(array, place)
+
+
+def _behind(place: Expr) -> Expr:
+    return build.add(place, 1)
 
 
 # ---------------------------------------------------------------- the two phases
 
 
-def _count(env: Environment, whole: Result, statement: Statement, scope: Scope) -> tuple[Stmt, ...]:
+def _count(
+    env: Environment, whole: Result, statement: Statement, scope: Scope, reached: Var | None = None
+) -> tuple[Stmt, ...]:
     """The loops of `statement` that count, which asks for no values and in no order."""
     rows = {
         name: replace(arrays, workspace=replace(arrays.workspace, ordered=False))
         for name, arrays in env.workspaces.items()
     }
-    result = Counted(**_fields(whole))
-    code = _code(replace(env, workspaces=rows), result, statement, scope)
+    code = _code(replace(env, workspaces=rows), counted(whole, reached), statement, scope)
     return without_role(Block(tuple(code)), Role.VALUES).body
-
-
-def _inserted(whole: Result, extent: Interval, starts: tuple[Expr, ...]) -> Inserted:
-    return Inserted(**_fields(whole), extent=extent, starts=starts)
-
-
-def _fields(whole: Result) -> dict[str, Any]:
-    return {each.name: getattr(whole, each.name) for each in fields(whole)}
 
 
 def _code(env: Environment, result: Result, statement: Statement, scope: Scope) -> Iterator[Stmt]:

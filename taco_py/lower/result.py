@@ -148,7 +148,7 @@ class Result:
             if kind.kind is LevelKind.COMPRESSED and group is not None:
                 functions = level_functions(self.arrays, level)
                 assert isinstance(functions, Compressed)
-                yield from self._complete(group, positions)
+                yield from self.complete(group, positions)
                 if self._has_edges(group):
                     yield SetLength(functions.pos, build.add(positions, 1), Role.ASSEMBLY)
             if group is None:
@@ -168,7 +168,7 @@ class Result:
         limit = int(np.iinfo(self.arrays.type.index_dtype).max)
         return None if limit == np.iinfo(np.int64).max else limit
 
-    def _complete(self, group: Group, segments: Expr) -> Iterator[Stmt]:
+    def complete(self, group: Group, segments: Expr) -> Iterator[Stmt]:
         """Close all segments up to number `segments`: `pos[filled + 1] = counter`."""
         if group.filled is None:
             return
@@ -206,7 +206,7 @@ class Result:
         """At a coordinate of `level`, before the code below it."""
         below = self.group_below(level)
         if below is not None:
-            yield from self._complete(below, position)
+            yield from self.complete(below, position)
             yield Declare(below.start, below.counter)
         group = self.group_of(level)
         if (

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from taco_py.concrete.concretize import result_order
-from taco_py.concrete.nodes import Forall, Race, Statement, Where, Workspace, WorkspaceKind
+from taco_py.concrete.nodes import (
+    Assembly,
+    Forall,
+    Race,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+)
 from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop, Range, shared_in_pieces
@@ -206,7 +214,8 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
             f"the loop {loop.index} walks {names} along with others, in order",
             f"split {loop.index}: its tiles can be shared",
         )
-    ranges = loop.range is Range.WHOLE or graph.provenance.counts_ranges(loop.index)
+    sparse = not graph.problem.result.format.is_dense
+    ranges = sparse or (loop.range is Range.WHOLE or graph.provenance.counts_ranges(loop.index))
     if outermost and not ranges and shared_in_pieces(graph):
         return Refusal(
             f"the loop {loop.index} does not run over ranges of one index, which threads with "
@@ -249,12 +258,43 @@ def _disorder(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def _assembly(graph: IterationGraph, loop: Loop, outermost: bool) -> Refusal | None:
     """Where parts of a sparse result for ranges of the loop are not the whole in pieces."""
     first = result_order(graph.problem)[0]
-    if outermost and graph.provenance.roots(loop.index) == (first,):
-        return None
+    if outermost and graph.provenance.counts_ranges(loop.index):
+        if graph.provenance.roots(loop.index) == (first,):
+            return None
+    elif outermost and _in_storage_order(graph, loop):
+        if graph.assembly is not Assembly.APPEND:
+            return None
+        target = graph.problem.assignment.target.tensor
+        return Refusal(
+            f"ranges of {loop.index} may begin within a row of {target}, which parts that are "
+            "appended do not",
+            f"assemble({target},Insert)",
+        )
     return Refusal(
         f"the sparse result is assembled in the order of {first}, its outermost level",
         f"share the loop over {first}, outermost, or its tiles, or ask for a dense result",
     )
+
+
+def _in_storage_order(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether tiles of several indices hold the result's entries one tile after another, under
+    common coordinates of dense levels alone."""
+    roots = graph.provenance.roots(loop.index)
+    levels = graph.problem.result.format.levels
+    first = next(k for k, level in enumerate(levels) if not level.full)
+    chained = next((k for k in range(first + 1, len(levels)) if not levels[k].branchless), None)
+    last = len(levels) if chained is None else chained
+    return roots == result_order(graph.problem)[: len(roots)] and len(roots) <= last
+
+
+def assembly_of(graph: IterationGraph) -> Assembly | None:
+    """How a sparse result is assembled: as was said, else by insertion where threads share tiles
+    that begin within a row."""
+    statement = graph.statement
+    if graph.assembly is not None or not isinstance(statement, Forall) or not statement.parallel:
+        return graph.assembly
+    cut = not graph.provenance.counts_ranges(statement.index)
+    return Assembly.INSERT if cut and not graph.problem.result.format.is_dense else None
 
 
 def _shared(graph: IterationGraph, loop: Loop, outermost: bool) -> Iterator[Workspace]:

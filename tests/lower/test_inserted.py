@@ -18,7 +18,8 @@ from tests.corpus.formats import store
 from tests.problems import problem
 
 PRODUCT, ADD = "C[i,j] = A[i,k] * B[k,j]", "C[i,j] = A[i,j] + B[i,j]"
-CASES = (
+Row = tuple[str, dict[str, str], str, str]
+CASES: tuple[Row, ...] = (
     (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "reorder(i,k,j), "),
     (PRODUCT, {"A": "ss", "B": "CSR"}, "ds", "reorder(i,k,j), "),  # rows are left out
     (PRODUCT, {"A": "ss", "B": "ss"}, "ss", "reorder(i,k,j), "),
@@ -33,6 +34,21 @@ CASES = (
     ("C[i,j,k] = A[i,j,k] + B[i,j,k]", {"A": "sss", "B": "sss"}, "sss", ""),
     ("C[i,j,k] = A[i,j,k] * B[i,j,k]", {"A": "sss", "B": "sss"}, "dds", ""),
 )
+POSITIONS = "fuse(i,j,f), pos(f,p,A), split(p,i0,i1,3), "
+CASES += (  # tiles that begin within rows
+    ("C[i,j] = A[i,j] * U[i,k] * V[j,k]", {"A": "CSR"}, "ds", POSITIONS),
+    ("C[i,j] = A[i,j] * U[i,k] * V[j,k]", {"A": "ss"}, "ds", POSITIONS),
+    ("C[i,j] = A[i,j] * x[j]", {"A": "uc"}, "ds", POSITIONS),
+    ("C[i,j] = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSR"}, "ds", POSITIONS),
+    ("C[i,j] = A[i,j]", {}, "ds", "fuse(i,j,f), split(f,i0,i1,3), "),
+    ("C[i,j] = A[i,j]", {"A": "ss"}, "ds", "pos(i,p,A), split(p,i0,i1,2), "),
+    ("C[i,j] = A[i,j]", {"A": "ss"}, "ss", "pos(i,p,A), split(p,i0,i1,2), "),
+    ("C[i,j,k] = A[i,j,k] * x[k]", {"A": "sss"}, "dss", POSITIONS),
+    (
+        "C[i,j,k] = A[i,j,k] * x[k]", {"A": "sss"}, "dds",
+        "fuse(i,j,f), fuse(f,k,g), pos(g,p,A), split(p,i0,i1,4), ",
+    ),
+)  # fmt: skip
 SIZES = {"i": 11, "j": 7, "k": 5}
 
 
@@ -103,4 +119,14 @@ def test_there_is_room_for_entries_once_they_are_counted(shared: str) -> None:
     assert len(list(find(function, Team))) == (2 if shared != "serial()" else 0)
     assert list(find(lowered(f"assemble(C,Append), {shared}"), Reserve)) == list(
         find(lowered(shared), Reserve)
+    )
+
+
+def test_threads_share_tiles_of_entries() -> None:
+    """Tiles begin within rows, so that their entries are counted first; nobody has to say so."""
+    kernel = tp.compile(
+        "C[i,j] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), C=tp.CSR, schedule=f"{POSITIONS}"
+    )
+    assert "loop i0: each iteration writes its own part of the result; entries are counted " in (
+        kernel.explain()
     )

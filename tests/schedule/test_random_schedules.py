@@ -74,6 +74,11 @@ FIXED = (
         "y[i] = A[i,k] * x[k]", {"A": "dense", "x": "dense"}, "d",
         "split(i,a,b,2), reorder(b,a,k), fuse(a,k,f)",
     ),
+    # a coordinate list's level takes no loop, in which names would be declared
+    (
+        "y[i] = A[i,j] * x[j]", {"A": "COO", "x": "dense"}, None,
+        "precompute(A(i,j)*x(j),j,j,w)",
+    ),
     # an inner sum's index is fused with no other
     ("R = A[k,l] / b[j]", {"A": "ss", "b": "dense"}, None, "fuse(k,l,v)"),
     # sums inside products come in any order

@@ -185,6 +185,8 @@ def test_refused_by_formats(
     assert caught.value.hint == hint
 
 
+SCALED, ENTRIES = "C[i,j] = A[i,j] * x[j]", "fuse(i,j,f), pos(f,p,A), split(p,a,b,4)"
+
 # Refused to threads: assignment, formats, the result's, commands, the message's end, the hint.
 THREADS: tuple[Row, ...] = (
     (
@@ -211,6 +213,16 @@ THREADS: tuple[Row, ...] = (
     (
         SPMV, {"A": "CSR"}, "d", "parallelize(i,CPUThread,Atomics)",
         "it assigns elements and does not add to them", "use NoRaces",
+    ),
+    (
+        SCALED, {"A": "CSR"}, "ds", f"{ENTRIES}, parallelize(a), assemble(C,Append)",
+        "ranges of a may begin within a row of C, which parts that are appended do not",
+        "assemble(C,Insert)",
+    ),
+    (
+        SCALED, {"A": "ss"}, "ss", f"{ENTRIES}, parallelize(a)",
+        "the sparse result is assembled in the order of i, its outermost level",
+        "share the loop over i, outermost, or its tiles, or ask for a dense result",
     ),
 )  # fmt: skip
 
