@@ -232,6 +232,10 @@ def tensor(
                  has
     index_dtype  int32 or int64, of the index arrays; None keeps what `obj` has. IndexOverflowError
                  where int32 cannot hold a size or the number of values.
+
+    Where nothing has to be converted, the Tensor is around the arrays of `obj` itself. Writing to
+    its values then changes the Tensor; its coordinates must stay as they are, for their order is
+    known to the Tensor and not looked at again.
     """
     data = stored_as(as_data(obj), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))
