@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 from math import ceil, prod
 
@@ -26,6 +25,7 @@ from polyhedral.directions import along_planes, coordinate, moved_accesses, rang
 from polyhedral.footprint import Footprint, footprints, total_bytes
 from polyhedral.model import Access, Statement
 from polyhedral.tile_size import Cache, reuse_counts, solve
+from polyhedral.traffic import bytes_into, told
 
 STEPS = (2, 4, 8, 16, 32)
 SLIDES = (8, 16, 32)
@@ -149,6 +149,11 @@ def _solved(
     solution = solve(parts, reuse, chosen, Cache(band.second, band.line), extents)
     sizes = dict(solution.sizes)
     listed = ", ".join(f"{band.names[at]} {reuse[name]}" for at, name in enumerate(names))
+    inner = [name for name in (*names, *loops) if name != chosen]
+    nested = [(name, ceil(extents[name] / sizes[name])) for name in names]
+    nested += [(name, sizes.get(name, extents[name])) for name in (*inner, chosen)]
+    work = footprints(deep, (*names, *loops), band.element_bytes)
+    moved = [bytes_into(work, nested, held, band.line) for held in band.caches]
     return BandSizes(
         tuple(sizes[name] for name in names),
         tuple(range(len(names))),
@@ -156,6 +161,7 @@ def _solved(
             f"reuse: {listed}",
             f"footprint: {_shown(parts, band)}",
             f"tau = {solution.tau}: {ceil(solution.taken)} of {band.second} bytes",
+            told(moved),
         ),
     )
 
@@ -183,10 +189,13 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
     vector = _vector_plane(band)
     order = _tile_order(band, vector)
 
-    @cache
+    known: dict[tuple[int, ...], float] = {}
+
     def taken_by(sizes: tuple[int, ...]) -> float:
         """The bytes of a tile; many of the search ask about the same slices."""
-        return total_bytes(parts, _named(sizes, loops), band.line)
+        if sizes not in known:
+            known[sizes] = total_bytes(parts, _named(sizes, loops), band.line)
+        return known[sizes]
 
     untiled = _cost(band, taken_by, _whole(band), order, vector)
     best, tried = untiled, 0
@@ -196,11 +205,14 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
         found = _cost(band, taken_by, candidate, order, vector)
         if found < best:
             best, sizes = found, candidate
-    told = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {tried} sizes tried"
+    cycles = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {tried} sizes tried"
     if not sizes:
-        return _none(told)
+        return _none(cycles)
     share = f"a tile takes {ceil(taken_by(sizes))} bytes of {band.caches}"
-    return BandSizes(sizes, order, (f"footprint: {_shown(parts, band)}", share, told))
+    tiles = prod(ceil(extent / size) for extent, size in zip(band.extents, sizes, strict=True))
+    moved = [tiles * amount for amount in _moved(band, taken_by, sizes, order)]
+    shown = f"footprint: {_shown(parts, band)}"
+    return BandSizes(sizes, order, (shown, share, told(moved), cycles))
 
 
 def _whole(band: Band) -> tuple[int, ...]:
@@ -240,15 +252,23 @@ def _cost(
 ) -> float:
     """Cycles an instance."""
     instances = prod(sizes) * len(band.statements)
+    amounts = _moved(band, taken_by, sizes, order)
+    moved = sum(price * amount for amount, price in zip(amounts, BYTE_CYCLES, strict=False))
+    rows = instances / sizes[vector] if vector is not None else instances
+    return INSTANCE_CYCLES + (moved + TILE_CYCLES + rows * ROW_CYCLES) / instances
+
+
+def _moved(
+    band: Band,
+    taken_by: Callable[[tuple[int, ...]], float],
+    sizes: tuple[int, ...],
+    order: Sequence[int],
+) -> list[float]:
+    """The bytes into each cache while a tile runs."""
     taken = taken_by(sizes)
     fresh = taken - taken_by(_with(sizes, order[-1], 0))
     anew = sizes[0] * taken_by(_with(sizes, 0, 1))
-    moved = sum(
-        price * (fresh if taken <= SHARE * held else max(fresh, anew))
-        for held, price in zip(band.caches, BYTE_CYCLES, strict=False)
-    )
-    rows = instances / sizes[vector] if vector is not None else instances
-    return INSTANCE_CYCLES + (moved + TILE_CYCLES + rows * ROW_CYCLES) / instances
+    return [fresh if taken <= SHARE * held else max(fresh, anew) for held in band.caches]
 
 
 def _with(sizes: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:

@@ -208,11 +208,11 @@ def _assembled(
         for name in part.component.statements:
             tiles = _tile_rows(question, part, names, planes[name]) if part.sizes.tiles else ()
             rows[name] = (Row("", affine(place)), *tiles, *jammed[name][1:])
-        reasons += _told(part, names)
+        reasons += _told(part, names, jammed)
     return ProgramPlan(padded(rows), tuple(reasons))
 
 
-def _told(part: _Part, names: Sequence[str]) -> list[str]:
+def _told(part: _Part, names: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> list[str]:
     component, sizes = part.component, part.sizes
     head = ", ".join(component.statements)
     if sizes.tiles:
@@ -228,10 +228,14 @@ def _told(part: _Part, names: Sequence[str]) -> list[str]:
         )
         lines.append(f"  planes: {shown}")
     inner = "; ".join(
-        f"{name}: {', '.join(str(row) for row in rows if row.name)}"
-        for name, rows in part.order.rows
+        f"{name}: {', '.join(str(row) for row in own if row.name)}" for name, own in part.order.rows
     )
     lines.append(f"  order inside: {inner}")
+    vectors = (
+        f"{name}: {next((row.name for row in rows[name] if row.tag is Tag.VECTOR), 'none')}"
+        for name in component.statements
+    )
+    lines.append(f"  vector loop: {'; '.join(vectors)}")
     return [*lines, *(f"  {reason}" for reason in sizes.reasons)]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from polyhedral.footprint import Footprint, footprints, total_bytes
 from polyhedral.model import Access, access, nest, statement
 from polyhedral.tile_size import Cache, reuse_counts, solve, vector_scores
+from polyhedral.traffic import bytes_into
 from tests.polyhedral.random_nests import subscripts
 
 MIB = 1 << 20
@@ -156,3 +157,19 @@ def test_element_sizes() -> None:
     (part,) = footprints(listed("A[i]"), "i", {"A": 4})
     assert part == Footprint("A", part.extents, 4)
     assert part.lines({"i": 17}, 64) == 2
+
+
+@pytest.mark.parametrize(
+    ("cache", "elements"),
+    [
+        (10**6, 3 * 64),  # everything once
+        (48 * 8, 4 * 16 + 8 * 16 + 8 * 16),  # C once a tile of i, j; A and B once a tile of all
+        (9 * 8, 8 * 4 * 4 + 8 * 4 * 4 + 8 * 16 * 4),  # rows of B anew for each i, of C once for k
+        (1, 512 + 8 * 16 + 512),  # nothing fits; A stays in a register along j
+    ],
+)
+def test_what_a_cache_holds_is_loaded_once(cache: int, elements: int) -> None:
+    tiles = [("i", 2), ("j", 2), ("k", 2)]
+    points = [("i", 4), ("k", 4), ("j", 4)]
+    parts = footprints(GEMM, "ijk")
+    assert bytes_into(parts, tiles + points, cache, line=8) == 8 * elements

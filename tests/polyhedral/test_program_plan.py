@@ -143,7 +143,12 @@ def test_a_product_gets_sizes_an_order_and_jammed_loops() -> None:
     assert [name for name in rows if name][-3:] == ["i", "k", "j"]
     assert rows["j"].tag is Tag.VECTOR
     assert rows["i"].unroll * rows["k"].unroll > 1
-    assert "tau = " in str(plan)
+    told = str(plan)
+    for reason in ("reuse: i 1, j 1, k 2", "footprint: C: T_i * T_j; A", "vector loop: S: j"):
+        assert f"  {reason}" in told
+    assert "tau = " in told
+    assert "traffic: into cache 1 " in told
+    assert ", into cache 2 " in told
 
 
 def test_a_factorisation_runs_by_columns() -> None:
