@@ -21,6 +21,7 @@ def einsum(
     *operands: Any,
     out: Array | None = None,
     dtype: DTypeLike | None = None,
+    order: str = "K",
     casting: str = "safe",
     optimize: Any = None,
     format: Format | str | None = None,
@@ -34,7 +35,7 @@ def einsum(
 
     Implicit output, ellipsis and repeated subscripts mean what they mean in NumPy.
 
-    out, dtype, casting  as in NumPy
+    out, dtype, order, casting  as in NumPy; `order` is that of a dense result
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen
     format, schedule, threads, static, libraries, schedule_budget   as in `evaluate`
@@ -43,6 +44,17 @@ def einsum(
     """
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
+    if order != "K":
+        from taco_py.api.subscripts import laid_out
+
+        return laid_out(
+            order, operands,
+            lambda: einsum(
+                *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
+                format=format, schedule=schedule, threads=threads, static=static,
+                libraries=libraries, schedule_budget=schedule_budget,
+            ),
+        )  # fmt: skip
     key = None
     if operands and type(threads) in COUNTS:
         first, *rest = operands

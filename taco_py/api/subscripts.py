@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -13,11 +13,13 @@ from taco_py.api.arguments import Settings, integer
 from taco_py.api.compute import compute
 from taco_py.api.operands import taken
 from taco_py.api.views import view_of
-from taco_py.diagnostics.errors import NotationError
+from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.storage.tensor_data import Array
+
+ORDERS = ("C", "F", "A", "K")
 
 
 @lru_cache(maxsize=1024)
@@ -58,6 +60,23 @@ def contract(
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=whole, weak=False)
     return compute(broadcast.assignment, named, settings, out, broadcast.squeezed, key)
+
+
+def laid_out(order: str, operands: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+    """What `compute` returns, in the memory order that NumPy's `order` asks of dense results."""
+    if not isinstance(order, str) or order.upper() not in ORDERS:
+        raise OperandError(
+            f"Expected order to be one of {', '.join(ORDERS)}, found {order!r}",
+            hint="K keeps the order in which the result is computed",
+        )
+    found = compute()
+    order = order.upper()
+    if order == "A":
+        arrays = [each for each in operands if isinstance(each, np.ndarray)]
+        order = "F" if arrays and all(each.flags.fnc for each in arrays) else "C"
+    if order == "K" or not isinstance(found, np.ndarray):
+        return found
+    return np.asarray(found, order=order)  # type: ignore[call-overload]
 
 
 def _optimize(optimize: Any, count: int) -> tuple[tuple[tuple[int, ...], ...] | None, bool]:

@@ -153,6 +153,21 @@ def test_out(form: str) -> None:
     np.testing.assert_array_equal(out, a @ x)
 
 
+@pytest.mark.parametrize("order", ["C", "F", "A", "K", "f"])
+@pytest.mark.parametrize("subscripts", ["ij->ij", "ij->ji", "ij,jk->ik"])
+@pytest.mark.parametrize("given", ["C", "F"])
+def test_order(subscripts: str, order: str, given: str) -> None:
+    shapes = ((3, 4), (4, 5))[: subscripts.count(",") + 1]
+    arrays = [np.asarray(np.random.default_rng(0).random(s), order=given) for s in shapes]
+    found = tp.einsum(subscripts, *arrays, order=order)
+    expected = np.einsum(subscripts, *arrays, order=order)
+    np.testing.assert_allclose(found, expected)
+    if order.upper() in "CF":
+        assert found.flags.c_contiguous == expected.flags.c_contiguous
+    with pytest.raises(tp.TacoError, match="order"):
+        tp.einsum(subscripts, *arrays, order="X")
+
+
 def test_out_that_is_strided() -> None:
     a, x = operands(((3, 4), (4,)))
     room = np.zeros((3, 2))
