@@ -13,11 +13,13 @@ COLOURS = ("#b03030", "#2060a0", "#308040", "#907020")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One diagram: a title and named curves over the same abscissae, powers of two."""
+    """One diagram: a title, named curves over the same abscissae, powers of two, and a ring in the
+    colour of each curve at the places of `marks`, one a curve."""
 
     title: str
     across: Sequence[float]
     curves: Mapping[str, Sequence[float]]
+    marks: Sequence[tuple[float, float]] = ()
 
 
 def svg(panels: Sequence[Panel], across: str, up: str, columns: int = 3) -> str:
@@ -98,24 +100,40 @@ def _legend(names: Sequence[str]) -> Iterator[str]:
 
 def _panel(panel: Panel, x: float, y: float) -> Iterator[str]:
     every = [v for curve in panel.curves.values() for v in curve]
-    low, high = floor(log10(min(every))), ceil(log10(max(every)))
+    ticks = _ticks(every)
+    low, high = log10(ticks[0]), log10(ticks[-1])
     first, last = log2(min(panel.across)), log2(max(panel.across))
 
-    def place(a: float, b: float) -> str:
+    def place(a: float, b: float) -> tuple[float, float]:
         across = x + WIDTH * (log2(a) - first) / (last - first)
-        up = y + HEIGHT * (high - log10(b)) / (high - low)
-        return f"{across:.1f},{up:.1f}"
+        return across, y + HEIGHT * (high - log10(b)) / (high - low)
 
     yield f'<text x="{x + WIDTH / 2}" y="{y - 8}" text-anchor="middle">{panel.title}</text>'
     yield f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#888"/>'
-    for power in range(low, high + 1):
-        at = y + HEIGHT * (high - power) / (high - low)
+    for tick in ticks:
+        _, at = place(panel.across[0], tick)
         yield f'<path d="M{x} {at:.1f}h{WIDTH}" stroke="#ddd"/>'
-        yield f'<text x="{x - 6}" y="{at + 4:.1f}" text-anchor="end">1e{power}</text>'
+        yield f'<text x="{x - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:.0e}</text>'
     for power in range(round(first), round(last) + 1, 2):
         at = x + WIDTH * (power - first) / (last - first)
         yield f'<text x="{at:.1f}" y="{y + HEIGHT + 14}" text-anchor="middle">{power}</text>'
     for number, curve in enumerate(panel.curves.values()):
-        points = " ".join(place(a, b) for a, b in zip(panel.across, curve, strict=True))
+        places = (place(a, b) for a, b in zip(panel.across, curve, strict=True))
+        points = " ".join(f"{across:.1f},{up:.1f}" for across, up in places)
         stroke = f'stroke="{COLOURS[number]}" stroke-width="2"'
         yield f'<polyline points="{points}" fill="none" {stroke}/>'
+    for number, mark in enumerate(panel.marks):
+        across, up = place(*mark)
+        stroke = f'stroke="{COLOURS[number]}" stroke-width="2"'
+        yield f'<circle cx="{across:.1f}" cy="{up:.1f}" r="6" fill="none" {stroke}/>'
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Powers of ten around some values; within two decades, 1, 2 and 5 times these."""
+    powers = [10.0**power for power in _decades(values)]
+    if len(powers) > 3:
+        return powers
+    finer = sorted(factor * power for power in powers for factor in (1, 2, 5))
+    below = [tick for tick in finer if tick <= min(values)]
+    above = [tick for tick in finer if tick >= max(values)]
+    return [tick for tick in finer if below[-1] <= tick <= above[0]]
