@@ -35,6 +35,7 @@ def components(held: Held) -> tuple[Component, ...]:
 
     Statements that depend on each other in a circle share a band, others have bands of their own.
     ISL gives up on a few nests ("unable to carry dependences"): those have one part and no band.
+    Statements that never run come last, without a band.
     """
     import islpy
 
@@ -49,7 +50,10 @@ def components(held: Held) -> tuple[Component, ...]:
             raise
         names = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
         return (Component(tuple(names), tuple((name, ()) for name in names), ()),)
-    return tuple(_components(root.child(0), nest))
+    found = [each for each in _components(root.child(0), nest) if each.statements]
+    running = {name for each in found for name in each.statements}
+    idle = [each.name for each in nest.statements if each.name not in running]
+    return (*found, *(Component((name,), ((name, ()),), ()) for name in idle))
 
 
 def _components(node: islpy.ScheduleNode, nest: Nest) -> Iterator[Component]:

@@ -45,7 +45,7 @@ def _look(
             access, place = each.access, each.subscript.evaluate({**values, **found})
             raise DimensionError(
                 f"Expected {access.tensor}[{', '.join(access.indices)}] inside {access.tensor}, of "
-                f"size {size} along mode {each.mode + 1}, found subscript {place} where {at}",
+                f"size {size} along mode {each.mode}, found subscript {place} where {at}",
                 access.span,
                 "narrow the range, or leave its end out: the loop then ends where accesses do",
             )

@@ -18,7 +18,9 @@ from taco_py.affine.parser import parse_program
 from taco_py.affine.ranges import same_sizes
 from taco_py.affine.statements import Placed, place, size_names, tensor_names, written_names
 from taco_py.api.arguments import check_threads, integer
+from taco_py.api.tensor import Tensor
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError, OutputError
+from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import unique
 
@@ -274,6 +276,11 @@ def _array(name: str, given: Any, changes: bool) -> Array:
             f"Expected a NumPy array for {name}, which the program changes in place, found "
             f"{type(given).__name__}",
             hint=f"pass {name}=np.array(…) and look into it afterwards",
+        )
+    if is_scipy_sparse(given) or isinstance(given, Tensor):
+        raise OperandTypeError(
+            f"Expected a NumPy array for {name}, found {type(given).__name__}",
+            hint="programs run on dense arrays: pass .toarray() or .to_numpy(), or use evaluate",
         )
     array = np.asarray(given)
     if array.dtype.kind not in "iufc" or array.dtype.name not in _DTYPES:

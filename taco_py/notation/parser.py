@@ -30,6 +30,7 @@ _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
 _LARGEST_INTEGER = 2**64 - 1
 _SUM = "sum"
+_CALL_HINT = "functions are not part of the notation: compute them with NumPy, before or after"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
@@ -187,7 +188,10 @@ class _Parser(Cursor):
         indices: list[Token] = []
         if self.at("[") or self.at("("):
             closing = _CLOSING[self.take().text]
-            indices = self.names(closing, _SUM_HINT if first.text == _SUM else None)
+            hint = _SUM_HINT if first.text == _SUM else None
+            if closing == ")" and self.ahead(1).text in _CLOSING:
+                hint = hint or _CALL_HINT  # exp(x[i])
+            indices = self.names(closing, hint)
             self.take()
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import taco_py as tp
 
@@ -63,6 +64,12 @@ CALLS: list[tuple[str, dict[str, Any], type[tp.TacoError], str]] = [
     ("for i in N: a[i+1] = 1", {"a": ONES.copy(), "N": 5}, tp.DimensionError, "5 where i = 4"),
     ("for i in N: for j in i: a[j-1] = 1", {"a": ONES.copy(), "N": 3}, tp.DimensionError, "-1"),
     ("a[i] = 1", {"a": np.broadcast_to(1.0, 4)}, tp.OutputError, "can be written"),
+    (
+        "a[i] = A[i,i]",
+        {"a": ONES.copy(), "A": sp.eye_array(5, format="csr")},
+        tp.OperandTypeError,
+        "found csr_array",
+    ),
 ]
 
 

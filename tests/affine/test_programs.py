@@ -88,6 +88,15 @@ def test_ranges_may_be_open_triangular_and_skip() -> None:
     assert np.argwhere(a).tolist() == [[1, 4], [2, 4]]
 
 
+@pytest.mark.parametrize(
+    "tail", ["", "\nfor j in N: x[j] += 2", "\n    for j in 4..4: x[j] = x[i]"]
+)
+def test_loops_that_never_run(tail: str) -> None:
+    x = np.ones(5)
+    tp.program("for i in N..0:\n    x[i] = 7" + tail)(x=x, N=5)
+    np.testing.assert_array_equal(x, np.full(5, 3.0 if "+=" in tail else 1.0))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int16", "complex64"])
 def test_other_dtypes_are_computed_as_numpy_does(dtype: str) -> None:
     generator = np.random.default_rng(0)

@@ -155,6 +155,11 @@ ERRORS = [
         "Expected an operator or the end of the text, found '**'\n  y = a ** 2\n        ^^\n"
         "hint: powers are not part of the notation; write x[i] * x[i]",
     ),
+    (
+        "y = exp(x[i])",
+        "Expected ',' or ')', found '['\n  y = exp(x[i])\n           ^\n"
+        "hint: functions are not part of the notation: compute them with NumPy, before or after",
+    ),
     ("y = a)", "Expected an operator or the end of the text, found ')'\n  y = a)\n       ^"),
     (
         "y = a +",
