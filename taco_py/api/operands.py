@@ -10,6 +10,7 @@ import numpy as np
 
 from taco_py.api.signatures import stride_order
 from taco_py.api.tensor import Tensor, as_data
+from taco_py.cost.spread import Entries
 from taco_py.diagnostics.errors import (
     DimensionError,
     NumberOverflowError,
@@ -62,7 +63,8 @@ def give(
 def describe(obj: Any, name: str) -> Given:
     """One operand."""
     data = taken(obj, f"operand {name}")
-    return Given(obj, data, Operand(type_of(data), data.shape, float(data.values.size)))
+    entries = None if data.format.is_dense else Entries(data)
+    return Given(obj, data, Operand(type_of(data), data.shape, float(data.values.size), entries))
 
 
 def taken(obj: Any, what: str) -> TensorData:
@@ -131,7 +133,8 @@ def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
     """All that planning reads of the operands; operands with equal facts share plans.
 
     Of sizes and numbers of entries it is the number of bits, for they only decide between loop
-    orders; 0, 1 and what passes 32 bits are told apart by it too.
+    orders; 0, 1 and what passes 32 bits are told apart by it too. How entries are spread is looked
+    at for the first of such operands, and taken to be alike in the others.
     """
     return tuple(
         (name, type(g.object), g.operand.type, *map(int.bit_length, (g.data.nnz, *g.data.shape)))

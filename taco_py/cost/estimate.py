@@ -1,9 +1,12 @@
-"""How many iterations a loop order makes: expected counts under uniform, independent patterns.
+"""How many iterations a loop order makes: expected counts.
 
 For loops bound so far S, an access A restricts them to the fraction of coordinate tuples over S ∩
 indices(A) that some stored entry projects to, min(1, nnz / Π sizes). Products multiply fractions,
 sums add them. (The "uniform" statistics of Galley; Ahrens et al. 2022 compare the same sets
 symbolically.)
+
+Where an operand's coordinates are at hand, how its entries are spread over them takes the place of
+uniformity, and how they meet another's that of independence (`spread`, `joint`).
 """
 
 from __future__ import annotations
@@ -13,18 +16,25 @@ from dataclasses import dataclass, field
 from math import expm1, prod
 from typing import assert_never
 
+from taco_py.concrete.concretize import restricts
+from taco_py.cost.joint import Joint
 from taco_py.cost.queries import Atom, Query, dimension
+from taco_py.cost.spread import Entries
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 
+CELLS = 4096
+"""Groups of elements of a result that are told apart by their operands' rows and columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What is known of one operand: how many entries are stored, and in which format."""
+    """What is known of one operand: how many entries are stored, in which format, and which."""
 
     nnz: float
     format: Format
+    entries: Entries | None = None
 
     @property
     def sparse(self) -> bool:
@@ -36,11 +46,13 @@ class Statistics:
     """The sizes of all indices and the pattern of each tensor.
 
     shares  the fractions of accesses that were asked for
+    joints  what is known of several operands together, by the expression they are in
     """
 
     sizes: Mapping[str, float]
     patterns: Mapping[str, Pattern]
     shares: dict[object, float] = field(default_factory=dict, compare=False, repr=False)
+    joints: dict[Expr, Joint] = field(default_factory=dict, compare=False, repr=False)
 
     def key(self, *found: Access) -> tuple[object, ...]:
         """What is known of these accesses and their indices, to be compared and hashed."""
@@ -67,19 +79,43 @@ class Statistics:
             return 1.0
         if len(mine) == 1 and pattern.format.levels[0].full and len(access.indices) > 1:
             return 1.0
+        if len(mine) == 1 and len(access.indices) > 1 and pattern.entries is not None:
+            (mode,) = (m for m, index in enumerate(access.indices) if index in mine)
+            if pattern.entries.known(mode):
+                spread = pattern.entries.spread(mode)
+                return min(1.0, spread.distinct / spread.size)
         return min(1.0, pattern.nnz / max(1.0, self.volume(mine)))
 
     def fraction(self, expr: Expr, bound: frozenset[str]) -> float:
         """The fraction of tuples over `bound` at which `expr` is not plainly zero."""
+        share = self._independent(expr, bound)
+        if all(pattern.entries is None for pattern in self.patterns.values()):
+            return share
+        joint = self.joint(expr)
+        factor = joint.factor(bound)
+        if factor > 1.0:  # as many as when independent can always be
+            most = joint.most(bound, self.sizes) / max(1.0, self.volume(bound))
+            return min(1.0, share * factor, most)
+        return share * factor
+
+    def joint(self, expr: Expr) -> Joint:
+        """What is known together of the operands without which `expr` is zero."""
+        if expr not in self.joints:
+            found = [a for a in accesses(expr) if self.patterns[a.tensor].entries is not None]
+            known = {a.tensor: e for a in found if (e := self.patterns[a.tensor].entries)}
+            self.joints[expr] = Joint((a for a in found if restricts(expr, a)), known)
+        return self.joints[expr]
+
+    def _independent(self, expr: Expr, bound: frozenset[str]) -> float:
         match expr:
             case Access():
                 return self.access_fraction(expr, bound)
             case Literal(value):
                 return 0.0 if value == 0 else 1.0
             case Reduce(_, _, body):
-                return self.fraction(body, bound)
+                return self._independent(body, bound)
             case Call(operator, args):
-                parts = [self.fraction(arg, bound) for arg in args]
+                parts = [self._independent(arg, bound) for arg in args]
                 annihilators = operator.annihilators[: operator.arity]
                 restricting = [
                     p for p, a in zip(parts, annihilators, strict=True) if a is not None and a == 0
@@ -94,11 +130,37 @@ class Statistics:
 
 
 def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
-    """The expected number of nonzeros of `value` over `keep`; what meets in one place adds up."""
+    """The expected number of nonzeros of `value` over `keep`; what meets in one place adds up.
+
+    Rows and columns with many entries get as much more of what is added up, so that more of it
+    meets in one place: F products fall on element (i,j) with the probability p_i · p_j, operands'
+    shares of entries in row i and in column j, and hit Σ 1 - exp(-F · p_i · p_j) elements.
+    """
     everything = frozenset(i for a in accesses(value) for i in a.indices)
-    volume = stats.volume(frozenset(keep))
-    expected = stats.iterations(value, everything | frozenset(keep)) / max(volume, 1.0)
-    return volume * -expm1(-min(expected, 700.0))
+    total = stats.iterations(value, everything | frozenset(keep))
+    if everything <= set(keep):
+        return min(total, stats.volume(frozenset(keep)))
+    cells = [(1.0, 1.0)]  # how many there are, each with which share of what is added up
+    for index in keep:
+        groups = _shares(stats, value, index)
+        if len(cells) * len(groups) > CELLS:
+            groups = ((stats.sizes[index], 1.0 / max(stats.sizes[index], 1.0)),)
+        cells = [(n * count, p * share) for n, p in cells for count, share in groups]
+    return sum(count * -expm1(-min(total * share, 700.0)) for count, share in cells)
+
+
+def _shares(stats: Statistics, value: Expr, index: str) -> tuple[tuple[float, float], ...]:
+    """How many coordinates of an index have which share of the entries of an operand."""
+    size = stats.sizes[index]
+    for access in stats.joint(value).accesses:
+        entries = stats.patterns[access.tensor].entries
+        if index in access.indices and entries is not None:
+            mode = access.indices.index(index)
+            if entries.known(mode):
+                spread = entries.spread(mode)
+                whole = max(spread.entries, 1)
+                return tuple((count, each / whole) for count, each in spread.groups)
+    return ((size, 1.0 / max(size, 1.0)),)
 
 
 def query_size(stats: Statistics, whole: Query) -> float:

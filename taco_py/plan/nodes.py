@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from taco_py.cost.spread import Entries
 from taco_py.formats import Format
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.schedule import OPEN, Schedule
@@ -12,11 +13,13 @@ from taco_py.strategy import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What planning knows of a tensor: its type, its shape, how many entries it stores."""
+    """What planning knows of a tensor: its type, its shape, how many entries it stores, and which
+    where it exists."""
 
     type: TensorType
     shape: tuple[int, ...]
     nnz: float
+    entries: Entries | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,8 @@ def _statistics(assignment: Assignment, operands: Mapping[str, Operand], floor: 
         volume = prod((sizes[i] for i in access.indices), start=1.0)
         form = operand.type.format
         nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
-        patterns[access.tensor] = Pattern(nnz, form)
+        entries = None if form.is_dense or floor > 1 else operand.entries
+        patterns[access.tensor] = Pattern(nnz, form, entries)
     return Statistics(sizes, patterns)
 
 

@@ -1,0 +1,159 @@
+"""How a tensor's entries are spread over the coordinates of a mode: few rows may hold most of them.
+
+    rows of 0, 1, 3 and 0 entries  →  2 rows of 4 that store something, 3 entries at most,
+                                      2.5 entries in the row of an entry, (1² + 3²) / 4
+
+They are counted where that takes a pass over few positions, as over the pos array of CSR, and else
+estimated from a sample of positions. (The degree sequences and constraints of Galley, Deeds et al.
+2024, section 5.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taco_py.storage.tensor_data import TensorData
+
+SAMPLE = 1 << 14
+"""Positions of a sample."""
+COUNTED = 1 << 18
+"""Positions up to which all are counted; those of the root, which need no coordinates, always."""
+LARGEST = 1 << 22
+"""Coordinates up to which a mode has an array of counts."""
+Counts = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The entries of one mode's coordinates.
+
+    size     coordinates
+    entries  stored entries
+    distinct coordinates that store something, expected
+    most     entries that a coordinate has at most: a bound that always holds
+    square   entries that share a coordinate with an entry on average, itself included: the second
+             moment of the counts over the first
+    groups   how many coordinates have about as many entries as how many, a pair for each power of
+             two
+    """
+
+    size: int
+    entries: int
+    distinct: float
+    most: int
+    square: float
+    groups: tuple[tuple[float, float], ...]
+
+    @property
+    def mean(self) -> float:
+        """Entries of a coordinate that stores something."""
+        return self.entries / max(self.distinct, 1.0)
+
+
+class Entries:
+    """The coordinates that a tensor stores; what is asked of them is found once."""
+
+    __slots__ = ("_counts", "_spreads", "data")
+
+    def __init__(self, data: TensorData) -> None:
+        self.data = data
+        self._counts: dict[int, tuple[Counts, Counts, bool]] = {}
+        self._spreads: dict[int, Spread] = {}
+
+    def known(self, mode: int) -> bool:
+        """Whether its coordinates are few enough to be counted."""
+        return not self.data.format.is_dense and 0 < self.data.shape[mode] <= LARGEST
+
+    def counts(self, mode: int) -> Counts:
+        """The entries at each coordinate of a mode, as far as a sample has met them."""
+        return self._counted(mode)[0]
+
+    def exact(self, mode: int) -> bool:
+        """Whether all entries were counted."""
+        return self._counted(mode)[2]
+
+    def spread(self, mode: int) -> Spread:
+        """What is known of one mode."""
+        if mode not in self._spreads:
+            self._spreads[mode] = self._summary(mode)
+        return self._spreads[mode]
+
+    def _counted(self, mode: int) -> tuple[Counts, Counts, bool]:
+        """The entries at each coordinate, how often it was met, and whether that is all."""
+        if mode not in self._counts:
+            self._counts[mode] = _counted(self.data, mode)
+        return self._counts[mode]
+
+    def _summary(self, mode: int) -> Spread:
+        counts, met, exact = self._counted(mode)
+        data = self.data
+        entries, size = data.nnz, data.shape[mode]
+        positive = counts[counts > 0]
+        distinct, square = float(len(positive)), float((positive * positive).sum())
+        most = int(counts.max()) if exact else entries
+        if not exact:
+            once, twice = float((met == 1).sum()), float((met == 2).sum())
+            unseen = once * once / (2.0 * max(twice, 1.0))  # Chao 1984
+            few = positive[met[counts > 0] == 1].sum()
+            distinct = min(distinct + unseen, float(size), float(entries))
+            square = max(square - float((counts * counts / np.maximum(met, 1.0)).sum()), 0.0)
+            square += entries
+            rest = distinct - len(positive) + once
+            positive = positive[met[counts > 0] > 1]
+            groups = (*_grouped(positive), *(((rest, float(few) / rest),) if rest > 0 else ()))
+        else:
+            groups = _grouped(positive)
+        return Spread(size, entries, distinct, most, square / max(entries, 1), groups)
+
+
+def _grouped(counts: Counts) -> tuple[tuple[float, float], ...]:
+    """How many counts there are between each two powers of two, and their mean."""
+    kinds = np.floor(np.log2(counts)).astype(np.int64)
+    return tuple(
+        (float(len(own)), float(own.mean()))
+        for kind in np.unique(kinds)
+        for own in [counts[kinds == kind]]
+    )
+
+
+def _counted(data: TensorData, mode: int) -> tuple[Counts, Counts, bool]:
+    """Entries at each coordinate of a mode, the positions met there, and whether those are all."""
+    level = data.format.mode_order.index(mode)
+    positions = _positions(data, level)
+    exact = level == 0 or positions <= COUNTED
+    if exact:
+        chosen = np.arange(positions)
+    else:
+        chosen = np.random.default_rng(level).integers(0, positions, SAMPLE)
+    size = data.shape[mode]
+    crd = data.levels[level].crd
+    coordinates = chosen % size if crd is None else crd[chosen].astype(np.int64)
+    weights = _below(data, level, chosen) * (1.0 if exact else positions / SAMPLE)
+    counts = np.bincount(coordinates, weights, size).astype(np.float64)
+    return counts, np.bincount(coordinates, None, size).astype(np.float64), exact
+
+
+def _positions(data: TensorData, last: int) -> int:
+    """The positions of a level."""
+    count = 1
+    for level in range(last + 1):
+        crd = data.levels[level].crd
+        size = data.shape[data.format.mode_order[level]]
+        count = count * size if crd is None else len(crd)
+    return count
+
+
+def _below(data: TensorData, level: int, chosen: NDArray[np.int64]) -> Counts:
+    """The entries below each of the chosen positions of a level."""
+    begin, end = chosen, chosen + 1
+    for place in range(level + 1, data.format.order):
+        arrays = data.levels[place]
+        if arrays.pos is not None:
+            begin, end = arrays.pos[begin], arrays.pos[end]
+        elif arrays.crd is None:
+            size = data.shape[data.format.mode_order[place]]
+            begin, end = begin * size, end * size
+    return (end - begin).astype(np.float64)
