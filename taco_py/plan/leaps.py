@@ -27,8 +27,9 @@ def leaps(problem: Problem, orders: tuple[Order, ...], stats: Statistics) -> Sch
     if not _may_leap(stats):
         return OPEN
     graph = Loops(problem.assignment, orders).graph(problem)
-    found = (loop.index for loop in graph.loops if _pays(graph, loop, stats))
-    return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in dict.fromkeys(found)))
+    paying = dict.fromkeys(loop.index for loop in graph.loops if _pays(loop, stats))
+    found = (i for i in paying if all(_can(graph, each) for each in graph.loops if each.index == i))
+    return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in found))
 
 
 def _may_leap(stats: Statistics) -> bool:
@@ -37,13 +38,17 @@ def _may_leap(stats: Statistics) -> bool:
     return len(sizes) > 1 and max(sizes) >= FAR * min(sizes)
 
 
-def _pays(graph: IterationGraph, loop: Loop, stats: Statistics) -> bool:
+def _can(graph: IterationGraph, loop: Loop) -> bool:
     try:
         check_merge(graph, replace(loop, mode=replace(loop.mode, merge=Merge.GALLOP)))
     except ScheduleError:
         return False
+    return True
+
+
+def _pays(loop: Loop, stats: Statistics) -> bool:
     lengths = [length for each in loop.lattice.iterators for length in _length(each, stats)]
-    return len(lengths) > 1 and max(lengths) >= FAR * min(lengths) and max(lengths) >= FAR
+    return len(lengths) > 1 and max(lengths) >= FAR * max(1.0, min(lengths))
 
 
 def _length(walk: Walk, stats: Statistics) -> Iterator[float]:

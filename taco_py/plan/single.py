@@ -147,7 +147,7 @@ def _copies(
             if not needs_copy(problem, term, access, order):
                 continue
             form = problem.type_of(access.tensor).format
-            rows = _entries_a_row(access, order, stats)
+            rows = _entries_a_row(problem, access, order, stats)
             dense = _looked_up(problem, term, access, order, stats)
             target = reordered(form, access, order, rows, dense)
             key = (access.tensor, str(target))
@@ -159,9 +159,16 @@ def _copies(
     return tuple(found)
 
 
-def _entries_a_row(access: Access, order: Order, stats: Statistics) -> float:
-    """How many entries there are for each coordinate of the index that is bound first."""
+def _entries_a_row(problem: Problem, access: Access, order: Order, stats: Statistics) -> float:
+    """How many entries there are for each coordinate of the index that is bound first.
+
+    0 where the result stores that index's coordinates: it is to have those of the operand alone.
+    """
     first = min(access.indices, key=order.index)
+    target, form = problem.assignment.target, problem.result.format
+    for level, mode in zip(form.levels, form.mode_order, strict=True):
+        if target.indices[mode] == first and not level.full:
+            return 0.0
     return stats.patterns[access.tensor].nnz / stats.sizes[first]
 
 

@@ -235,3 +235,15 @@ def test_coordinates_scattered_together_up_to_63_bits() -> None:
 def test_coordinates_scattered_together_beyond_63_bits_are_refused() -> None:
     with pytest.raises(tp.TacoError, match=r"product below 2\*\*63"):
         outer_products_of(2**32)
+
+
+@pytest.mark.parametrize("form", ["uq", "uc", "ss", "us"])
+def test_a_result_has_the_rows_of_a_coordinate_list_alone(form: str) -> None:
+    """A copy with a dense root had brought in the empty ones."""
+    coords, values = [(0, 0), (2, 1), (2, 3)], np.array([1.0, 2.0, 3.0])
+    a = tp.Tensor.from_coo(coords, values, (5, 4), format=form)
+    for text in ("y[i] = A[i,j] * x[j]", "y[i] = A[i,j] * A[i,j]"):
+        given = {"A": a, "x": np.ones(4)} if "x" in text else {"A": a}
+        y = tp.evaluate(text, given)
+        assert y.nnz == 2
+        np.testing.assert_array_equal(y.to_numpy(), tp.evaluate_dense(text, given))

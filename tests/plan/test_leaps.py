@@ -25,7 +25,6 @@ LEAPS: tuple[tuple[str, dict[str, Any]], ...] = (
 WALKS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("C[i,j] = A[i,j] * B[i,j]", {"A": MIDDLE, "B": LONG}),
     ("C[i,j] = A[i,j] + B[i,j]", {"A": SHORT, "B": LONG}),
-    ("C[i,j] = A[i,j] * B[i,j]", {"A": SHORT.tocoo(), "B": LONG.tocoo()}),
     ("y[i] = A[i,j] * x[j]", {"A": SHORT, "x": X}),
 )
 
