@@ -14,7 +14,7 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import lower_recipe
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute, Plan
+from taco_py.plan.nodes import Compute, Plan, Reformat
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command
 from taco_py.schedule.loops import Loops, textual_orders
@@ -38,6 +38,11 @@ class State:
     def kernel(self) -> Compute:
         """The kernel that makes the result, which is the one that the commands are about."""
         return self.plan.kernels[-1]
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """What the user calls the operands of which the kernel reads copies."""
+        return {s.target: s.source for s in self.plan.steps if isinstance(s, Reformat)}
 
     @property
     def loops(self) -> Loops:
@@ -124,8 +129,9 @@ class ScheduleBuilder:
         Of the infinitely many there are, those with a few sizes that make a difference.
         """
         state = self._states[-1]
-        tried = candidates(state.loops, state.kernel.problem)
-        return tuple(command for command in tried if self._allows(command))
+        tried = Schedule(tuple(candidates(state.loops, state.kernel.problem)))
+        named = tried.reading(state.sources)
+        return tuple(command for command in named.commands if self._allows(command))
 
     def _allows(self, command: Command) -> bool:
         try:

@@ -89,8 +89,15 @@ class Inserted(Result):
         yield from ()
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
-        below = self.group_below(level)
-        if below is None or not self._is_cut(below):
+        """As by appending, but without an edge where the position above is not kept.
+
+        What lies there then is another range's, or nobody's.
+        """
+        group, below = self.group_of(level), self.group_below(level)
+        if group is not None and below is not None:
+            kept = build.block(*self.finish(below, position), *self.append(group))
+            yield build.if_(build.lt(below.start, below.counter), kept)
+        elif below is None or not self._is_cut(below):
             yield from Result.close(self, level, position)
 
     def _is_cut(self, group: Group) -> bool:

@@ -231,19 +231,24 @@ class Result:
         """At a coordinate of `level`, after the code below it: edges, then the coordinates."""
         below = self.group_below(level)
         if below is not None:
-            yield self._edges(below, position)
-            if below.filled is not None:
-                yield Assign(below.filled, build.add(position, 1))
+            yield from self.finish(below, position)
         group = self.group_of(level)
         if group is None or group.last != level:
             return
-        append = build.block(*self._append(group))
+        append = build.block(*self.append(group))
         if below is None:
             yield from append.body
         else:
             yield build.if_(build.lt(below.start, below.counter), append)
 
-    def _append(self, group: Group) -> Iterator[Stmt]:
+    def finish(self, below: Group, position: Expr) -> Iterator[Stmt]:
+        """The segment of `position` is complete."""
+        yield self._edges(below, position)
+        if below.filled is not None:
+            yield Assign(below.filled, build.add(position, 1))
+
+    def append(self, group: Group) -> Iterator[Stmt]:
+        """One more entry of the group."""
         for level in range(group.first, group.last + 1):
             functions = level_functions(self.arrays, level)
             yield functions.append(group.counter, Var(self.order[level]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from taco_py.plan.single import plan_single
 from taco_py.plan.split import split
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
+from taco_py.schedule.products import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
 
@@ -74,8 +76,8 @@ def make_plan(
                 "narrower integer type, which must be computed first",
                 hint="convert the operands, or leave the schedule open",
             )
-        assignment = sums_outside(assignment)
-        return Plan((*steps, *plan_single(assignment, known, request, names, options.schedule)))
+        assignment, schedule = _distributed(sums_outside(assignment), options.schedule, dtypes)
+        return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
     parts = split(assignment, known, request, names, options.path, options.contract)
     known.update(parts.operands)
     for part in parts.assignments[:-1]:
@@ -83,6 +85,17 @@ def make_plan(
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
     return Plan(_with_threads(steps, options.schedule), parts.notes, request.effort.notes)
+
+
+def _distributed(
+    assignment: Assignment, schedule: Schedule, dtypes: Mapping[str, np.dtype[Any]]
+) -> tuple[Assignment, Schedule]:
+    """The assignment with the terms multiplied out that the schedule begins with, and the rest."""
+    commands, rest = schedule.distributed
+    for command in commands:
+        assignment = multiply_out(assignment, command)
+        check_types(command, dtypes)
+    return assignment, rest
 
 
 def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Step, ...]:

@@ -19,6 +19,7 @@ from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relati
 from taco_py.schedule.commands import (
     Assemble,
     Command,
+    Distribute,
     Fission,
     LoopFuse,
     MergeBy,
@@ -29,7 +30,8 @@ from taco_py.schedule.commands import (
     Unroll,
     Vectorize,
 )
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.products import multiply_out
 from taco_py.schedule.schedule import Schedule
 
 
@@ -183,6 +185,17 @@ def _coord(loops: Loops, command: Coord) -> Loops:
 # ---------------------------------------------------------------- orders and modes
 
 
+def _multiply_out(loops: Loops, command: Distribute) -> Loops:
+    if loops != Loops(loops.assignment, textual_orders(loops.assignment)):
+        raise refuse(
+            command,
+            "other commands have been applied to the loops of its term",
+            "distribute comes first",
+        )
+    assignment = multiply_out(loops.assignment, command)
+    return Loops(assignment, textual_orders(assignment))
+
+
 def _reorder(loops: Loops, command: Reorder) -> Loops:
     _require_nests(loops, command, command.indices)
     for variable in command.indices:
@@ -272,6 +285,7 @@ def _serial(loops: Loops, command: Serial) -> Loops:
 
 
 APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
+    Distribute: _multiply_out,
     Reorder: _reorder,
     Split: _sized,
     Divide: _sized,

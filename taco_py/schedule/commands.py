@@ -1,5 +1,6 @@
 """Scheduling commands as values. Each prints as it is written.
 
+    distribute((A(i,j)+B(i,j))*x(j))    a product multiplied out: loops for each of its terms
     reorder(i,k,j)                      these loops nest in this order
     split(i,i0,i1,32)                   tiles of 32 of i
     divide(i,i0,i1,4)                   4 tiles of i
@@ -29,6 +30,16 @@ from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.notation.nodes import Expr
 from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Distribute:
+    """Multiply the term `expression` out, so that each of its products is a term with loops."""
+
+    expression: Expr
+
+    def __str__(self) -> str:
+        return f"distribute({_written(self.expression)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +111,12 @@ class Precompute:
     workspace: str = ""
 
     def __str__(self) -> str:
-        text = to_text(self.expression).replace("[", "(").replace("]", ")")
-        parts = (text, _listed(self.indices), _listed(self.copies), self.workspace)
+        parts = (
+            _written(self.expression),
+            _listed(self.indices),
+            _listed(self.copies),
+            self.workspace,
+        )
         return f"precompute({','.join(part for part in parts if part)})"
 
 
@@ -136,6 +151,10 @@ class LoopFuse(_Rearranging):
         return f"loopfuse({self.index})"
 
 
+def _written(expression: Expr) -> str:
+    return to_text(expression).replace("[", "(").replace("]", ")")
+
+
 def _listed(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"
 
@@ -162,4 +181,4 @@ class Serial:
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
 Structural = Precompute | Fission | LoopFuse
 Marking = Parallelize | Vectorize | Unroll | MergeBy | Assemble | Serial
-Command = Reorder | Derivation | Structural | Marking
+Command = Distribute | Reorder | Derivation | Structural | Marking

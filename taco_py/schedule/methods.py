@@ -29,6 +29,9 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
+    "distribute": Method(
+        "expression", "A term multiplied out: each product in it is a term with loops of its own."
+    ),
     "reorder": Method("*indices", "Nest these loops in this order, the first outermost."),
     "split": Method("index, outer, inner, size", "Tiles of `size` of `index`."),
     "divide": Method("index, outer, inner, parts", "`parts` tiles of `index`."),

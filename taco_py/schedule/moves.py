@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
 from taco_py.concrete.nodes import Assembly, Merge, Race
+from taco_py.concrete.terms import split_terms
 from taco_py.problem import Problem
 from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Assemble,
     Command,
+    Distribute,
     Fission,
     LoopFuse,
     MergeBy,
@@ -25,6 +27,7 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 from taco_py.schedule.loops import Loops
+from taco_py.schedule.products import multiplied
 
 TILES = (8, 64)
 PARTS = (4,)
@@ -33,6 +36,9 @@ UNROLLS = (4,)
 
 def candidates(loops: Loops, problem: Problem) -> Iterator[Command]:
     """Commands worth a try on `loops`: not each of them is legal."""
+    for term in split_terms(loops.assignment.value):
+        if len(multiplied(term.body)) > 1:
+            yield Distribute(term.body)
     yield from _orders(loops)
     for variable in loops.variables:
         yield from _derivations(loops, problem, variable)

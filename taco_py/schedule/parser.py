@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.diagnostics.source import Source, Span
+from taco_py.notation.nodes import Expr
 from taco_py.notation.parser import parse_expression
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Assemble,
     Command,
+    Distribute,
     Fission,
     LoopFuse,
     MergeBy,
@@ -208,12 +210,21 @@ def _precompute(arguments: tuple[str, ...]) -> Command:
     indices, copies = map(_list_of_names, arguments[1:3])
     if len(indices) != len(copies):
         raise _MisfitError("there is one name for each variable")
+    workspace = _names(arguments[3:], 1)[0] if len(arguments) == 4 else ""
+    return Precompute(_expression(arguments[0]), indices, copies, workspace)
+
+
+def _distribute(arguments: tuple[str, ...]) -> Command:
+    if len(arguments) != 1:
+        raise _MisfitError
+    return Distribute(_expression(arguments[0]))
+
+
+def _expression(text: str) -> Expr:
     try:
-        expression = parse_expression(arguments[0])
+        return parse_expression(text)
     except NotationError as error:
         raise _MisfitError(error.message) from error
-    workspace = _names(arguments[3:], 1)[0] if len(arguments) == 4 else ""
-    return Precompute(expression, indices, copies, workspace)
 
 
 def _list_of_names(text: str) -> tuple[str, ...]:
@@ -247,6 +258,7 @@ def _serial(arguments: tuple[str, ...]) -> Command:
 
 
 _COMMANDS = {
+    "distribute": _Syntax("a product with a sum in it", _distribute),
     "reorder": _Syntax("two or more different indices", _reorder),
     "split": _Syntax("a variable, two new names and a size", _split_command),
     "divide": _Syntax("a variable, two new names and a number of tiles", _divide),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.tree import map_accesses
 from taco_py.provenance.relations import Pos, Relation
 from taco_py.schedule.commands import (
     Command,
+    Distribute,
     MergeBy,
     Parallelize,
     Precompute,
@@ -66,6 +68,12 @@ class Schedule:
             count += 1
         return Schedule(self.commands[:count]), Schedule(self.commands[count:])
 
+    @property
+    def distributed(self) -> tuple[tuple[Distribute, ...], Schedule]:
+        """The terms that are multiplied out before all else, and the rest."""
+        first = tuple(c for c in takewhile(_multiplies, self.commands) if isinstance(c, Distribute))
+        return first, Schedule(self.commands[len(first) :])
+
     def then(self, other: Schedule) -> Schedule:
         """These commands and those of `other` behind them."""
         return Schedule((*self.commands, *other.commands))
@@ -96,11 +104,15 @@ class Schedule:
         return ", ".join(map(str, self.commands))
 
 
+def _multiplies(command: Command) -> bool:
+    return isinstance(command, Distribute)
+
+
 def _reading(command: Command, tensors: dict[str, str]) -> Command:
     match command:
         case Pos(tensor=tensor):
             return replace(command, tensor=tensors.get(tensor, tensor))
-        case Precompute(expression=expression):
+        case Precompute(expression=expression) | Distribute(expression=expression):
             copied = map_accesses(
                 expression, lambda a: replace(a, tensor=tensors.get(a.tensor, a.tensor))
             )
@@ -108,7 +120,7 @@ def _reading(command: Command, tensors: dict[str, str]) -> Command:
     return command
 
 
-_SHAPING = Reorder | Relation | Structural
+_SHAPING = Distribute | Reorder | Relation | Structural
 
 OPEN = Schedule()
 """The schedule that leaves everything to be chosen."""

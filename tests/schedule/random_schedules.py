@@ -29,10 +29,10 @@ from taco_py.api.arguments import Settings, settings_of
 from taco_py.api.compute import Prepared, accumulated, parsed, prepare, start
 from taco_py.api.results import hand_out
 from taco_py.concrete.nodes import Assembly, Merge, Race
-from taco_py.concrete.terms import sums_apart, sums_outside
+from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, lower_recipe
-from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.tree import walk
@@ -43,6 +43,7 @@ from taco_py.schedule.apply import apply
 from taco_py.schedule.commands import (
     Assemble,
     Command,
+    Distribute,
     MergeBy,
     Parallelize,
     Precompute,
@@ -51,6 +52,7 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.products import multiplied
 from taco_py.schedule.schedule import Schedule
 from taco_py.strategy import Strategy
 from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
@@ -109,8 +111,10 @@ def scheduled_programs(draw: Any) -> Scheduled:
         program = replace(program, stored={n: _wide(o) for n, o in program.stored.items()})
     names = Names()
     loops = first_loops(program)
-    commands: list[Command] = []
-    for _ in range(draw(st.integers(1, MOST_COMMANDS))):
+    commands: list[Command] = [*_distributed(draw, loops)]
+    for command in commands:
+        loops = apply(loops, command)
+    for _ in range(draw(st.integers(1, MOST_COMMANDS - len(commands)))):
         if not loops.variables:
             break
         kind = draw(st.sampled_from(KINDS))
@@ -141,6 +145,8 @@ USUAL = (
     "C[i,j,k] = T[i,j,l] * A[k,l]",
     "C[i,r] = T[i,k,l] * A[k,r] * B[l,r]",
     "C[i,j,k] = T[i,j,k] + S[i,j,k]",
+    "y[i] = (A[i,j] - B[i,j]) * x[j]",
+    "C[i,j] = (A[i,j] + B[i,j]) * D[i,j]",
 )
 
 
@@ -197,6 +203,16 @@ class Names:
     def fresh(self) -> str:
         self.count += 1
         return f"v{self.count}"
+
+
+def _distributed(draw: Any, loops: Loops) -> Iterator[Command]:
+    """Half of the products of sums are multiplied out, which comes before all else."""
+    for term in split_terms(loops.assignment.value):
+        parts = [part for _, part in multiplied(term.body)]
+        whole = all(set(term.reduced) <= set(free_indices(part)) for part in parts)
+        if len(parts) > 1 and whole and draw(st.booleans()):
+            yield Distribute(term.body)
+            return
 
 
 def _variable(draw: Any, loops: Loops) -> str:

@@ -50,8 +50,8 @@ def test_parse() -> None:
 
 
 COMMANDS = (
-    "reorder, split, divide, fuse, pos, coord, bound, parallelize, unroll, vectorize, mergeby, "
-    "precompute, fission, loopfuse, assemble, serial"
+    "distribute, reorder, split, divide, fuse, pos, coord, bound, parallelize, unroll, vectorize, "
+    "mergeby, precompute, fission, loopfuse, assemble, serial"
 )
 MISTAKES = (
     (

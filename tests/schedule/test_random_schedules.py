@@ -79,6 +79,8 @@ FIXED = (
         "y[i] = A[i,j] * x[j]", {"A": "COO", "x": "dense"}, None,
         "precompute(A(i,j)*x(j),j,j,w)",
     ),
+    # a row that turns out to be empty has no edge, where there is room for entries alone
+    ("C[i,j] = A[i,j]", {"A": "CSR"}, "ss", "assemble(C,Insert)"),
     # an inner sum's index is fused with no other
     ("R = A[k,l] / b[j]", {"A": "ss", "b": "dense"}, None, "fuse(k,l,v)"),
     # sums inside products come in any order

@@ -1,0 +1,116 @@
+"""Products multiplied out: `distribute`.
+
+    y[i] = sum(j, (A[i,j] - B[i,j]) * x[j])  →  y[i] = sum(j, A[i,j] * x[j]) - sum(j, B[i,j] * x[j])
+
+Where one loop met A and B together, each term then has loops of its own, which run in orders of
+their own; `loopfuse` puts one around several of them. Sums in the numerator of a quotient are taken
+apart as well.
+
+Integers wrap as they did, for all of it is computed in one type. Real numbers are rounded at other
+places, and what is infinite or too large may give another infinity, or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from taco_py.concrete.terms import map_terms, split_terms, summed
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.checks import free_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import ADD, NEG, SUB
+from taco_py.notation.printer import to_text
+from taco_py.notation.tree import walk
+from taco_py.schedule.commands import Distribute
+
+Dtypes = Mapping[str, np.dtype[Any]]
+Signed = tuple[bool, Expr]
+"""A term, and whether it is subtracted."""
+
+
+def multiply_out(assignment: Assignment, command: Distribute) -> Assignment:
+    """`assignment` with one of its terms multiplied out. Raises ScheduleError."""
+    parts = multiplied(command.expression)
+    if len(parts) < 2:
+        raise refusal(command, "there is no sum in it", "name a product with a sum in it")
+    terms = [term for term in split_terms(assignment.value) if term.body == command.expression]
+    if not terms:
+        known = ", ".join(to_text(term.body) for term in split_terms(assignment.value))
+        reason = f"it is no term of {to_text(assignment)}"
+        raise refusal(command, reason, f"the terms are {known}")
+    for index in {index for term in terms for index in term.reduced}:
+        without = [part for _, part in parts if index not in free_indices(part)]
+        if without:
+            reason = f"{to_text(without[0])} would be added up for each {index}, which it has not"
+            raise refusal(command, reason, "leave the sum whole")
+    return replace(assignment, value=map_terms(assignment.value, partial(_apart, command)))
+
+
+def check_types(command: Distribute, dtypes: Dtypes) -> None:
+    """Raise ScheduleError unless the parts are computed in the type of the whole.
+
+    In a narrower one they would wrap, or be rounded, where the whole does not.
+    """
+    whole = expression_dtype(command.expression, dtypes)
+    sums = [n for n, _ in walk(command.expression) if isinstance(n, Call) and n.operator.additive]
+    for part in (*sums, *(part for _, part in multiplied(command.expression))):
+        found = expression_dtype(part, dtypes)
+        if found != whole:
+            raise refusal(
+                command,
+                f"{to_text(part)} is computed in {found}, and the whole in {whole}",
+                f"convert the operands to {whole}",
+            )
+
+
+def multiplied(expr: Expr) -> tuple[Signed, ...]:
+    """The terms that `expr` is the sum of, as far as its operators are linear.
+
+    (a - b) * (c + d)  →  + a * c, + a * d, - b * c, - b * d
+    """
+    if not isinstance(expr, Call):
+        return ((False, expr),)
+    operator = expr.operator
+    if operator.additive:
+        return tuple(
+            (negative != (sign < 0), part)
+            for arg, sign in zip(expr.args, operator.signs, strict=True)
+            for negative, part in multiplied(arg)
+        )
+    choices = [
+        multiplied(arg) if linear else ((False, arg),)
+        for arg, linear in zip(expr.args, operator.linear, strict=True)
+    ]
+    found = []
+    for choice in product(*choices):
+        negative = sum(minus for minus, _ in choice) % 2 == 1
+        found.append((negative, replace(expr, args=tuple(part for _, part in choice))))
+    return tuple(found)
+
+
+def _apart(command: Distribute, expr: Expr) -> Expr:
+    """One term with its sums: where it is the command's, a sum of terms with sums of their own."""
+    reduced, body = [], expr
+    while isinstance(body, Reduce) and body.operator.additive:
+        reduced.append(body.index)
+        body = body.body
+    if body != command.expression:
+        return expr
+    (negative, first), *others = multiplied(body)
+    whole = summed(first, reduced)
+    if negative:
+        whole = Call(NEG, (whole,))
+    for negative, part in others:
+        whole = Call(SUB if negative else ADD, (whole, summed(part, reduced)))
+    return whole
+
+
+def refusal(command: Distribute, reason: str, hint: str) -> ScheduleError:
+    return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)

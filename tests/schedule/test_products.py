@@ -1,0 +1,111 @@
+"""Products multiplied out: the terms that this makes, results, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.parser import parse_assignment
+from taco_py.notation.printer import to_text
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.commands import Distribute
+from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.schedule import Schedule
+from tests.corpus.data import dense_result
+from tests.problems import assignment
+
+BOTH, SCALED = "y[i] = (A[i,j] - B[i,j]) * x[j]", "C[i,j] = b[i] + (A[i,j] + B[i,j]) / x[j]"
+TERMS = (
+    (BOTH, "(A(i,j)-B(i,j))*x(j)", "y[i] = sum(j, A[i,j] * x[j]) - sum(j, B[i,j] * x[j])"),
+    (SCALED, "(A(i,j)+B(i,j))/x(j)", "C[i,j] = b[i] + (A[i,j] / x[j] + B[i,j] / x[j])"),
+    (
+        "s = (a[i] - b[i]) * -(c[i] - d[i])", "(a(i)-b(i))*-(c(i)-d(i))",
+        "s = -sum(i, a[i] * c[i]) + sum(i, a[i] * d[i]) + sum(i, b[i] * c[i]) "
+        "- sum(i, b[i] * d[i])",
+    ),
+    ("s = sum(i, a[i] + b[i])", "a(i)+b(i)", "s = sum(i, a[i]) + sum(i, b[i])"),
+)  # fmt: skip
+
+
+def loops_of(text: str) -> Loops:
+    whole = assignment(text)
+    return Loops(whole, textual_orders(whole))
+
+
+@pytest.mark.parametrize(("text", "term", "expected"), TERMS)
+def test_terms(text: str, term: str, expected: str) -> None:
+    schedule = Schedule.parse(f"distribute({term})")
+    assert Schedule.parse(str(schedule)) == schedule
+    found = apply_all(loops_of(text), schedule)
+    assert to_text(found.assignment) == expected
+    assert found.orders == textual_orders(found.assignment)
+
+
+RNG = np.random.default_rng(3)
+ARRAYS: dict[str, Any] = {
+    "A": RNG.integers(1, 5, (9, 7)) * (RNG.random((9, 7)) < 0.4) * 1.0,
+    "B": RNG.integers(1, 5, (9, 7)) * (RNG.random((9, 7)) < 0.4) * 1.0,
+    "x": RNG.integers(1, 3, 7) * 1.0,
+    "b": RNG.integers(1, 5, 9) * 1.0,
+}
+RESULTS = (
+    (BOTH, "distribute((A(i,j)-B(i,j))*x(j))", "d"),
+    (BOTH, "distribute((A(i,j)-B(i,j))*x(j)), reorder(j,i), loopfuse(j)", "d"),
+    (SCALED, "distribute((A(i,j)+B(i,j))/x(j)), reorder(j,i)", "dd"),
+    ("C[i,j] = (A[i,j] + B[i,j]) * x[j]", "distribute((A(i,j)+B(i,j))*x(j))", "ds"),
+)
+
+
+@pytest.mark.parametrize(("text", "schedule", "result"), RESULTS)
+def test_results(text: str, schedule: str, result: str) -> None:
+    given: dict[str, Any] = {n: a for n, a in ARRAYS.items() if f"{n}[" in text.split("=")[1]}
+    stored = {n: tp.tensor(a, format=tp.CSR) if n in "AB" else a for n, a in given.items()}
+    found = tp.evaluate(text, stored, format=result, schedule=schedule)
+    found = found.to_numpy() if isinstance(found, tp.Tensor) else np.asarray(found)
+    np.testing.assert_allclose(found, dense_result(text, given))
+
+
+REFUSED = (
+    (BOTH, "distribute(A(i,j)*x(j))", "there is no sum in it"),
+    (BOTH, "distribute((A(i,j)+B(i,j))*x(j))", "it is no term of"),
+    (BOTH, "reorder(j,i), distribute((A(i,j)-B(i,j))*x(j))", "other commands have been applied"),
+    (
+        "y[i] = sum(j, (A[i,j] + b[i]) * b[i])",
+        "distribute((A(i,j)+b(i))*b(i))",
+        "b[i] * b[i] would be added up for each j, which it has not",
+    ),
+)
+
+
+@pytest.mark.parametrize(("text", "schedule", "reason"), REFUSED)
+def test_refused(text: str, schedule: str, reason: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        apply_all(loops_of(text), Schedule.parse(schedule))
+    assert reason in caught.value.message
+    assert caught.value.hint
+
+
+def test_what_would_wrap_in_a_narrower_type_is_refused() -> None:
+    """100 + 100 is -56 in 8 bits, but 2 * 100 + 2 * 100 is 400 in 64."""
+    narrow = np.full((1, 1), 100, np.int8)
+    wide = np.full(1, 2, np.int64)
+    with pytest.raises(ScheduleError, match=r"A\[i,j\] \+ B\[i,j\] is computed in int8, and the"):
+        tp.evaluate(
+            "C[i,j] = (A[i,j] + B[i,j]) * x[j]",
+            A=narrow,
+            B=narrow,
+            x=wide,
+            schedule="distribute((A(i,j)+B(i,j))*x(j))",
+        )
+
+
+def test_it_is_among_the_moves_and_a_method() -> None:
+    s = tp.schedule(BOTH, A=tp.CSR, B=tp.CSC, x=tp.dense(1))
+    (move,) = [m for m in s.legal_moves() if isinstance(m, Distribute)]
+    assert str(s.distribute("(A(i,j)-B(i,j))*x(j)")) == str(move)
+    assert to_text(parse_assignment(BOTH).value) == to_text(move.expression)
+    assert s.loops.orders == (("i", "j"), ("i", "j"))
