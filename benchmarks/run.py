@@ -3,7 +3,8 @@ JSON.
 
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
 call_overhead memory gallop autoschedule chosen gemm contractions streams batched parallel polybench
-stencils tile_sizes. Nothing is asserted about time; results are checked and marked when wrong.
+stencils tile_sizes costs. Nothing is asserted about time; results are checked and marked when
+wrong.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ NAMES = (
     "spmv", "spmm", "add", "spgemm", "sddmm", "mttkrp", "ttv", "import_time", "first_call",
     "call_overhead", "memory", "gallop", "autoschedule", "chosen", "gemm",
     "contractions", "streams", "batched", "parallel", "polybench", "stencils", "tile_sizes",
+    "costs",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 

@@ -44,6 +44,7 @@ from taco_py.api.operands import Given
 from taco_py.api.readings import READINGS, Reading, arrays_of, as_it_is, read_data
 from taco_py.api.results import ResultKind, hand_out
 from taco_py.api.tensor import Tensor, as_data
+from taco_py.cost.machine import PARALLEL
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
 from taco_py.interop.numpy_arrays import from_numpy
@@ -53,7 +54,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Compute, Plan, Squeeze
 from taco_py.plan.run import assembly, in_order, known_order, new_array, transformed
-from taco_py.plan.work import PARALLEL, bounds
+from taco_py.plan.work import bounds
 from taco_py.problem import TensorType
 from taco_py.storage.pack import dense_data
 from taco_py.storage.tensor_data import TensorData

@@ -13,18 +13,14 @@ from math import prod
 from polyhedral.contraction import Contraction
 from taco_py.autoschedule.libraries import Libraries, library_reason
 from taco_py.cost.estimate import Statistics
+from taco_py.cost.machine import REUSE, WORTH_COMPILING
 from taco_py.lower.permuted import permutation_of
 from taco_py.lower.tiled import contraction_of
 from taco_py.problem import Problem
 from taco_py.strategy import Strategy
 
-REUSE = 1.3
-"""Products for each element of the operands and the result from which on tiles pay."""
 FEW = 3
 """Rows, columns or depth that are too few to fill tiles."""
-WORTH_COMPILING = 1e5
-"""Products from which on tiles, which take a second more to compile, have saved that after some
-10,000 calls."""
 SHORT = 16
 """Sizes too short for tiles that are transposed in registers."""
 NARROW = 32

@@ -16,24 +16,23 @@ from codegen.libraries.blas import GEMM, OPENBLAS
 from codegen.libraries.gemm import Products
 from codegen.types import scalar
 from taco_py.cost.estimate import Statistics
+from taco_py.cost.machine import (
+    CALL,
+    CALLS,
+    COMPILING,
+    COMPLEX_LOSS,
+    EACH,
+    LARGE,
+    LIBRARY_CALL,
+    LOSS,
+    MEMORY,
+    NARROW,
+    NARROW_LOSS,
+    RATE,
+)
 from taco_py.lower.library import product_text, products_of
 from taco_py.notation.checks import all_indices
 from taco_py.problem import Problem
-
-RATE = 1.5e10
-"""Products of doubles a second; twice as many of floats."""
-MEMORY = 1e10
-"""Bytes a second."""
-LARGE, LOSS = 2e9, 1.06
-"""Products from which on generated code takes LOSS times as long as the library."""
-NARROW, NARROW_LOSS = 64, 1.12
-"""Columns or depth up to which the library takes NARROW_LOSS times as long as generated code."""
-COMPLEX_LOSS = 6.0
-"""How much longer loops over complex numbers take than the library's products of them."""
-COMPILING, CALLS = 0.6, 3e4
-"""Seconds of compiling a product, and the calls that share them."""
-CALL, LIBRARY_CALL, EACH = 1e-6, 8e-6, 2e-6
-"""Seconds of a call to generated code, to a library, and of each matrix after that."""
 
 
 @dataclass(frozen=True, slots=True)

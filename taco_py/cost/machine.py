@@ -1,30 +1,68 @@
 """What operations cost on the machine, and from which amount of work on a detour pays.
 
-The unit is one innermost scalar operation of a loop that does not vectorise: about a nanosecond.
+The unit is a step: an iteration of an innermost loop that does not vectorise, 1 to 2 ns. Brackets
+hold what `python -m benchmarks.run costs` measured, with others at work on the same two cores and
+on operands that fit the caches. A cost stands above what was measured where larger operands, which
+come from memory, take longer, and below it where the measured kernel does more than the operation;
+whether schedules are chosen well by them is measured by `python -m benchmarks.run chosen`.
 """
 
 from __future__ import annotations
 
-# ---------------------------------------------------------------- loops
+# ---------------------------------------------------------------- loops, in steps
 
 VECTOR = 0.3
-"""An iteration of an innermost loop that vectorises."""
+"""An iteration of an innermost loop that vectorises. [0.13]"""
 MERGE = 2.0
-"""A step of a loop that walks several sparse levels together: it is hard to foresee."""
+"""A step of a loop that walks several sparse levels together: it is hard to foresee. [2.3]"""
 SCATTER = 1.3
-"""An accumulation into memory instead of a register."""
+"""An accumulation into memory instead of a register. [0.8; 1.3 and more past the caches]"""
 STRAY = 0.01
 """An iteration, for each dense array that outer loops do not run through as it is stored."""
 ROW = 2.0
-"""An accumulation into a row workspace."""
+"""An accumulation into a row workspace. [10 with gathering and sorting the row of a product]"""
 HASH = 25.0
-"""An accumulation into a hash workspace."""
+"""An accumulation into a hash workspace. [141 with growing and sorting a table of 400,000]"""
 
-# ---------------------------------------------------------------- copies and temporaries
+# ---------------------------------------------------------------- copies and temporaries, in steps
 
 CONVERSION = 15.0
-"""An entry of a matrix that is copied into another order."""
+"""An entry of a matrix that is copied into another order. [4]"""
 SORTING = 60.0
-"""An entry of a tensor of three or more modes that is copied: its coordinates must be sorted."""
+"""An entry of a tensor of three or more modes that is copied: its coordinates are sorted. [29]"""
 TEMPORARY = 4.0
-"""An element of a temporary, written and read again."""
+"""An element of a temporary, written and read again. [2 for writing]"""
+LOOKED_UP_ROW = 2.0
+"""A row, empty or not, of a copy in CSR of a matrix that stores no empty rows. [9 with all its
+entries, which are not copied where arrays are shared]"""
+GAIN = 1.5
+"""How many times cheaper a detour must be: a temporary, or a copy that is not necessary."""
+
+# ---------------------------------------------------------------- threads
+
+PARALLEL = 30_000
+"""Innermost iterations, of about a nanosecond each, from which threads are worth waking: a parallel
+region costs 1 µs when the last one ended less than 3 ms ago, 25 µs later on. For two threads that
+is 2 500 iterations and 30 000 to 50 000 that pay; between them little is lost either way."""
+
+# ---------------------------------------------------------------- dense products, in seconds
+
+RATE = 1.5e10
+"""Products of doubles a second; twice as many of floats."""
+MEMORY = 1e10
+"""Bytes a second."""
+LARGE, LOSS = 2e9, 1.06
+"""Products from which on generated code takes LOSS times as long as the library."""
+NARROW, NARROW_LOSS = 64, 1.12
+"""Columns or depth up to which the library takes NARROW_LOSS times as long as generated code."""
+COMPLEX_LOSS = 6.0
+"""How much longer loops over complex numbers take than the library's products of them."""
+COMPILING, CALLS = 0.6, 3e4
+"""Seconds of compiling a product, and the calls that share them."""
+CALL, LIBRARY_CALL, EACH = 1e-6, 8e-6, 2e-6
+"""Seconds of a call to generated code, to a library, and of each matrix after that."""
+REUSE = 1.3
+"""Products for each element of the operands and the result from which on tiles pay."""
+WORTH_COMPILING = 1e5
+"""Products from which on tiles, which take a second more to compile, have saved that after some
+10,000 calls."""

@@ -12,12 +12,13 @@ from itertools import combinations
 from codegen.names import Names
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
+from taco_py.cost.machine import GAIN, TEMPORARY
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
-from taco_py.plan.paths import TEMPORARY, cheapest_tree
+from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product, as_product
-from taco_py.plan.request import GAIN, SMALL, Request, draft_of
+from taco_py.plan.request import SMALL, Request, draft_of
 from taco_py.plan.splitter import Splitter
 
 Path = Sequence[tuple[int, ...]]

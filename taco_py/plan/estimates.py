@@ -17,9 +17,9 @@ from taco_py.autoschedule.kernels import ScheduledKernel
 from taco_py.autoschedule.orders import order_cost
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.terms import Term, split_terms
+from taco_py.cost.machine import TEMPORARY
 from taco_py.notation.checks import accesses
 from taco_py.plan.nodes import Operand
-from taco_py.plan.paths import TEMPORARY
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.splitter import Splitter
 from taco_py.schedule.commands import Reorder

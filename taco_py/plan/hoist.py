@@ -7,11 +7,10 @@ from dataclasses import replace
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
+from taco_py.cost.machine import GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
-from taco_py.plan.paths import TEMPORARY
-from taco_py.plan.request import GAIN
 from taco_py.plan.splitter import Splitter, copy_cost
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
+from taco_py.cost.machine import TEMPORARY
 from taco_py.notation.checks import free_indices
 from taco_py.plan.products import Product
 
-TEMPORARY = 4.0  # the cost of an element of a temporary, in innermost operations
 EXACT = 7  # operands up to which all pairwise orders are compared
 
 

@@ -15,8 +15,6 @@ from taco_py.plan.formats import appendable
 from taco_py.plan.nodes import Operand
 from taco_py.problem import Problem, TensorType
 
-GAIN = 1.5
-"""How many times cheaper a detour must be: a temporary, or a copy that is not necessary."""
 SMALL = 64
 """A size below which no size is told from another."""
 

@@ -16,17 +16,14 @@ from codegen.names import Names
 from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.terms import split_terms
 from taco_py.convert.convert import describe
-from taco_py.cost.machine import CONVERSION
+from taco_py.cost.machine import CONVERSION, GAIN, LOOKED_UP_ROW
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.formats import with_dense_root
 from taco_py.plan.nodes import Operand, Reformat
-from taco_py.plan.request import GAIN, Request, draft_of, statistics
-
-ROW = 2.0
-"""The cost of a row of the copy, empty or not, in innermost operations."""
+from taco_py.plan.request import Request, draft_of, statistics
 
 
 def look_up_rows(
@@ -59,7 +56,7 @@ def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
 
 def _copy_cost(source: Operand, form: Format) -> float:
     """What a copy in `form` costs, which shares all but the root with anything but a list."""
-    rows = ROW * source.shape[form.mode_order[0]]
+    rows = LOOKED_UP_ROW * source.shape[form.mode_order[0]]
     return rows + (CONVERSION * source.nnz if source.type.format.is_coo else 0.0)
 
 

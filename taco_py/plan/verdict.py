@@ -33,6 +33,7 @@ from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.domination import Costs, Union, assumptions
 from taco_py.cost.estimate import Statistics, query_size
+from taco_py.cost.machine import TEMPORARY
 from taco_py.cost.protocols import Directed
 from taco_py.cost.tasks import Recorder, Scope
 from taco_py.notation.checks import accesses
@@ -41,7 +42,6 @@ from taco_py.notation.operators import ADD, SUB
 from taco_py.plan.estimates import with_estimates
 from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
-from taco_py.plan.paths import TEMPORARY
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.split import split
 

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from taco_py.concrete.terms import Term, split_terms
+from taco_py.cost.machine import PARALLEL
 from taco_py.notation.checks import accesses
 from taco_py.problem import Problem
 from taco_py.storage.tensor_data import TensorData
-
-PARALLEL = 30_000
-"""Innermost iterations, of about a nanosecond each, from which threads are worth waking: a parallel
-region costs 1 µs when the last one ended less than 3 ms ago, 25 µs later on. For two threads that
-is 2 500 iterations and 30 000 to 50 000 that pay; between them little is lost either way."""
 
 
 @dataclass(frozen=True, slots=True)
