@@ -14,6 +14,7 @@ from codegen.passes.jam import jam_rows
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.simplify import simplify
+from codegen.passes.vector_sums import split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.target import Target
 from codegen.tree import fixpoint
@@ -54,6 +55,7 @@ C_PASSES: tuple[Step, ...] = (
 NEST_PASSES: tuple[Step, ...] = (
     Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
     Step("vectorize", _for_any_target(vectorize), "what the planner of the loops has not marked"),
+    Step("vector_sums", _for_any_target(split_vector_sums), "takes the sums that are marked"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
 )
 """For loops that were planned as a whole: their order, tiles and panels stay as they are."""
