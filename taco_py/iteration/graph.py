@@ -158,6 +158,11 @@ class IterationGraph:
         race = self.statement.mode.parallel
         return race is not None and race not in APART and shared_in_pieces(self)
 
+    def called(self, loop: Loop) -> str:
+        """What commands call a loop: one over an index may stand for the last of its tiles."""
+        leaves = self.provenance.leaves(loop.index)
+        return next((leaf for leaf in leaves if leaf not in loop.outer), leaves[-1])
+
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
         return any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
@@ -21,6 +22,7 @@ from taco_py.concrete.concretize import (
 from taco_py.concrete.terms import Term, map_terms, split_terms
 from taco_py.convert.convert import describe
 from taco_py.cost.estimate import Statistics
+from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
@@ -35,6 +37,7 @@ from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
 
 
@@ -81,7 +84,10 @@ def plan_single(
         merges = leaps(final, orders, real)
         kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=merges)
     else:
-        kernel = _scheduled(kernel, made, schedule)
+        try:
+            kernel = _scheduled(kernel, made, schedule)
+        except ScheduleError as error:
+            raise _of_sources(error, tuple(made.values())) from error
     steps: list[Step] = [*rooted, *casts, *made.values(), kernel]
     wanted = request.type.format
     if str(final.result.format) != str(wanted):
@@ -110,8 +116,23 @@ def _scheduled(kernel: Compute, copies: Mapping[str, Reformat], schedule: Schedu
     first, rest = schedule.reading(read).parted
     assignment = kernel.problem.assignment
     ordered = apply_all(Loops(assignment, textual_orders(assignment)), first)
-    check(apply_all(ordered, rest), kernel.problem)
+    scheduled = apply_all(ordered, rest)
+    check(scheduled, kernel.problem)
+    if not rest.serial:
+        check_shared(scheduled.graph(kernel.problem))
     return replace(kernel, orders=ordered.orders, schedule=rest)
+
+
+def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleError:
+    """The refusal in the user's names: those of what was copied, with the copies' formats."""
+    message, hint = error.message, error.hint
+    for copy in copies:
+        name = re.compile(rf"\b{re.escape(copy.target)}(\d*)\b")
+        if name.search(message):
+            message = f"{message}; {copy.source} is read from a copy in the format {copy.format}"
+        message = name.sub(rf"{copy.source}\1", message)
+        hint = None if hint is None else name.sub(rf"{copy.source}\1", hint)
+    return ScheduleError(message, error.span, hint)
 
 
 def _chained(problem: Problem, loops: Loops) -> Problem:

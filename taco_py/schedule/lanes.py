@@ -29,14 +29,14 @@ def check_modes(graph: IterationGraph) -> None:
 def _check_mode(graph: IterationGraph, loop: Loop) -> None:
     if loop.mode.unroll:
         for reason, hint in _unroll_refusals(graph, loop):
-            raise _refused(loop, "unrolled", reason, hint)
+            raise _refused(graph, loop, "unrolled", reason, hint)
     if loop.mode.vector:
         for reason, hint in _vector_refusals(graph, loop):
-            raise _refused(loop, "vectorized", reason, hint)
+            raise _refused(graph, loop, "vectorized", reason, hint)
 
 
-def _refused(loop: Loop, verb: str, reason: str, hint: str) -> ScheduleError:
-    return ScheduleError(f"The loop {loop.index} cannot be {verb}: {reason}", hint=hint)
+def _refused(graph: IterationGraph, loop: Loop, verb: str, reason: str, hint: str) -> ScheduleError:
+    return ScheduleError(f"The loop {graph.called(loop)} cannot be {verb}: {reason}", hint=hint)
 
 
 Refusals = Iterator[tuple[str, str]]
@@ -106,8 +106,8 @@ def _filling(graph: IterationGraph, loop: Loop, assign: Assign, workspace: Works
         yield from _adding(graph, loop, assign)
     elif workspace.kind is not WorkspaceKind.SCALAR:
         yield (
-            f"it fills the workspace {workspace.name}, which lists what is written",
-            f"ask for a dense result, or mark the loop that reads {workspace.name}",
+            f"its iterations list the coordinates of {', '.join(workspace.indices)} they write",
+            "ask for a dense result, or mark another loop",
         )
     elif workspace.dtype.startswith(("complex", "bool")):
         yield (

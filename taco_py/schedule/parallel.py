@@ -49,13 +49,8 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     statement = graph.statement
     if schedule.serial:
         return Parallelism(_unmarked(statement), None, "one thread was asked for")
+    check_shared(graph)
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
-    for loop in marked:
-        refusal = _marked_refusal(graph, loop)
-        if refusal is not None:
-            raise ScheduleError(
-                f"The loop {loop.index} cannot be parallel: {refusal}", hint=refusal.remedy
-            )
     if marked:
         names = ", ".join(loop.index for loop in marked)
         return Parallelism(statement, names, f"loop {names}: {_reason(marked[0])}")
@@ -69,6 +64,17 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     if summed != statement:
         return Parallelism(summed, names, f"loop {names}: {_SUMS}")
     return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
+
+
+def check_shared(graph: IterationGraph) -> None:
+    """Raise ScheduleError unless threads can share the marked loops as is asked for."""
+    for loop in graph.loops:
+        refusal = None if loop.mode.parallel is None else _marked_refusal(graph, loop)
+        if refusal is not None:
+            name = graph.called(loop)
+            raise ScheduleError(
+                f"The loop {name} cannot be parallel: {refusal}", hint=refusal.remedy
+            )
 
 
 _SUMS = "sums of ranges are kept apart, and added up in order"
@@ -226,11 +232,16 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
         refusal = _disorder(graph, loop)
         if refusal is not None:
             return refusal
-    shared = [w.name for w in _shared(graph, loop, outermost)]
-    if shared:
+    for workspace in _shared(graph, loop, outermost):
+        if workspace.kind is WorkspaceKind.SCALAR:
+            return Refusal(
+                "its iterations add to one number",
+                "share a loop around it, or leave the loop serial",
+            )
         return Refusal(
-            f"the workspace {shared[0]} is shared by the iterations of {loop.index}",
-            "leave the loop serial",
+            f"its iterations share one place for values over {', '.join(workspace.indices)}, the "
+            f"workspace {workspace.name}",
+            "share the outermost loop, or leave the loop serial",
         )
     return None
 

@@ -84,9 +84,7 @@ def test_refusals_name_the_loop_and_what_helps(text: str, schedule: str, reason:
 
 def test_what_lists_coordinates_takes_no_lanes() -> None:
     text, schedule = "C[i,k] = A[i,j] * B[k,j]", "reorder(i,j,k), vectorize(k)"
-    with pytest.raises(
-        ScheduleError, match="it fills the workspace w, which lists what is written"
-    ):
+    with pytest.raises(ScheduleError, match="its iterations list the coordinates of k they write"):
         tp.evaluate(text, schedule=schedule, format=tp.CSR, A=A, B=B)
 
 

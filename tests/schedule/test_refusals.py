@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.provenance.relations import Divide, Split
 from taco_py.schedule.apply import apply, apply_all
 from taco_py.schedule.commands import Unroll
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
-from taco_py.schedule.parallel import choose_parallel
+from taco_py.schedule.parallel import check_shared, choose_parallel
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, problem
 
@@ -238,6 +239,39 @@ def test_refused_to_threads(
         choose_parallel(loops.graph(whole), commands)
     assert caught.value.message.endswith(f" cannot be parallel: {reason}")
     assert caught.value.hint == hint
+
+
+NAMED = (
+    (
+        "reorder(i,k,j), pos(k,p,B)",
+        "pos(k,p,B) cannot be applied: the level of B for k is dense; B is read from a copy in the "
+        "format ds",
+    ),
+    (
+        "reorder(i,k,j), pos(j,p,B), parallelize(p)",
+        "The loop p cannot be parallel: the sparse result is assembled in the order of i, its "
+        "outermost level",
+    ),
+)
+
+
+@pytest.mark.parametrize(("schedule", "message"), NAMED)
+def test_operands_and_loops_have_the_names_that_the_user_gave(schedule: str, message: str) -> None:
+    """B is copied for this order, and the loop over p is one over a range of j."""
+    s = tp.schedule(PRODUCT, A=tp.CSR, B=tp.CSC, C=tp.CSR)
+    with pytest.raises(ScheduleError) as caught:
+        s.apply(schedule)
+    assert caught.value.message == message
+
+
+def test_a_sum_is_no_workspace_to_the_user() -> None:
+    whole = problem(SPMV, {"A": "CSR"}, "d")
+    loops = apply_all(
+        Loops(whole.assignment, textual_orders(whole.assignment)),
+        Schedule.parse("parallelize(j,CPUThread,Atomics)"),
+    )
+    with pytest.raises(ScheduleError, match="parallel: its iterations add to one number"):
+        check_shared(loops.graph(whole))
 
 
 def test_a_refused_command_leaves_everything_as_it_was() -> None:
