@@ -2,9 +2,9 @@
 
 The unit is a step: an iteration of an innermost loop that does not vectorise, 1 to 2 ns. Brackets
 hold what `python -m benchmarks.run costs` measured, with others at work on the same two cores and
-on operands that fit the caches. A cost stands above what was measured where larger operands, which
-come from memory, take longer, and below it where the measured kernel does more than the operation;
-whether schedules are chosen well by them is measured by `python -m benchmarks.run chosen`.
+on operands that fit the caches. The two differ, for operands may be larger and a measured kernel
+does more than the one operation; whether schedules are chosen well by these costs is measured by
+`python -m benchmarks.run chosen`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VECTOR = 0.3
 MERGE = 2.0
 """A step of a loop that walks several sparse levels together: it is hard to foresee. [2.3]"""
 SCATTER = 1.3
-"""An accumulation into memory instead of a register. [0.8; 1.3 and more past the caches]"""
+"""An accumulation into memory instead of a register. [0.8]"""
 STRAY = 0.01
 """An iteration, for each dense array that outer loops do not run through as it is stored."""
 ROW = 2.0
@@ -33,8 +33,12 @@ SORTING = 60.0
 TEMPORARY = 4.0
 """An element of a temporary, written and read again. [2 for writing]"""
 LOOKED_UP_ROW = 2.0
-"""A row, empty or not, of a copy in CSR of a matrix that stores no empty rows. [9 with all its
-entries, which are not copied where arrays are shared]"""
+"""A row, empty or not, of a copy in CSR of a matrix that stores no empty rows. [9 with the ten
+entries of the row]"""
+FULL, DENSE_SIZE = 0.7, 1 << 24
+"""The expected share of stored elements from which a temporary of at most so many is dense. [Made
+by one product and read by another in 0.6 to 0.7 of CSR's time where 0.9 are stored, in 0.1 to 0.4
+with a dense factor; in 1.3 and 0.4 to 0.5 of it where 0.4 are]"""
 GAIN = 1.5
 """How many times cheaper a detour must be: a temporary, or a copy that is not necessary."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from taco_py.autoschedule.loop_costs import copying
 from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.terms import Term, summed
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.formats import Format
+from taco_py.cost.machine import DENSE_SIZE, FULL
+from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
@@ -73,7 +75,9 @@ class Splitter:
         value = summed(value, (i for i in free_indices(value) if i not in keep))
         target = Access(self.names.fresh("T"), tuple(keep))
         assignment = Assignment(target, value)
-        self.operands[target.tensor] = self.described(assignment)
+        made = self.operands[target.tensor] = self.described(assignment)
+        if made.type.format.is_dense and not self.default_format(assignment).is_dense:
+            why = f"{why}; dense, for {self._fill(assignment):.0%} of it is expected to be there"
         self.made.append(assignment)
         self.notes.append(f"{target.tensor}: {why}")
         return target
@@ -87,8 +91,24 @@ class Splitter:
         nnz = result_size(stats, value, keep)
         dtype = expression_dtype(value, self.dtypes).name
         form = self.default_format(assignment)
+        if not form.is_dense and self._better_dense(assignment, shape):
+            form = dense(len(keep))
         type = TensorType(form, dtype, self.request.type.index_dtype)
         return Operand(type, shape, nnz)
+
+    def _better_dense(self, assignment: Assignment, shape: Sequence[int]) -> bool:
+        """Whether a temporary is so full that coordinates cost more than the zeros between them.
+
+        Not where the result is sparse: its entries would be those of all the zeros too.
+        """
+        small = prod(shape) <= DENSE_SIZE
+        return small and self.request.type.format.is_dense and self._fill(assignment) >= FULL
+
+    def _fill(self, assignment: Assignment) -> float:
+        """The share of a temporary's elements that is expected to be stored."""
+        stats, keep = self.statistics(assignment.value), assignment.target.indices
+        volume = stats.volume(frozenset(keep))
+        return result_size(stats, assignment.value, keep) / max(volume, 1.0)
 
 
 def copy_cost(

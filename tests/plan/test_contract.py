@@ -189,3 +189,25 @@ def test_merges_count_where_one_kernel_is_compared_with_pairs() -> None:
     whole = problem(MTTKRP, {"B": "CSF", "C": "CSR", "D": "CSR"}, "dd")
     nnz = {"B": 1.3e6, "C": 2600.0, "D": 2600.0}
     assert len(plan(whole, dict.fromkeys("ijkl", 512), nnz).kernels) == 2
+
+
+FILLS = (
+    # (entries of A and B, format of the result, size, how T is stored)
+    (5000.0, "dd", 200, "dd"),
+    (200.0, "dd", 200, "ds"),
+    (5000.0, "ds", 200, "ds"),  # D would store what T does not
+    (5e6, "dd", 5000, "ds"),  # 200 MB of zeros if the expectation is wrong
+)
+
+
+@pytest.mark.parametrize(("entries", "result", "size", "expected"), FILLS)
+def test_temporaries_that_are_nearly_full_are_dense(
+    entries: float, result: str, size: int, expected: str
+) -> None:
+    whole = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"), result)
+    sizes, nnz = dict.fromkeys("ijkl", size), {"A": entries, "B": entries}
+    made = plan(whole, sizes, nnz, Options(path=((0, 1), (0, 1))))
+    first = made.kernels[0]
+    assert str(first.problem.result.format) == expected
+    told = ["dense, for 96% of it is expected to be there" in note for note in made.notes]
+    assert told == [expected == "dd"]
