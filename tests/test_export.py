@@ -118,6 +118,24 @@ def test_a_schedule_is_exported_with_its_kernel(tmp_path: Path) -> None:
     np.testing.assert_allclose(build(files)["y_vals"], A @ operands["x"], rtol=1e-14)
 
 
+INSERTED = (
+    (1, "reorder(i,k,j), assemble(C,Insert)"),
+    (2, "fuse(i,j,f), pos(f,p,A), split(p,a,b,4), parallelize(a)"),
+)
+
+
+@pytest.mark.parametrize(("case", "schedule"), INSERTED)
+def test_what_counts_first_has_nothing_that_is_not_used(
+    case: int, schedule: str, tmp_path: Path
+) -> None:
+    _, text, operands, formats = CASES[case]
+    forms = {name: tp.tensor(obj).format for name, obj in operands.items()}
+    kernel = tp.compile(text, {**forms, **formats}, schedule=schedule)
+    printed = build(kernel.export(tmp_path, operands))
+    for array, values in arrays_of(kernel(**operands), text[0]).items():
+        np.testing.assert_allclose(printed[array], values, rtol=1e-14, err_msg=array)
+
+
 def test_the_header_says_what_each_parameter_is(tmp_path: Path) -> None:
     _, text, operands, formats = CASES[1]
     compiled(text, operands, formats).export(tmp_path, name="spgemm")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from codegen import build
 from codegen.ir import (
@@ -38,11 +39,13 @@ from codegen.ir import (
     Var,
 )
 from codegen.passes.phases import without_role
+from codegen.tree import fixpoint, rewrite
 from codegen.types import INT64
+from codegen.variables import count_reads
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.levels import Compressed
 from taco_py.lower.apart import own_workspaces
-from taco_py.lower.counted import counted, inserted
+from taco_py.lower.counted import Counted, counted, inserted
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope, level_functions
 from taco_py.lower.ranges import open_positions
 from taco_py.lower.result import ZERO, Result, make_result
@@ -63,10 +66,10 @@ def lower_inserted(
         return
     whole = make_result(env)
     totals = tuple(Var(env.names.fresh(f"{g.counter.name}_total")) for g in whole.groups)
-    kept = [Assign(total, g.counter) for total, g in zip(totals, whole.groups, strict=True)]
+    kept = tuple(Assign(total, g.counter) for total, g in zip(totals, whole.groups, strict=True))
     yield from setup
     yield from (Declare(total, ZERO) for total in totals)
-    yield Block((*_count(env, whole, statement, EMPTY_SCOPE), *kept))
+    yield _count(env, counted(whole, None), statement, EMPTY_SCOPE, kept)
     yield from _room(whole, totals)
     result = inserted(whole, tuple(ZERO for _ in totals), Interval(ZERO, whole.sizes[0]))
     yield Block(tuple(_code(env, result, statement, EMPTY_SCOPE)))
@@ -142,7 +145,7 @@ def _pieces(env: Environment, forall: Forall, scope: Scope) -> _Pieces:
 def _in_whole_rows(pieces: _Pieces) -> Iterator[Stmt]:
     """Each piece has coordinates of the outermost level that no other has."""
     env, forall, whole = pieces.env, pieces.forall, pieces.whole
-    yield pieces.team(*_count(env, whole, forall, pieces.inner), *_kept(pieces))
+    yield pieces.team(_count(env, counted(whole, None), forall, pieces.inner, tuple(_kept(pieces))))
     yield from _sums(pieces)
     yield from _room(whole, pieces.totals)
     starts = tuple(_at(array, pieces.piece) for array in pieces.starts)
@@ -163,7 +166,7 @@ def _in_parts_of_rows(pieces: _Pieces) -> Iterator[Stmt]:
     rows = _numbers(env, f"{reached.name}s")
     yield Allocate(rows, _behind(pieces.count))
     kept = (*_kept(pieces), Store(rows, _behind(pieces.piece), reached))
-    yield pieces.team(*_count(env, whole, forall, pieces.inner, reached), *kept)
+    yield pieces.team(_count(env, counted(whole, reached), forall, pieces.inner, kept))
     yield from _sums(pieces)
     yield from _running(env, rows, pieces.count, "max")
     yield from _room(whole, pieces.totals)
@@ -211,15 +214,31 @@ def _behind(place: Expr) -> Expr:
 
 
 def _count(
-    env: Environment, whole: Result, statement: Statement, scope: Scope, reached: Var | None = None
-) -> tuple[Stmt, ...]:
-    """The loops of `statement` that count, which asks for no values and in no order."""
+    env: Environment, result: Counted, statement: Statement, scope: Scope, kept: tuple[Stmt, ...]
+) -> Block:
+    """The loops of `statement` that count, which asks for no values and in no order; then `kept`,
+    what becomes of the numbers."""
     rows = {
         name: replace(arrays, workspace=replace(arrays.workspace, ordered=False))
         for name, arrays in env.workspaces.items()
     }
-    code = _code(replace(env, workspaces=rows), counted(whole, reached), statement, scope)
-    return without_role(Block(tuple(code)), Role.VALUES).body
+    code = (*_code(replace(env, workspaces=rows), result, statement, scope), *kept)
+    return fixpoint(without_role(Block(code), Role.VALUES), _without_unread)
+
+
+def _without_unread(code: Block) -> Block:
+    """`code` without positions that were for values alone."""
+    reads = count_reads(code)
+
+    def is_read(stmt: Stmt) -> bool:
+        return not isinstance(stmt, Declare) or reads[stmt.var] > 0
+
+    def reduced(node: Any) -> Any:
+        if not isinstance(node, Block) or all(map(is_read, node.body)):
+            return node
+        return Block(tuple(filter(is_read, node.body)))
+
+    return rewrite(code, reduced)
 
 
 def _code(env: Environment, result: Result, statement: Statement, scope: Scope) -> Iterator[Stmt]:
