@@ -2,8 +2,8 @@
 
 Every schedule of the frontier that is a sequence of kernels is run by itself in a process of its
 own, which ends when it takes SLOWER times as long as the chosen one; the fastest of them and the
-chosen one are then timed in turns. `python -m benchmarks.chosen` draws what was expected of each of
-them against what it took into `chosen.svg`.
+chosen one are then timed in turns. `python -m benchmarks.chosen` draws what was expected of the first
+of them against what they took into `chosen.svg`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ ALLOWED = 0.3
 FINALISTS = 4
 CANDIDATES = 40
 """Schedules of a frontier that are run; the rest, by expectation the worst, are left out."""
+DRAWN = 6
+"""Schedules of a frontier that the picture shows, by expectation the best."""
 MEMORY = 8 << 30
 BUDGET = 10.0
 PICTURE = Path(__file__).parent / "chosen.svg"
 Compute = Callable[[], Any]
+Member = tuple[float, Compute, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +118,49 @@ def run() -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Times of the chosen schedule and of the fastest found, and of each one, run by itself."""
+    """Times of the chosen schedule and of the fastest found."""
 
     times: Mapping[str, list[float]]
     notes: Mapping[str, str]
     winner: str
     count: int
-    points: tuple[tuple[float, float], ...]
 
 
-def answered(question: Question) -> Answer | None:
-    """What came out; None where the data is not at hand."""
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The chosen schedule, the others, and the seconds of each of those that ended in time."""
+
+    given: Mapping[str, Any]
+    chosen: Compute
+    members: Mapping[str, Member]
+    ended: Mapping[str, float]
+
+    @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """What was expected of each schedule that ended, and what it took."""
+        return tuple((self.members[name][0], seconds) for name, seconds in self.ended.items())
+
+
+def tried(question: Question, most: int) -> Tried | None:
+    """What came out for `most` schedules; None where the data is not at hand."""
     given = {name: made(what) for name, what in question.operands.items()}
     if any(operand is None for operand in given.values()):
         return None
     chosen = partial(tp.evaluate, question.text, given, threads=1)
     chosen()  # compiled before it is timed
     limit = SLOWER * min(once(chosen) for _ in range(3)) + ALLOWED
-    members = members_of(question, given)
+    members = dict(list(members_of(question, given).items())[:most])
     taken = {name: apart(compute, limit) for name, (_, compute, _) in members.items()}
     ended = {name: seconds for name, seconds in taken.items() if seconds is not None}
+    return Tried(given, chosen, members, ended)
+
+
+def answered(question: Question) -> Answer | None:
+    """What came out; None where the data is not at hand."""
+    found = tried(question, CANDIDATES)
+    if found is None:
+        return None
+    given, chosen, members, ended = found.given, found.chosen, found.members, found.ended
     finalists = sorted(ended, key=lambda name: ended[name])[:FINALISTS]
     ways: dict[str, Compute] = {OURS: chosen}
     ways.update((name, members[name][1]) for name in finalists)
@@ -143,12 +169,11 @@ def answered(question: Question) -> Answer | None:
     notes = check(Contest(question.name, ways))
     times = in_turns(ways)
     winner = min(times, key=lambda name: min(times[name]))
-    points = tuple((members[name][0], seconds) for name, seconds in ended.items())
     both = {OURS: times[OURS], BEST: times[winner]}
     if winner != OURS and loops_of(question, given) == members[winner][2]:
         both = dict.fromkeys(both, times[OURS] + times[winner])  # the same kernels
     wrong = {name: note for name, note in notes.items() if note and name != OURS}
-    return Answer(both, {OURS: str(wrong or "")}, winner, len(members), points)
+    return Answer(both, {OURS: str(wrong or "")}, winner, len(members))
 
 
 def loops_of(question: Question, given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -161,9 +186,6 @@ def loops_of(question: Question, given: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-Member = tuple[float, Compute, tuple[str, ...]]
-
-
 def members_of(question: Question, given: Mapping[str, Any]) -> dict[str, Member]:
     """The sequences of kernels on the frontier with what is expected of them and the loop order of
     each kernel, the best first."""
@@ -174,7 +196,7 @@ def members_of(question: Question, given: Mapping[str, Any]) -> dict[str, Member
         name = "; ".join(map(str, candidate.kernels or ()))
         loops = tuple(loop_order(kernel) for kernel in candidate.kernels or ())
         members.setdefault(name, (estimate, partial(sequence, candidate, given), loops))
-    return dict(list(members.items())[:CANDIDATES])
+    return members
 
 
 def loop_order(kernel: Any) -> str:
@@ -277,9 +299,9 @@ def tensor(name: str) -> Any:
 
 
 def draw() -> None:
-    """What was expected against what it took, for each schedule that ended."""
-    found = {question.name: answered(question) for question in QUESTIONS}
-    clouds = [Cloud(name, answer.points) for name, answer in found.items() if answer]
+    """What was expected against what it took, for each of the first schedules that ended."""
+    found = {question.name: tried(question, DRAWN) for question in QUESTIONS}
+    clouds = [Cloud(name, each.points) for name, each in found.items() if each and each.ended]
     PICTURE.write_text(scatter(clouds, "expected cost", "seconds"))
     print(f"drawn into {PICTURE.name}")
 
