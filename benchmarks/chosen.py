@@ -2,8 +2,8 @@
 
 Every schedule of the frontier that is a sequence of kernels is run by itself in a process of its
 own, which ends when it takes SLOWER times as long as the chosen one; the fastest of them and the
-chosen one are then timed in turns. `python -m benchmarks.chosen` draws what was expected of the first
-of them against what they took into `chosen.svg`.
+chosen one are then timed in turns. `python -m benchmarks.chosen` draws what was expected of the
+first of them against what they took into `chosen.svg`.
 """
 
 from __future__ import annotations
