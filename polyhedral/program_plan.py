@@ -189,7 +189,7 @@ def _tile_rows(
     if len(rows) == 1:
         return tuple(rows)
     first, second = rows[0], rows[1]
-    wave = Row("wave", first.value, first.size, Tag.SERIAL, ((second.value, second.size),))
+    wave = Row(first.name, first.value, first.size, Tag.SERIAL, ((second.value, second.size),))
     return (wave, replace(second, tag=Tag.PARALLEL), *rows[2:])
 
 

@@ -22,10 +22,11 @@ from polyhedral.model import Nest, Statement
 
 
 class Tag(Enum):
-    """How the loop of a row is to run."""
+    """How the loop of a row is to run; a WAVE along diagonals with the PARALLEL one inside it."""
 
     SERIAL = "serial"
     PARALLEL = "parallel"
+    WAVE = "wave"
     VECTOR = "vector"
 
 

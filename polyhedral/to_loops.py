@@ -35,11 +35,13 @@ from codegen.build import (
 )
 from codegen.ir import Binary, Block, Expr, For, LoopKind, Stmt, Var
 from codegen.names import Names
+from codegen.variables import declared_vars
 from polyhedral.errors import PolyhedralError
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.isl.scan import expression_kind, node_kind, operator_name, scan
 from polyhedral.model import Nest, Statement
 from polyhedral.schedule import Schedule, Tag
+from polyhedral.waves import along_diagonals, by_tiles
 
 if TYPE_CHECKING:
     import islpy
@@ -50,6 +52,7 @@ Body = Callable[[Mapping[str, Expr]], Stmt]
 _KINDS = {
     Tag.SERIAL: LoopKind.SERIAL,
     Tag.PARALLEL: LoopKind.PARALLEL,
+    Tag.WAVE: LoopKind.SERIAL,
     Tag.VECTOR: LoopKind.VECTOR,
 }
 
@@ -73,7 +76,7 @@ def to_loops(
     sizes = (value.name for value in given.values() if isinstance(value, Var))
     scope = _Scope(nest, bodies, values, frozenset((*taken, *sizes)))
     with limited(budget) as context:
-        return block(_statement(scan(context, nest, schedule), scope))
+        return block(_statement(scan(context, nest, by_tiles(schedule)), scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,11 @@ class _Scope:
 
     def fresh(self) -> str:
         return Names(self.taken).fresh(self.mark.split(":")[0])
+
+    def names(self, body: Block) -> Callable[[str], Var]:
+        """Makes variables that are new here and inside `body`."""
+        names = Names({*self.taken, *(var.name for var in declared_vars(body))})
+        return lambda name: Var(names.fresh(name))
 
     def inside(self, iterator: str, value: Expr) -> _Scope:
         names = {value.name} if isinstance(value, Var) else set()
@@ -130,7 +138,8 @@ def _loop(node: islpy.AstNode, scope: _Scope) -> Stmt:
     stop = _stop(node.for_get_cond(), inner)
     step = int(node.for_get_inc().get_val().to_python())
     _, tag, unroll = scope.mark.split(":")
-    return For(var, start, stop, body, step, _KINDS[Tag(tag)], unroll=int(unroll))
+    loop = For(var, start, stop, body, step, _KINDS[Tag(tag)], unroll=int(unroll))
+    return along_diagonals(loop, inner.names(body)) if Tag(tag) is Tag.WAVE else loop
 
 
 def _stop(condition: islpy.AstExpr, scope: _Scope) -> Expr:

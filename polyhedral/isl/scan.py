@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from polyhedral.isl.notation import Notation
 from polyhedral.model import Nest, Statement
-from polyhedral.schedule import Schedule
+from polyhedral.schedule import Schedule, Tag
 
 if TYPE_CHECKING:
     import islpy
@@ -75,8 +75,10 @@ def _insert_loop(
         context, f"{names.header}[{{ {'; '.join(parts)} }}]"
     )
     node = leaf.insert_partial_schedule(partial)
-    node = _insert(node.child(0), names, statements, schedule, place + 1).parent()
     named = next(row for row in rows.values() if row.name)
+    if named.tag in (Tag.WAVE, Tag.PARALLEL):
+        node = node.band_member_set_ast_loop_type(0, islpy.ast_loop_type.atomic)
+    node = _insert(node.child(0), names, statements, schedule, place + 1).parent()
     mark = f"{named.name}:{named.tag.value}:{named.unroll}"
     return node.insert_mark(islpy.Id(mark, context=context))
 

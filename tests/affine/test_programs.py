@@ -141,3 +141,18 @@ def test_a_small_budget_of_isl_leaves_the_loops_and_says_so(
     run_program(program.parsed, {"a": expected}, {"T": 2})
     program(a=a, T=2)
     np.testing.assert_array_equal(a, expected)
+
+
+def test_tiles_along_diagonals_are_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops over the sum of skewed tiles' numbers take ISL minutes; those over tiles do not."""
+    monkeypatch.setattr("polyhedral.isl.limits.BUDGET", 300_000)
+    smooth = tp.program(
+        "for t in T: B[i,j] = 0.5 * (A[i-1,j] + A[i,j+1]); A[i,j] = B[i,j] + A[i,j-1]"
+    )
+    start = np.random.default_rng(0).random((300, 300))
+    one, two = start.copy(), start.copy()
+    smooth(A=one, B=start.copy(), T=10, threads=1)
+    smooth(A=two, B=start.copy(), T=10, threads=2)
+    np.testing.assert_array_equal(one, two)
+    told = smooth.explain(A=one, B=two, T=10, threads=2)
+    assert "tile t, " in told and "operations" not in told
