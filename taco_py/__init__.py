@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from taco_py.api.kernel import Kernel, compile
     from taco_py.api.program import Program, program
     from taco_py.api.tensor import Tensor, check, read, tensor, write
+    from taco_py.api.threads import get_threads, set_threads
     from taco_py.autoschedule.frontier import Frontier
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
     from taco_py.schedule.schedule import Schedule
@@ -70,6 +71,7 @@ _LATER = {
     "taco_py.api.kernel": ("Kernel", "compile"),
     "taco_py.api.program": ("Program", "program"),
     "taco_py.api.tensor": ("Tensor", "check", "read", "tensor", "write"),
+    "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.autoschedule.frontier": ("Frontier",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
     "taco_py.api.dense": ("evaluate_dense",),
@@ -112,9 +114,11 @@ __all__ = [
     "evaluate_dense",
     "explain",
     "frontier",
+    "get_threads",
     "program",
     "read",
     "schedule",
+    "set_threads",
     "tensor",
     "write",
 ]  # fmt: skip

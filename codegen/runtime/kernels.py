@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
@@ -70,6 +71,12 @@ class Found:
     seconds: float
 
 
+class Derived(Protocol):
+    """What is derived from kernels, and can be derived again."""
+
+    def clear(self) -> None: ...
+
+
 class KernelCache:
     """Kernels by key, in memory and in a folder.
 
@@ -78,7 +85,8 @@ class KernelCache:
     sources   folders of the packages that generate kernels, whose edits make old kernels stale
     flags     more compiler flags
 
-    `memo` is for what callers derive from kernels; it is cleared with them.
+    `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
+    from them and holds a number of threads is `derived`.
     """
 
     def __init__(
@@ -93,6 +101,8 @@ class KernelCache:
         self._sources = (_PACKAGE, *sources)
         self._flags = flags
         self.memo = Memo(MEMO_LIMIT)
+        self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
+        self._most_threads: int | None = None
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
         self._environment: str | None = None
@@ -158,8 +168,18 @@ class KernelCache:
 
     @property
     def cores(self) -> int:
-        """The cores that this process may use."""
-        return core_count()
+        """How many threads a kernel may use: as many as this process has cores, unless limited."""
+        return self._most_threads or core_count()
+
+    def limit_threads(self, count: int | None) -> None:
+        """Let kernels use at most `count` threads, None for as many as there are cores.
+
+        What was derived from kernels under another limit is forgotten.
+        """
+        self._most_threads = count
+        self.memo.clear()
+        for each in tuple(self.derived):
+            each.clear()
 
     def find(self, key: str) -> LoadedKernel | None:
         """The kernel of `key` if it is in memory or on disk. Raises NoCompilerError."""

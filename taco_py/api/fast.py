@@ -16,6 +16,7 @@ from taco_py.api.operands import Given
 from taco_py.api.readings import NUMBERS, READINGS, as_it_is
 from taco_py.api.short import FROM_LIBRARY, Parts, ShortCall, define, keep
 from taco_py.driver import CompiledKernel
+from taco_py.kernels import KERNELS
 from taco_py.lower.library import product_text
 from taco_py.strategy import Strategy
 
@@ -82,12 +83,18 @@ def keep_call(key: tuple[object, ...], parts: Parts | None, limit: int | None) -
 class Ways:
     """The short ways of one kernel, at most one for operands of the same types.
 
-    `calls` only grows, so that a thread may walk it while another one adds to it.
+    `calls` only grows, so that a thread may walk it while another one adds to it; to forget all is
+    to begin another one.
     """
 
-    __slots__ = ("_tries", "_types", "calls")
+    __slots__ = ("__weakref__", "_tries", "_types", "calls")
 
     def __init__(self) -> None:
+        self.clear()
+        KERNELS.derived.add(self)
+
+    def clear(self) -> None:
+        """Forget all of them."""
         self.calls: list[ShortCall] = []
         self._types: set[tuple[object, ...]] = set()
         self._tries = 0

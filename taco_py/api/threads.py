@@ -1,0 +1,20 @@
+"""How many threads kernels may use."""
+
+from __future__ import annotations
+
+from taco_py.api.arguments import check_threads
+from taco_py.kernels import KERNELS
+
+
+def set_threads(count: int | None) -> None:
+    """Let calls that do not say `threads=` use at most `count` threads from now on.
+
+    None, as at the beginning, is for as many as the process has cores. Raises ScheduleError, a
+    ValueError, for what is no positive integer.
+    """
+    KERNELS.limit_threads(check_threads(count))
+
+
+def get_threads() -> int:
+    """How many threads a call may use that does not say `threads=`."""
+    return KERNELS.cores
