@@ -232,7 +232,7 @@ class Kernel:
         data = run_phase(self.plan, self._execution(given, None, None), "assemble", None)
         return hand_out(data, self._kind(given))
 
-    def compute(self, pattern: Any, *operands: Any, **named: Any) -> Any:
+    def compute(self, pattern: Any, /, *operands: Any, **named: Any) -> Any:
         """The values for a structure that `assemble` or a call made from operands of the same
         patterns.
 

@@ -27,6 +27,13 @@ from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import Array, TensorData
 
 INT32_MAX = 2**31 - 1
+OPTIONS = frozenset(
+    {
+        "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
+        "schedule_budget",
+    }
+)  # fmt: skip
+"""The keywords of `evaluate`, which cannot be the names of operands there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +202,7 @@ def check_names(assignment: Assignment, names: Iterable[str]) -> None:
             raise OperandError(
                 f"Expected an operand {access.tensor}, found {_listed(given)}",
                 access.span,
-                f"pass it by name: {access.tensor}=…",
+                _how_to_pass(access.tensor),
             )
     for name in given:
         if name not in wanted:
@@ -204,6 +211,12 @@ def check_names(assignment: Assignment, names: Iterable[str]) -> None:
                 "expression does not use",
                 hint=f"leave {name} out, or use it in the expression",
             )
+
+
+def _how_to_pass(name: str) -> str:
+    if name in OPTIONS:
+        return f'{name}= is an option of the call; pass the operand in a mapping, {{"{name}": …}}'
+    return f"pass it by name: {name}=…"
 
 
 def check_orders(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> None:

@@ -119,7 +119,7 @@ def _names(arguments: tuple[str, ...], count: int) -> tuple[str, ...]:
 
 def _number(text: str, least: int) -> int:
     if not re.fullmatch(r"-?\d{1,18}", text) or int(text) < least:
-        raise _MisfitError(f"the number must be {least} or more")
+        raise _MisfitError(f"the number must be from {least} to 10^18")
     return int(text)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import inspect
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.api.operands import OPTIONS
 from taco_py.notation.parser import parse_assignment
 
 ROOT = Path(__file__).parent.parent.parent
@@ -540,6 +542,14 @@ def test_operands_that_are_given_twice() -> None:
     names(error_of(lambda: tp.evaluate(SPMV, {"A": A}, A=A, x=X), ValueError), "A", "mapping")
     names(error_of(lambda: tp.explain(SPMV, {"A": A}, A=A, x=X), ValueError), "A", "mapping")
     names(error_of(lambda: tp.compile(SPMV, {"A": tp.CSR}, A=tp.CSC), ValueError), "A", "mapping")
+
+
+def test_operands_that_are_called_like_options() -> None:
+    parameters = inspect.signature(tp.evaluate).parameters.values()
+    assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == OPTIONS
+    message = error_of(lambda: tp.evaluate("y[i] = out[i] * 2", out=X), ValueError)
+    names(message, "out= is an option", "mapping")
+    np.testing.assert_array_equal(tp.evaluate("y[i] = out[i] * 2", {"out": X}), 2 * X)
 
 
 @pytest.mark.parametrize("operands", [3, "A", [A, X], A, {1: A}], ids=type_name)

@@ -67,7 +67,7 @@ def test_parts_are_computed_first() -> None:
 REFUSED: tuple[tuple[str, tuple[Any, ...], str], ...] = (
     ("split", ("k", "k0", "k1", 4), "there is no loop over k"),
     ("split", ("i", "j", "i1", 4), "the name j is taken"),
-    ("split", ("i", "i0", "i1", 0), "the number must be 1 or more"),
+    ("split", ("i", "i0", "i1", 0), "the number must be from 1 to 10^18"),
     ("split", ("i", "i0", "i1"), "missing a required argument"),
     ("split", ("i", "i0", "i1, i2", 3), "two new names"),
     ("serial", ("i",), "too many positional arguments"),
