@@ -31,6 +31,7 @@ from taco_py.api.short import no_short_way
 from taco_py.autoschedule.effort import Effort
 from taco_py.diagnostics.errors import (
     OperandTypeError,
+    OutputDtypeError,
     OutputError,
 )
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
@@ -338,10 +339,6 @@ def _check_memory(out: Array) -> None:
             "of 0)",
             hint="pass a copy: out.copy()",
         )
-
-
-class OutputDtypeError(OutputError, TypeError):
-    """The `out=` array's dtype cannot take the result's."""
 
 
 def _direct(out: Array, prepared: Prepared) -> bool:

@@ -64,6 +64,10 @@ class OutputError(TacoError, ValueError):
     """The `out=` array cannot hold the result."""
 
 
+class OutputDtypeError(OutputError, TypeError):
+    """The `out=` array's dtype cannot take the result's."""
+
+
 class IndexOverflowError(TacoError, OverflowError):
     """A size or a number of nonzeros passes what the index type can hold."""
 
