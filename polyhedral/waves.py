@@ -39,8 +39,8 @@ def _own(row: Row, following: Row | None) -> Row:
 def along_diagonals(outer: For, fresh: Callable[[str], Var]) -> Stmt:
     """The loops `outer` and right inside it along their diagonals, or else one after the other."""
     inner, guard = _nested(outer.body)
-    if inner is None or (outer.step, inner.step) != (1, 1):
-        return rewrite(outer, _serial)
+    if inner is None or inner.kind is not LoopKind.PARALLEL or (outer.step, inner.step) != (1, 1):
+        return rewrite(outer, _serial)  # the other loop over tiles has one iteration, or is cut up
     low, high, wave = fresh("low"), fresh("high"), fresh("wave")
     each = fresh(outer.var.name)
     least, most = (substitute(bound, {outer.var: each}) for bound in (inner.start, inner.stop))
