@@ -71,7 +71,7 @@ def read_compressed(a: str, type: TensorType) -> Reading:
         (
             _not_plain(pos, crd, values),
             f"len({pos}) != {names[parents]} + 1",
-            f"len({crd}) != {nnz}",
+            f"{crd}.shape != {values}.shape",
             f"{pos}.item(-1) != {nnz}",
         ),
         values,
@@ -97,7 +97,7 @@ def read_coo(a: str, type: TensorType) -> Reading:
             f"{nnz} = len({values})",
             *line,
         ),
-        (_not_plain(*crds, values), *(f"len({crd}) != {nnz}" for crd in crds)),
+        (_not_plain(*crds, values), *(f"{crd}.shape != {values}.shape" for crd in crds)),
         values,
         names,
         lambda level: f"array((0, {nnz}), {crds[0]}.dtype)",

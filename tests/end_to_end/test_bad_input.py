@@ -660,10 +660,15 @@ def test_scipy_arrays_whose_parts_are_no_arrays(part: str, value: Any) -> None:
     names(error_of(lambda: tp.evaluate(SPMV, A=matrix, x=X), ValueError), "operand A")
 
 
-def test_values_that_are_no_vector() -> None:
-    matrix = A.copy()
-    matrix.data = matrix.data[:, np.newaxis]
-    names(error_of(lambda: tp.evaluate(SPMV, A=matrix, x=X), ValueError), "vector")
+@pytest.mark.parametrize("shape", [(3, 1), (3, 2), (1, 3)])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_values_that_are_no_vector(shape: tuple[int, int], form: str) -> None:
+    usual = A.asformat(form)
+    matrix = usual.copy()
+    matrix.data = np.ones(shape)
+    for _ in range(2):  # the first time, and where calls like this one have a short way
+        error_of(lambda: tp.evaluate(SPMV, A=matrix, x=X), ValueError)
+        tp.evaluate(SPMV, A=usual, x=X)
 
 
 def test_a_kernel_prints_in_one_line() -> None:
@@ -679,8 +684,8 @@ def test_every_public_name_is_there(name: str) -> None:
 
 def test_the_oracle_refuses_in_words_too() -> None:
     copy = parse_assignment("y[i] += x[i]")
-    for assignment, operands in (("y[i] = x[i]", {"x": X}), (copy, None), (copy, [X])):
-        call = functools.partial(tp.evaluate_dense, assignment, operands)  # type: ignore[arg-type]
-        names(error_of(call, TypeError), "Assignment")
+    for text, operands in (("y[i] = x[i]", [X]), (copy, [X]), (3, {"x": X})):
+        call = functools.partial(tp.evaluate_dense, text, operands)
+        names(error_of(call, TypeError), type(operands if text != 3 else text).__name__)
     names(error_of(lambda: tp.evaluate_dense(copy, {"x": [[1], [1, 2]]}), TypeError), "x")
     names(error_of(lambda: tp.evaluate_dense(copy, {"x": X}, initial=[None] * 3), TypeError), "y")
