@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import combinations
 
 from codegen.names import Names
-from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.machine import GAIN, TEMPORARY
 from taco_py.notation.checks import free_indices
@@ -18,8 +17,8 @@ from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product, as_product
-from taco_py.plan.request import SMALL, Request, draft_of
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.request import SMALL
+from taco_py.plan.splitter import Splitter, best_cost
 
 Path = Sequence[tuple[int, ...]]
 
@@ -75,7 +74,7 @@ def _cheapest(
         for path in sorted(paths)
     }
     path = min(costs, key=lambda path: costs[path])
-    whole = _kernel_cost(splitter, replace(assignment, value=expr), splitter.request)
+    whole = best_cost(splitter, replace(assignment, value=expr), splitter.request)
     shallow = _depth(tensors, kept, path) < len(_indices(tensors, kept))
     if costs[path] >= (whole * GAIN if shallow else whole / GAIN):
         return None
@@ -95,7 +94,7 @@ def _why(
     (term,) = split_terms(expr)
     real = splitter.real(expr)
     pairs = _cost_along(real, assignment, term, tensors, numbers, kept, path)
-    whole = _kernel_cost(real, replace(assignment, value=expr), real.request)
+    whole = best_cost(real, replace(assignment, value=expr), real.request)
     text = f"in pairs about {pairs:.2g} operations instead of {whole:.2g} in one kernel"
     return text if pairs < whole else f"{text}, and fewer from sizes of {SMALL} on"
 
@@ -136,22 +135,12 @@ def _cost_along(
         notes=[],
     )
     last = _follow(draft, term, tensors, numbers, kept, path, "")
-    cost = _kernel_cost(draft, replace(assignment, value=last), draft.request)
+    cost = best_cost(draft, replace(assignment, value=last), draft.request)
     for part in draft.made:
         made = draft.operands[part.target.tensor]
         cost += TEMPORARY * made.nnz
-        cost += _kernel_cost(draft, part, replace(draft.request, type=made.type))
+        cost += best_cost(draft, part, replace(draft.request, type=made.type))
     return cost
-
-
-def _kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
-    """What the best loop orders of one kernel cost, copies included."""
-    stats = splitter.statistics(assignment.value)
-    problem = draft_of(assignment, splitter.operands, request)
-    return sum(
-        best_order(problem, term, stats, request.effort).cost
-        for term in split_terms(assignment.value)
-    )
 
 
 def _follow(

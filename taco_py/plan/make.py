@@ -25,6 +25,7 @@ from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, 
 from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
 from taco_py.plan.split import split
+from taco_py.plan.temporaries import leave_unsorted
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.products import check_types, multiply_out
@@ -84,7 +85,8 @@ def make_plan(
         steps += _temporary(part, known, request, names, options.libraries)
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
-    return Plan(_with_threads(steps, options.schedule), parts.notes, request.effort.notes)
+    shared = _with_threads(leave_unsorted(steps), options.schedule)
+    return Plan(shared, parts.notes, request.effort.notes)
 
 
 def _distributed(

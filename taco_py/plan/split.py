@@ -25,6 +25,7 @@ from taco_py.plan.nodes import Operand
 from taco_py.plan.products import flatten, push_in
 from taco_py.plan.request import Request, statistics
 from taco_py.plan.splitter import Splitter
+from taco_py.plan.temporaries import store_well
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +62,5 @@ def split(
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
     value = narrow_sums(splitter, value)
     last = replace(assignment, value=value)
+    store_well(splitter, last)
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))

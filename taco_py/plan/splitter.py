@@ -12,7 +12,7 @@ from codegen.names import Names
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import copying
 from taco_py.autoschedule.orders import best_order, needs_copy
-from taco_py.concrete.terms import Term, summed
+from taco_py.concrete.terms import Term, split_terms, summed
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_SIZE, FULL
 from taco_py.formats import Format, dense
@@ -21,7 +21,7 @@ from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.formats import default_format
 from taco_py.plan.nodes import Operand
-from taco_py.plan.request import Request, real_statistics, statistics
+from taco_py.plan.request import Request, draft_of, real_statistics, statistics
 from taco_py.problem import Problem, TensorType
 
 
@@ -109,6 +109,16 @@ class Splitter:
         stats, keep = self.statistics(assignment.value), assignment.target.indices
         volume = stats.volume(frozenset(keep))
         return result_size(stats, assignment.value, keep) / max(volume, 1.0)
+
+
+def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
+    """What the best loop orders of one kernel cost, copies included."""
+    stats = splitter.statistics(assignment.value)
+    problem = draft_of(assignment, splitter.operands, request)
+    return sum(
+        best_order(problem, term, stats, request.effort).cost
+        for term in split_terms(assignment.value)
+    )
 
 
 def copy_cost(
