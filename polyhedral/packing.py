@@ -1,7 +1,7 @@
 """Copies of blocks of operands in the order in which tiles read them.
 
-    right   a panel of as many columns as a tile has, zeros behind the last column:
-            P[k*columns + c] = B[k, c]
+    right   panels of as many columns as a tile has, zeros behind the last column:
+            P[p*columns*depth + k*columns + c] = B[k, p*columns + c]
     left    rows as they are, where k runs along them: P[r*(depth + PAD) + k] = A[r, k];
             else panels of as many rows as a tile has: P[p*rows*depth + k*rows + r] = A[r, k]
 
@@ -25,7 +25,6 @@ from codegen.build import (
     minimum,
     mul,
     ne,
-    or_,
     select,
     sub,
     zero,
@@ -40,6 +39,7 @@ from codegen.ir import (
     For,
     Function,
     If,
+    Prefetch,
     Stmt,
     Storage,
     Store,
@@ -54,46 +54,86 @@ from polyhedral.squares import transposed
 
 PAD = 8
 """Elements between packed rows, lest a power of two put them all into one set of the cache."""
+SOON = 4
+"""Rows between the one that is packed and the one that is fetched from memory meanwhile."""
 PACK_LEFT, PACK_RIGHT = "pack_left", "pack_right"
 
 DEPTH, ROWS, COLUMNS = Var("depth"), Var("rows"), Var("columns")
 ALONG = Var("along", BOOL)
 K, ROW, COLUMN, APART, WIDTH = (Var(name) for name in ("k", "row", "column", "apart", "width"))
+PANEL, COUNT, SOME = Var("panel"), Var("count"), Var("some")
 FIRST, NEXT, TURN, TURNS, HOP = (Var(n) for n in ("first", "next", "turn", "turns", "hop"))
 
 
 def pack_right(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> Function:
-    """The function that packs a panel: `columns`, steps `across`, over `depth`, steps `down`.
+    """The function that packs panels: `columns` in all, steps `across`, over `depth`, steps `down`.
 
     `along` says that k runs through neighbouring elements, as one loop. Where it does so, or one
     of its loops does, squares of a whole panel are transposed in registers.
     """
-    panel, source = Array("P", element, Storage.OUTPUT), Array("B", element, Storage.INPUT)
+    panels, source = Array("P", element, Storage.OUTPUT), Array("B", element, Storage.INPUT)
     width = tile.columns
-    place = add(mul(K, width), COLUMN)
-    one = Store(panel, place, load(source, add(down.at(K), across.at(COLUMN))))
-    rest = Fill(panel, const(0), mul(DEPTH, width), zero(element))
-    scattered = block(
-        if_(lt(COLUMNS, width), rest),
-        If(
-            ALONG,
-            _nest(one, (COLUMN, COLUMNS), (K, DEPTH)),
-            _nest(one, (K, DEPTH), (COLUMN, COLUMNS)),
-        ),
-    )
-    neighbours = _nest(_whole_row(panel, source, tile, across, down), (K, DEPTH))
-    if tile.lanes > 1:
-        squares = block(_in_squares(panel, source, tile, across, down))
-        scattered = Block((If(and_(eq(COLUMNS, width), lt(0, HOP)), squares, scattered),))
+    whole = mul(div(COLUMNS, width), width)
     body = block(
-        _apart(across, width),
+        Declare(SOME, select(and_(across.even, eq(across.stride, 1)), whole, 0), True),
+        _side_by_side(panels, source, tile, across, down),
         Declare(HOP, select(ALONG, 1, 0 if down.table is None else down.hop), True),
-        If(ne(APART, 0), scattered, neighbours),
+        For(PANEL, SOME, COLUMNS, _one_panel(panels, source, tile, across, down), width),
     )
     tables, scalars = parameters(across, down)
     return Function(
-        PACK_RIGHT, (panel, source, *tables), (COLUMNS, DEPTH, ALONG, *scalars), body, internal=True
+        PACK_RIGHT,
+        (panels, source, *tables),
+        (COLUMNS, DEPTH, ALONG, *scalars),
+        body,
+        internal=True,
     )
+
+
+def _side_by_side(panels: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> Block:
+    """The whole panels of columns that are neighbours, all of each row at once.
+
+    Rows of a large operand lie pages apart; to fetch them from memory a panel's width at a time
+    takes twice as long.
+    """
+    start = add(across.at(0), COLUMN)
+    soon = add(down.at(minimum(add(K, SOON), sub(DEPTH, 1))), start)
+    place = add(mul(COLUMN, DEPTH), mul(K, tile.columns))
+    row = _row_of(panels, place, source, add(down.at(K), start), tile)
+    body = block(Prefetch(source, soon), *row)
+    return _nest(For(COLUMN, const(0), SOME, body, tile.columns), (K, DEPTH))
+
+
+def _one_panel(panels: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> Block:
+    """The panel that starts at column `panel`, `count` of whose columns there are."""
+    start = mul(PANEL, DEPTH)
+    one = Store(
+        panels,
+        add(start, mul(K, tile.columns), COLUMN),
+        load(source, add(down.at(K), across.at(add(PANEL, COLUMN)))),
+    )
+    rest = Fill(panels, start, mul(DEPTH, tile.columns), zero(panels.element))
+    body = block(
+        if_(lt(COUNT, tile.columns), rest),
+        If(ALONG, _nest(one, (COLUMN, COUNT), (K, DEPTH)), _nest(one, (K, DEPTH), (COLUMN, COUNT))),
+    )
+    if tile.lanes > 1:
+        squares = block(_in_squares(panels, source, tile, across, down))
+        body = Block((If(and_(eq(COUNT, tile.columns), lt(0, HOP)), squares, body),))
+    if across.table is not None:
+        place = add(start, mul(K, tile.columns))
+        row = _row_of(panels, place, source, add(down.at(K), across.at(PANEL)), tile)
+        neighbours = _nest(block(*row), (K, DEPTH))
+        body = block(_apart(across, tile.columns), If(ne(APART, 0), body, neighbours))
+    return block(Declare(COUNT, minimum(sub(COLUMNS, PANEL), tile.columns), True), body)
+
+
+def _row_of(panels: Array, place: Expr, source: Array, start: Expr, tile: Tile) -> list[Stmt]:
+    """One row of a panel whose columns are neighbours, in vectors."""
+    return [
+        VectorStore(panels, add(place, lane), VectorLoad(source, add(start, lane), tile.lanes))
+        for lane in range(0, tile.columns, tile.lanes)
+    ]
 
 
 def _in_squares(panel: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> For:
@@ -106,8 +146,11 @@ def _in_squares(panel: Array, source: Array, tile: Tile, across: Steps, down: St
     sets of the cache, and would be gone before the next of their elements is wanted.
     """
     at = add(FIRST, mul(TURN, HOP))
+    start = mul(PANEL, DEPTH)
     element = Store(
-        panel, add(mul(K, tile.columns), COLUMN), load(source, add(down.at(K), across.at(COLUMN)))
+        panel,
+        add(start, mul(K, tile.columns), COLUMN),
+        load(source, add(down.at(K), across.at(add(PANEL, COLUMN)))),
     )
     row = _nest(element, (COLUMN, const(tile.columns)))
     single = For(
@@ -131,36 +174,20 @@ def _square(
     code: list[Stmt] = []
     read = [Var(f"b_{n}", vector(panel.element, tile.lanes)) for n in range(tile.lanes)]
     for n, var in enumerate(read):
-        place = add(start, across.at(add(COLUMN, n)))
+        place = add(start, across.at(add(PANEL, COLUMN, n)))
         code.append(Declare(var, VectorLoad(source, place, tile.lanes), True))
     for k, row in zip(steps, transposed(read, code), strict=True):
-        code.append(VectorStore(panel, add(mul(k, tile.columns), COLUMN), row))
+        code.append(VectorStore(panel, add(mul(PANEL, DEPTH), mul(k, tile.columns), COLUMN), row))
     return Block((For(COLUMN, const(0), const(tile.columns), block(*code), tile.lanes),))
-
-
-def _whole_row(panel: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> Block:
-    """One row of a panel whose columns are neighbours, in vectors."""
-    start = add(down.at(K), across.at(0))
-    return block(
-        *(
-            VectorStore(
-                panel,
-                add(mul(K, tile.columns), lane),
-                VectorLoad(source, add(start, lane), tile.lanes),
-            )
-            for lane in range(0, tile.columns, tile.lanes)
-        )
-    )
 
 
 def _apart(across: Steps, width: int) -> Block:
     """`apart` is 0 where the panel is whole and its columns are neighbours."""
-    short = ne(COLUMNS, width)
-    if across.table is None:
-        return block(Declare(APART, select(or_(short, ne(across.stride, 1)), 1, 0), True))
-    step = select(ne(across.at(COLUMN), add(across.at(0), COLUMN)), 1, 0)
+    start, here = across.at(PANEL), across.at(add(PANEL, COLUMN))
+    step = select(ne(here, add(start, COLUMN)), 1, 0)
     return block(
-        Declare(APART, select(short, 1, 0)), _nest(Assign(APART, step, "+"), (COLUMN, COLUMNS))
+        Declare(APART, select(ne(COUNT, width), 1, 0)),
+        _nest(Assign(APART, step, "+"), (COLUMN, COUNT)),
     )
 
 

@@ -65,6 +65,8 @@ from polyhedral.register_tile import PAGE
 PRODUCT, STRIPS = "product", "strips"
 FEW = 16
 """Panels of right up to which copying left, once for all of them, costs more than it saves."""
+SEVERAL = 16
+"""Panels of right that are packed together, less where each thread would not get as many."""
 
 ROWS, COLUMNS, DEPTH = Var("rows"), Var("columns"), Var("depth")
 LEFT_IN_PLACE, RIGHT_IN_PLACE = Var("left_in_place", BOOL), Var("right_in_place", BOOL)
@@ -75,7 +77,7 @@ J0, WIDE = Var("j0"), Var("wide")
 K0, STEEP, KB = Var("k0"), Var("steep"), Var("kb")
 I0, TALL, IB = Var("i0"), Var("tall"), Var("ib")
 """Start and size of the current block of columns, depth and rows."""
-P, FIRST, WHOLE = Var("p"), Var("first"), Var("whole")
+P, FIRST, WHOLE, GROUP = Var("p"), Var("first"), Var("whole"), Var("group")
 
 
 def rounded(value: Expr, of: int) -> Expr:
@@ -169,7 +171,7 @@ def _columns_block(shape: Shape, arrays: _Arrays) -> Block:
     body = block(
         Declare(K0, mul(KB, DEEP), True),
         Declare(STEEP, minimum(sub(DEPTH, K0), DEEP), True),
-        _packed_right(shape, arrays),
+        *_packed_right(shape, arrays).body,
         _row_blocks(shape, arrays),
     )
     return block(
@@ -179,7 +181,7 @@ def _columns_block(shape: Shape, arrays: _Arrays) -> Block:
     )
 
 
-def _packed_right(shape: Shape, arrays: _Arrays) -> If:
+def _packed_right(shape: Shape, arrays: _Arrays) -> Block:
     """The panels that tiles cannot read in place: all, or the last one where it is not whole."""
     width = shape.tile.columns
     across, down = shape.right_columns, shape.right_depth
@@ -192,11 +194,15 @@ def _packed_right(shape: Shape, arrays: _Arrays) -> If:
             *across.places(add(J0, FIRST)),
             *down.places(K0),
         ),
-        (minimum(sub(WIDE, FIRST), width), STEEP, RIGHT_ALONG, *across.values, *down.values),
+        (minimum(sub(WIDE, FIRST), GROUP), STEEP, RIGHT_ALONG, *across.values, *down.values),
     )
-    body = block(Declare(FIRST, mul(P, width), True), packing)
-    panels = _quotient(WIDE, const(width))
-    return _shared(P, div(WHOLE, width), panels, body)
+    body = block(Declare(FIRST, add(WHOLE, mul(P, GROUP)), True), packing)
+    left = sub(WIDE, WHOLE)
+    panels = minimum(maximum(_quotient(left, mul(THREADS, width)), 1), SEVERAL)
+    return block(
+        Declare(GROUP, mul(panels, width), True),
+        _shared(P, const(0), _quotient(left, GROUP), body),
+    )
 
 
 def _row_blocks(shape: Shape, arrays: _Arrays) -> If:
