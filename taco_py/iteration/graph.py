@@ -129,7 +129,8 @@ class IterationGraph:
 
         It is the innermost of the outermost loops over the result's outermost levels, as far as
         each of them comes to every coordinate once: all that is added to such a part is added in
-        that body. None where there is no such loop, or where nothing is added.
+        that body, also what threads add to copies of their own. None where there is no such loop,
+        or where nothing is added.
         """
         target = self.problem.assignment.target
         form = self.problem.result.format
@@ -141,6 +142,8 @@ class IterationGraph:
         mode = next(modes, None)
         for loop in self.loops:
             if mode is None or not isinstance(part, Forall) or not loop.plain:
+                break
+            if loop.mode.parallel in APART:
                 break
             if self.provenance.roots(loop.index) != (target.indices[mode],):
                 break
@@ -157,6 +160,23 @@ class IterationGraph:
             return False
         race = self.statement.mode.parallel
         return race is not None and race not in APART and shared_in_pieces(self)
+
+    def in_team(self, loop: Loop) -> bool:
+        """Whether threads share a loop in ranges without the kernel's result being made of parts:
+        where they add to copies of their own, and where a loop that is not outermost needs
+        workspaces of its own or walks several levels together."""
+        race = loop.mode.parallel
+        if race is None or race in APART:
+            return race is not None
+        if not loop.outer and isinstance(self.statement, Forall):
+            return False
+        return loop.merges or any(
+            w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body)
+        )
+
+    def loop_of(self, forall: Forall) -> Loop:
+        """What is known of a loop of the statement."""
+        return next(loop for loop in self.loops if loop.body is forall.body)
 
     def called(self, loop: Loop) -> str:
         """What commands call a loop: one over an index may stand for the last of its tiles."""
@@ -203,7 +223,7 @@ class IterationGraph:
             return True, True
         ordered, unique = self._result_demand(loop)
         in_tiles = loop.range not in (Range.WHOLE, Range.POSITIONS)
-        in_pieces = not loop.outer and (self.in_pieces or loop.mode.parallel in APART)
+        in_pieces = (not loop.outer and self.in_pieces) or self.in_team(loop)
         return ordered or in_tiles or in_pieces, unique
 
     def _result_demand(self, loop: Loop) -> tuple[bool, bool]:

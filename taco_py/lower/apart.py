@@ -1,5 +1,4 @@
-"""Sums of threads kept apart: each piece of a loop adds to a copy of its own, and then all copies
-are added up, in order.
+"""A loop that threads share in ranges of its values, each range a piece of work.
 
     t = 0                                     team for piece in 0..pieces:
     for i …: t += …                             t_1 = 0
@@ -7,39 +6,27 @@ are added up, in order.
                                                 t_parts[piece] = t_1
                                               for piece in 0..pieces: t += t_parts[piece]
 
-Pieces that do not depend on the number of threads give the same bits for any number of them.
+Sums are kept apart where that is asked for: each piece adds to copies of its own, and then all
+copies are added up, in order. Pieces that do not depend on the number of threads give the same bits
+for any number of them. The loop may stand inside others; the copies are made anew each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codegen import build
-from codegen.ir import (
-    Allocate,
-    Array,
-    Assign,
-    Block,
-    Declare,
-    Expr,
-    For,
-    LoopKind,
-    Role,
-    Stmt,
-    Storage,
-    Store,
-    Team,
-    Var,
-)
+from codegen.ir import Array, Block, Declare, Expr, Stmt, Storage, Team, Var
 from codegen.types import INT64
-from taco_py.concrete.nodes import Forall, Race, WorkspaceKind
-from taco_py.concrete.tree import assignments, workspaces_of
-from taco_py.levels import locate_strided
+from taco_py.concrete.nodes import Forall, Race
+from taco_py.concrete.tree import workspaces_of
 from taco_py.lower import workspaces
-from taco_py.lower.environment import Environment, Scope, TensorArrays, WorkspaceArrays
-from taco_py.lower.ranges import open_positions
-from taco_py.lower.shares import THREADS_64, Shares, even
+from taco_py.lower.copies import Copies, copies_for
+from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.loops import walked_positions
+from taco_py.lower.ranges import Ranges, named, open_positions
+from taco_py.lower.shares import SMALL, THREADS_64, Shares, even
 from taco_py.provenance.relations import Interval
 
 SUMS, COPIES = 64, 8
@@ -50,47 +37,51 @@ GRAIN = 4096
 Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """How the pieces of one loop keep to themselves what they add to.
-
-    env     where scalars and the result are the piece's own
-    before  what stands before the team, `begin` and `end` around the work of a piece, `after` it
-    """
-
-    env: Environment
-    before: tuple[Stmt, ...] = ()
-    begin: tuple[Stmt, ...] = ()
-    end: tuple[Stmt, ...] = ()
-    after: tuple[Stmt, ...] = ()
-    start: Expr | None = None
-
-
 def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
-    """The loop `forall` with its sums kept apart; `lower` gives its code for a piece."""
-    scope, positions = open_positions(env, scope, forall.index)
-    yield from positions
+    """The loop `forall` in pieces, its sums kept apart if they are to be; `lower` gives its code
+    for a piece."""
+    scope, code = open_positions(env, scope, forall.index)
+    variable, values = _values(env, forall, scope, code)
+    yield from code
     fresh = env.names.fresh
     piece, count = Var(fresh("piece")), Var(fresh("pieces"))
-    shares = Shares(env, forall, scope)
+    shares = Shares(env, forall, scope, values)
     first, last = Var(fresh("first")), Var(fresh("last"))
     edges = Array(fresh("edges"), INT64, Storage.LOCAL)
-    apart = _apart(env, forall, piece, count)
-    inner = replace(scope, piece=(forall.index, Interval(first, last)))
-    if apart.start is not None:
-        inner = inner.at(env.target, -1, apart.start)
-    yield Declare(count, _pieces(forall, shares, apart), constant=True)
+    mine = Interval(first, last)
+    inner = replace(scope, piece=(variable, mine))
+    copies = copies_for(env, inner, forall, piece, count)
+    yield Declare(count, _pieces(forall, shares, copies), constant=True)
     yield from shares.edges(edges, count, even)
-    yield from apart.before
+    yield from copies.before
     body = build.block(
         Declare(first, build.load_index(edges, piece), constant=True),
         Declare(last, build.load_index(edges, build.add(piece, 1)), constant=True),
-        *apart.begin,
-        *lower(apart.env, inner),
-        *apart.end,
+        *copies.begin,
+        *lower(copies.env, copies.scope),
+        *copies.end,
     )
     yield Team(piece, count, Block(tuple(own_workspaces(env, forall))), body)
-    yield from apart.after
+    yield from copies.after
+
+
+def _values(
+    env: Environment, forall: Forall, scope: Scope, code: list[Stmt]
+) -> tuple[str, Interval | None]:
+    """The variable whose values are shared, and these values, None for all of its own."""
+    index = forall.index
+    pos = None if env.provenance.is_derived(index) else walked_positions(env, forall)
+    chosen = env.provenance.is_chosen(index, scope.bound)
+    if env.provenance.is_derived(index) or (pos is None and not chosen):
+        return index, None
+    ranges = Ranges(env, scope)
+    variable = index if pos is None else pos.child
+    found = ranges.remaining(variable)
+    if found is None:
+        variable = ranges.open_leaf(variable)
+        found = ranges.whole(variable)
+    lo = named(env, f"{variable}_lo", found.lo, code)
+    return variable, Interval(lo, named(env, f"{variable}_hi", found.hi, code))
 
 
 def own_workspaces(env: Environment, forall: Forall) -> Iterator[Stmt]:
@@ -99,88 +90,12 @@ def own_workspaces(env: Environment, forall: Forall) -> Iterator[Stmt]:
         yield from workspaces.allocate(env, env.workspaces[workspace.name])
 
 
-def _pieces(forall: Forall, shares: Shares, apart: Apart) -> Expr:
-    if forall.mode.parallel is Race.TEMPORARY:
-        return THREADS_64
-    most = SUMS if apart.start is None else COPIES
-    return build.maximum(build.minimum(build.div(shares.total, GRAIN), most), 1)
-
-
-def _apart(env: Environment, forall: Forall, piece: Var, count: Var) -> Apart:
-    found = Apart(env)
-    inside = {workspace.name for workspace in workspaces_of(forall)}
-    for tensor in dict.fromkeys(a.target.tensor for a in assignments(forall.body)):
-        if tensor == env.target.tensor:
-            found = _with_result(found, piece, count)
-        elif tensor not in inside:
-            found = _with_scalar(found, env.workspaces[tensor], piece, count)
-    return found
-
-
-def _with_scalar(apart: Apart, arrays: WorkspaceArrays, piece: Var, count: Var) -> Apart:
-    assert arrays.scalar is not None and arrays.workspace.kind is WorkspaceKind.SCALAR
-    env, name = apart.env, arrays.workspace.name
-    own = Var(env.names.fresh(arrays.scalar.name), arrays.element)
-    parts = Array(env.names.fresh(f"{arrays.scalar.name}_parts"), arrays.element, Storage.LOCAL)
-    other = Var(env.names.fresh("piece"))
-    mine = {**env.workspaces, name: replace(arrays, scalar=own)}
-    add = Assign(arrays.scalar, build.load(parts, other), "+", Role.VALUES)
-    return replace(
-        apart,
-        env=replace(env, workspaces=mine),
-        before=(*apart.before, Allocate(parts, count)),
-        begin=(*apart.begin, Declare(own, build.zero(arrays.element), role=Role.VALUES)),
-        end=(*apart.end, Store(parts, piece, own, role=Role.VALUES)),
-        after=(*apart.after, For(other, build.const(0), count, build.block(add))),
-    )
-
-
-# ---------------------------------------------------------------- copies of the result
-
-
-def _with_result(apart: Apart, piece: Var, count: Var) -> Apart:
-    env = apart.env
-    arrays = env.tensors[env.target.tensor]
-    order = arrays.type.format.mode_order
-    sizes = tuple(env.sizes[env.target.indices[mode]] for mode in order)
-    copies = Array(
-        env.names.fresh(f"{env.target.tensor}_copies"), arrays.values.element, Storage.LOCAL
-    )
-    size = Var(env.names.fresh(f"{env.target.tensor}_size"))
-    strides = tuple(build.mul(*sizes[level + 1 :]) for level in range(len(sizes)))
-    own = TensorArrays(arrays.type, copies, arrays.levels, strides)
-    return replace(
-        apart,
-        env=replace(env, tensors={**env.tensors, env.target.tensor: own}),
-        before=(
-            *apart.before,
-            Declare(size, build.mul(*sizes), constant=True),
-            Allocate(copies, build.mul(size, count), zero=True),
-        ),
-        after=(*apart.after, _add_up(env, arrays, own, size, count)),
-        start=build.mul(piece, size),
-    )
-
-
-def _add_up(
-    env: Environment, arrays: TensorArrays, own: TensorArrays, size: Expr, count: Var
-) -> Stmt:
-    """Each element of the result with its copies added, in the order of the pieces."""
-    fresh = env.names.fresh
-    places = [
-        Var(fresh(env.indices[env.target.indices[mode]].name))
-        for mode in arrays.type.format.mode_order
-    ]
-    other = Var(fresh("piece"))
-    here: Expr = build.const(0)
-    there: Expr = build.mul(other, size)
-    for level, place in enumerate(places):
-        here = locate_strided(here, place, arrays.strides[level])
-        there = locate_strided(there, place, own.strides[level])
-    add = Store(arrays.values, here, build.load(own.values, there), "+", Role.VALUES)
-    code: Stmt = For(other, build.const(0), count, build.block(add))
-    for level in reversed(range(len(places))):
-        extent = env.sizes[env.target.indices[arrays.type.format.mode_order[level]]]
-        kind = LoopKind.SERIAL if level else LoopKind.PARALLEL
-        code = For(places[level], build.const(0), extent, build.block(code), kind=kind)
-    return code
+def _pieces(forall: Forall, shares: Shares, copies: Copies) -> Expr:
+    match forall.mode.parallel:
+        case Race.TEMPORARY:
+            return THREADS_64
+        case Race.ORDERED:
+            most = COPIES if copies.large else SUMS
+            return build.maximum(build.minimum(build.div(shares.total, GRAIN), most), 1)
+    several = build.mul(THREADS_64, 1 + SMALL)
+    return build.select(build.eq(THREADS_64, 1), 1, several)

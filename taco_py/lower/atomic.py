@@ -6,6 +6,10 @@ begins or ends in the middle of, and on no others:
     if i is the first or the last row of the tile:  atomic y[i] += t
     else:                                           y[i] += t
 
+One number that is summed outside the loop lies in memory while threads add to it:
+
+    t_sum[0] = 0;  in parallel for j …:  atomic t_sum[0] += …;  t += t_sum[0]
+
 Where the bits of the result may not depend on the threads, these rows' sums are carried over: they
 are kept for each tile, and added in the tiles' order when all are done.
 """
@@ -21,6 +25,7 @@ from codegen.ir import (
     TRUE,
     Allocate,
     Array,
+    Assign,
     AtomicStore,
     Declare,
     Expr,
@@ -33,13 +38,36 @@ from codegen.ir import (
     Var,
 )
 from codegen.types import INT64
-from taco_py.concrete.nodes import Assign, Forall, Where
+from taco_py.concrete import nodes
+from taco_py.concrete.nodes import Forall, Where
+from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.lower.environment import Carry, Environment, Scope
 from taco_py.lower.ranges import Ranges, chain, open_positions
 from taco_py.notation.nodes import Access
 from taco_py.provenance.relations import Pos
 
 Lower = Callable[[Environment, Scope], Iterator[Stmt]]
+
+
+def lower_atomic(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
+    """The loop `forall`, whose iterations add to what there is one of outside; `lower` gives its
+    code."""
+    inside = {workspace.name for workspace in workspaces_of(forall)}
+    met = dict.fromkeys(a.target.tensor for a in assignments(forall.body))
+    workspaces = dict(env.workspaces)
+    after: list[Stmt] = []
+    for name in (name for name in met if name in workspaces and name not in inside):
+        arrays = env.workspaces[name]
+        workspaces[name] = replace(arrays, shared=True)
+        if arrays.scalar is not None:
+            cell = Array(env.names.fresh(f"{name}_sum"), arrays.element, Storage.LOCAL)
+            workspaces[name] = replace(arrays, scalar=None, values=cell, shared=True)
+            yield Allocate(cell, build.const(1))
+            yield Store(cell, build.const(0), build.zero(arrays.element), role=Role.VALUES)
+            total = build.load(cell, build.const(0))
+            after.append(Assign(arrays.scalar, total, "+", Role.VALUES))
+    yield from lower(replace(env, workspaces=workspaces), replace(scope, atomic=forall.index))
+    yield from after
 
 
 def add_atomically(
@@ -113,7 +141,9 @@ def can_carry(env: Environment, forall: Forall) -> bool:
         if isinstance(body, Forall):
             loops.add(body.index)
         body = body.body if isinstance(body, Forall) else body.consumer
-    once = isinstance(body, Assign) and body.target == env.target and body.operator is not None
+    once = (
+        isinstance(body, nodes.Assign) and body.target == env.target and body.operator is not None
+    )
     return once and indices == set(env.target.indices) == loops
 
 

@@ -27,6 +27,8 @@ from taco_py.problem import Problem, TensorType
 from taco_py.provenance.provenance import UNDERIVED, Provenance
 from taco_py.provenance.relations import Interval
 
+FIRST = build.const(0)
+
 
 @dataclass(frozen=True, slots=True)
 class TensorArrays:
@@ -41,7 +43,11 @@ class TensorArrays:
 @dataclass(frozen=True, slots=True)
 class WorkspaceArrays:
     """What a workspace is made of: `scalar` alone, `values` alone, a row's four, or a table and its
-    values."""
+    values.
+
+    base    where in its arrays it begins
+    shared  whether several threads add to it at once
+    """
 
     workspace: Workspace
     element: ScalarType
@@ -51,6 +57,8 @@ class WorkspaceArrays:
     list: Array | None = None
     count: Var | None = None
     table: Table | None = None
+    base: Expr = FIRST
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.ranges import Opening, Ranges, chain, open_chain, open_positions
 from taco_py.lower.result import Result
 from taco_py.lower.walks import Walk, Walker
-from taco_py.provenance.relations import Interval
+from taco_py.provenance.relations import Interval, Pos
 
 Body = Callable[[Scope], Iterator[Stmt]]
 
@@ -98,12 +98,19 @@ def lower_loop(
 
 def _open(env: Environment, forall: Forall, scope: Scope) -> Opening:
     """What a loop needs before it whose index is walked through an operand's positions."""
-    pos = env.provenance.position_of(forall.index)
-    if pos is None or not any(chain(env, pos)[0] == access for access in read_in(forall.body)):
+    pos = walked_positions(env, forall)
+    if pos is None:
         return Opening(scope)
     scope, code = open_positions(env, scope, forall.index)
     opening = open_chain(env, scope, pos)
     return replace(opening, before=(*code, *opening.before))
+
+
+def walked_positions(env: Environment, forall: Forall) -> Pos | None:
+    """The operand's positions through which a loop over an index walks, if it does."""
+    pos = env.provenance.position_of(forall.index)
+    reads = pos is not None and chain(env, pos)[0] in read_in(forall.body)
+    return pos if reads else None
 
 
 def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -140,7 +147,7 @@ def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> I
 def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
     """One coordinate, or one entry, of each tile: the loop counts the tiles and computes it."""
     leaf = Ranges(it.env, it.scope).open_leaf(variable)
-    extent = Ranges(it.env, it.scope).whole(leaf)
+    extent = it.scope.piece_of(leaf) or Ranges(it.env, it.scope).whole(leaf)
     it = replace(it, scope=it.scope.within(leaf, frozenset()))
     here = Ranges(it.env, it.scope)
     (point,) = it.lattice.points
@@ -171,7 +178,7 @@ def _for(forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt) 
     """The loop over `extent`, carried out as `forall` says."""
     mode = forall.mode
     loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
-    if mode.parallel is not None and scope.piece_of(forall.index) is None:
+    if mode.parallel is not None and scope.piece is None:
         return replace(loop, kind=LoopKind.PARALLEL, unroll=0)
     if not mode.vector:
         return loop

@@ -165,7 +165,7 @@ class Opening:
 def open_chain(env: Environment, scope: Scope, pos: Pos) -> Opening:
     """Before the first loop over the levels of `pos`: the positions of each that are left."""
     access, levels = chain(env, pos)
-    left = Ranges(env, scope).remaining(pos.child)
+    left = scope.piece_of(pos.child) or Ranges(env, scope).remaining(pos.child)
     if (access, levels[-1]) in scope.left or left is None:
         return Opening(scope)
     before: list[Stmt] = []

@@ -62,15 +62,24 @@ def even(total: Expr, k: Expr, count: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The ranges of the variable of `forall`, an outermost loop, that make up pieces of work."""
+    """The ranges of the variable of `forall` that make up pieces of work.
+
+    values  those that are shared, where they are not all that the variable has; they weigh the same
+    """
 
     env: Environment
     forall: Forall
     scope: Scope = EMPTY_SCOPE
+    values: Interval | None = None
 
     @property
     def extent(self) -> Interval:
-        return Ranges(self.env, self.scope).whole(self.forall.index)
+        return self.values or Ranges(self.env, self.scope).whole(self.forall.index)
+
+    @property
+    def weighed(self) -> tuple[Access, ...]:
+        """The operands whose entries are a part of the work."""
+        return () if self.values else tuple(weighed_operands(self.env, self.forall))
 
     @property
     def total(self) -> Expr:
@@ -85,11 +94,11 @@ class Shares:
 
     def weight(self, value: Expr) -> Expr:
         """A measure of the work before `value`, strictly growing."""
-        weighed = tuple(weighed_operands(self.env, self.forall))
-        if not weighed:
+        if not self.weighed:
             return value
         start = coordinates_of(self.env, self.forall.index, Interval(value, value)).lo
-        return build.add(value, *(_entries_before(self.env, access, start) for access in weighed))
+        entries = (_entries_before(self.env, access, start) for access in self.weighed)
+        return build.add(value, *entries)
 
     def edges(self, edges: Array, count: Expr, share: Share) -> Iterator[Stmt]:
         """Where pieces begin, and where the last one ends."""
@@ -98,7 +107,7 @@ class Shares:
         yield Store(edges, build.const(0), self.extent.lo)
         yield Store(edges, count, self.extent.hi)
         begin = build.add(self.weight(self.extent.lo), share(self.total, k, count))
-        if any(True for _ in weighed_operands(self.env, self.forall)):
+        if self.weighed:
             body = self._bisect(edges, k, begin)
         else:
             body = build.block(Store(edges, k, begin))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from codegen import build
 from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
-from taco_py.concrete.nodes import APART, Assign, Forall, Race, Sequence, Statement, Where
+from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement, Where
 from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense, workspaces
-from taco_py.lower.apart import lower_apart
-from taco_py.lower.atomic import add_atomically, can_carry, empty_carry, lower_carrying
+from taco_py.lower.apart import Lower, lower_apart
+from taco_py.lower.atomic import (
+    add_atomically,
+    can_carry,
+    empty_carry,
+    lower_atomic,
+    lower_carrying,
+)
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loops import appending_level, lower_loop
@@ -21,6 +27,8 @@ from taco_py.lower.result import Result
 from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
+
+Strategy = Callable[[Environment, Forall, Scope, Lower], Iterator[Stmt]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +95,9 @@ class Lowerer:
 
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
         race = forall.mode.parallel
-        if race in APART and scope.piece is None and scope.carry is None:
-            carries = race is Race.ORDERED and can_carry(self.env, forall)
-            yield from (lower_carrying if carries else lower_apart)(
+        share = self._strategy(forall, scope)
+        if share is not None:
+            yield from share(
                 self.env,
                 forall,
                 scope,
@@ -98,7 +106,7 @@ class Lowerer:
             return
 
         def body(inner: Scope) -> Iterator[Stmt]:
-            if race is Race.ATOMICS or (race is Race.ORDERED and inner.carry is not None):
+            if race is Race.ORDERED and inner.carry is not None:
                 inner = replace(inner, atomic=forall.index)
             inner, located = self._enter(forall, inner)
             below = tuple(self.statement(forall.body, inner))
@@ -113,6 +121,17 @@ class Lowerer:
         code = tuple(lower_loop(self.env, self.result, forall, scope, body))
         if code:
             yield Block(code)
+
+    def _strategy(self, forall: Forall, scope: Scope) -> Strategy | None:
+        """What is still to be done before the loop itself that threads share."""
+        race = forall.mode.parallel
+        if race is Race.ATOMICS and scope.atomic is None:
+            return lower_atomic
+        team = self.env.graph.in_team(self.env.graph.loop_of(forall))
+        if not team or scope.piece is not None or scope.carry is not None:
+            return None
+        carries = race is Race.ORDERED and can_carry(self.env, forall)
+        return lower_carrying if carries else lower_apart
 
     def _with_result(self, forall: Forall, scope: Scope, below: tuple[Stmt, ...]) -> Iterator[Stmt]:
         level = appending_level(self.env, self.result, forall)

@@ -8,6 +8,7 @@ from codegen import build
 from codegen.ir import (
     Allocate,
     Assign,
+    AtomicStore,
     ClearTable,
     Count,
     Declare,
@@ -99,13 +100,16 @@ def accumulate(
     elif arrays.table is not None:
         yield from _into_table(env, arrays, value, op)
     elif arrays.values is not None and arrays.list is None:
-        place = dense.position(env, scope, arrays.workspace)
-        yield Store(arrays.values, place, value, op, Role.VALUES)
+        place = build.add(arrays.base, dense.position(env, scope, arrays.workspace))
+        if arrays.shared and op is not None:
+            yield AtomicStore(arrays.values, place, value, op, Role.VALUES)
+        else:
+            yield Store(arrays.values, place, value, op, Role.VALUES)
     else:
-        yield from _into_row(env, arrays, value, op)
+        yield from into_row(env, arrays, value, op)
 
 
-def _into_row(
+def into_row(
     env: Environment, arrays: WorkspaceArrays, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
     """`if (!set[j]) { set[j] = true; list[count++] = j; }  w[j] += value`.
@@ -117,14 +121,15 @@ def _into_row(
     if arrays.values is None or arrays.marks is None or arrays.list is None or arrays.count is None:
         raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
     coordinate = env.indices[arrays.workspace.indices[0]]
-    fresh = build.not_(build.load(arrays.marks, coordinate))
+    place, behind = build.add(arrays.base, coordinate), build.add(arrays.base, arrays.count)
+    fresh = build.not_(build.load(arrays.marks, place))
     enter = build.block(
-        Store(arrays.marks, coordinate, build.const(True, BOOL)),
-        Store(arrays.list, arrays.count, build.cast(arrays.list.element, coordinate)),
+        Store(arrays.marks, place, build.const(True, BOOL)),
+        Store(arrays.list, behind, build.cast(arrays.list.element, coordinate)),
         build.increment(arrays.count),
     )
     yield If(fresh, enter)
-    yield Store(arrays.values, coordinate, value, op, Role.VALUES)
+    yield Store(arrays.values, place, value, op, Role.VALUES)
 
 
 def _into_table(

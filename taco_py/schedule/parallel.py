@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Set
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import (
     Assembly,
+    Assign,
     Forall,
     Race,
+    Sequence,
     Statement,
     Where,
-    Workspace,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration.graph import IterationGraph, Loop, Range, shared_in_pieces
+from taco_py.iteration.graph import IterationGraph, Loop, Range, build_graph, shared_in_pieces
+from taco_py.schedule.races import (
+    STRATEGIES,
+    Refusal,
+    apart_refusal,
+    atomic_refusal,
+    common_refusal,
+    disorder_refusal,
+    outward,
+    race_refusal,
+    ranges_refusal,
+    workspaces_around,
+)
 from taco_py.schedule.schedule import Schedule
 
 
@@ -30,26 +43,18 @@ class Parallelism:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why threads cannot share a loop, and what would help."""
-
-    reason: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return self.reason
-
-
 def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     """Share the loop that the schedule marks, else the outermost one if that is legal.
 
-    `serial()` shares none. Raises ScheduleError when the marked loop cannot be shared as asked.
+    `serial()` shares none. A loop whose iterations write elements of their own is shared by them
+    with no strategy, whichever was named. Raises ScheduleError when the marked loop cannot be
+    shared as asked.
     """
-    statement = graph.statement
     if schedule.serial:
-        return Parallelism(_unmarked(statement), None, "one thread was asked for")
+        return Parallelism(_unmarked(graph.statement), None, "one thread was asked for")
     check_shared(graph)
+    graph = _without_needless(graph)
+    statement = graph.statement
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
     if marked:
         names = ", ".join(loop.index for loop in marked)
@@ -60,7 +65,8 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         reason = f"loop {statement.index}: each iteration writes its own part of the result"
         return Parallelism(shared, statement.index, reason)
     summed = _summing_apart(graph, statement)
-    names = ", ".join(loop.index for loop in graph.loops if _sums_apart(graph, loop))
+    apart = [loop for loop in graph.loops if not loop.outer and _sums_apart(graph, loop)]
+    names = ", ".join(loop.index for loop in apart)
     if summed != statement:
         return Parallelism(summed, names, f"loop {names}: {_SUMS}")
     return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
@@ -92,10 +98,11 @@ def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
 
 
 def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
-    target = graph.problem.assignment.target.tensor
-    adds = all(a.target.tensor != target for a in assignments(loop.body))
-    refusal = _taken(loop) or apart_refusal(graph, loop) or _disorder(graph, loop)
-    return adds and refusal is None
+    """Whether threads share a loop that adds up numbers without being told to."""
+    around = workspaces_around(graph, loop)
+    numbers = {name for name, w in around.items() if w.kind is WorkspaceKind.SCALAR}
+    adds = all(assign.target.tensor in numbers for assign in outward(loop))
+    return adds and (_taken(loop) or apart_refusal(graph, loop)) is None
 
 
 def _reason(loop: Loop) -> str:
@@ -111,6 +118,35 @@ def _reason(loop: Loop) -> str:
     return "each iteration writes its own part of the result"
 
 
+def _without_needless(graph: IterationGraph) -> IterationGraph:
+    """`graph` without strategies for common elements where there are none."""
+    needless = {
+        id(loop.body)
+        for loop in graph.loops
+        if loop.mode.parallel in STRATEGIES
+        and (_structure(graph, loop) or race_refusal(graph, loop)) is None
+    }
+    if not needless:
+        return graph
+    statement = _eased(graph.statement, needless)
+    return build_graph(graph.problem, statement, graph.provenance, graph.assembly)
+
+
+def _eased(statement: Statement, needless: Set[int]) -> Statement:
+    match statement:
+        case Assign():
+            return statement
+        case Forall(index, body, mode):
+            eased = replace(mode, parallel=Race.NONE) if id(body) in needless else mode
+            return Forall(index, _eased(body, needless), eased)
+        case Where(workspace, consumer, producer):
+            return Where(workspace, _eased(consumer, needless), _eased(producer, needless))
+        case Sequence(statements):
+            return Sequence(tuple(_eased(part, needless) for part in statements))
+        case _:
+            assert_never(statement)
+
+
 def _unmarked(statement: Statement) -> Statement:
     if isinstance(statement, Forall):
         serial = replace(statement.mode, parallel=None)
@@ -123,7 +159,7 @@ def refusal_reason(graph: IterationGraph) -> Refusal | None:
     statement = graph.statement
     if isinstance(statement, Forall):
         outermost = graph.loops[0]
-        return _taken(outermost) or _structure(graph, outermost) or _race(graph, outermost)
+        return _taken(outermost) or _structure(graph, outermost) or race_refusal(graph, outermost)
     if not graph.loops:
         return Refusal("there is no loop to share among threads", "one thread is all it takes")
     remedy = "reorder so that an index of the result is outermost in every term"
@@ -144,77 +180,28 @@ def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     around = [other for other in graph.loops if other.index in loop.outer and other.mode.parallel]
     if around:
         return Refusal(f"the loop {around[0].index} around it is parallel", "share one of them")
-    match loop.mode.parallel:
+    race = loop.mode.parallel
+    own = _structure(graph, loop) or race_refusal(graph, loop)
+    if race in STRATEGIES and own is None:
+        return None
+    match race:
         case Race.ATOMICS:
-            return _structure(graph, loop) or _atomic(graph, loop)
+            return _structure(graph, loop) or atomic_refusal(graph, loop)
         case Race.TEMPORARY | Race.ORDERED:
             return apart_refusal(graph, loop)
         case Race.IGNORE:
-            return _structure(graph, loop)
-    return _structure(graph, loop) or _race(graph, loop)
-
-
-def apart_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where threads cannot add to copies of their own."""
-    if loop.outer:
-        return Refusal(
-            f"it is inside the loop over {loop.outer[0]}", "keep sums of an outermost loop apart"
-        )
-    target = graph.problem.assignment.target.tensor
-    inside = {w.name for w in workspaces_of(loop.body)}
-    scalars = {
-        w.name for w in workspaces_of(graph.statement) if w.kind is WorkspaceKind.SCALAR
-    } - inside
-    for assign in assignments(loop.body):
-        tensor = assign.target.tensor
-        whole = tensor == target and graph.problem.result.format.is_dense
-        if tensor in inside:
-            continue
-        if not whole and tensor not in scalars:
-            return Refusal(f"copies of {tensor} are not added up", "use NoRaces")
-        if assign.operator is None or assign.operator.c_operator != "+":
-            return Refusal(f"{tensor} is assigned and not added to", "use NoRaces")
-    if loop.range is Range.POSITIONS:
-        return Refusal("its ranges cannot be found", f"split {loop.index} and share its tiles")
-    return None
-
-
-def _race(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where two iterations may write the same element."""
-    problem = graph.problem
-    roots = graph.provenance.roots(loop.index)
-    summed = [root for root in roots if root not in problem.assignment.target.indices]
-    if summed:
-        tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
-        return Refusal(
-            f"the loop {loop.index}{tiles} is summed over: its iterations add to the same elements",
-            "put an index of the result outside, or let them add by atomic operations: "
-            f"parallelize({loop.index},CPUThread,Atomics)",
-        )
-    operands = dict(problem.operands)
-    for iterator in loop.lattice.iterators:
-        if iterator.access.tensor not in operands:
-            return Refusal(
-                f"the loop {loop.index} walks the workspace {iterator.access.tensor}",
-                "leave the loop serial",
-            )
-        form = operands[iterator.access.tensor].format
-        if not form.levels[iterator.level].unique:
-            return Refusal(
-                f"the loop {loop.index} may meet a coordinate of {iterator} more than once",
-                "convert the operand to a format without duplicates",
-            )
-    return None
+            return _structure(graph, loop) or common_refusal(graph, loop)
+    return own
 
 
 def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """What threads cannot share, whatever they write."""
     outermost = not loop.outer and isinstance(graph.statement, Forall)
-    if not graph.problem.result.format.is_dense:
+    if loop.writes_result and not graph.problem.result.format.is_dense:
         refusal = _assembly(graph, loop, outermost)
         if refusal is not None:
             return refusal
-    if loop.merges and not (outermost and loop.range is Range.WHOLE):
+    if loop.merges and outermost and loop.range is not Range.WHOLE:
         names = ", ".join(map(str, loop.lattice.iterators))
         return Refusal(
             f"the loop {loop.index} walks {names} along with others, in order",
@@ -229,41 +216,8 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
             "share the loop over an index, or over tiles of it",
         )
     if outermost and shared_in_pieces(graph):
-        refusal = _disorder(graph, loop)
-        if refusal is not None:
-            return refusal
-    for workspace in _shared(graph, loop, outermost):
-        if workspace.kind is WorkspaceKind.SCALAR:
-            return Refusal(
-                "its iterations add to one number",
-                "share a loop around it, or leave the loop serial",
-            )
-        return Refusal(
-            f"its iterations share one place for values over {', '.join(workspace.indices)}, the "
-            f"workspace {workspace.name}",
-            "share the outermost loop, or leave the loop serial",
-        )
-    return None
-
-
-def _disorder(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where a range of coordinates cannot be found, for they come in any order."""
-    sorted_ = {r.tensor for r in graph.requirements if r.ordered}
-    operands = dict(graph.problem.operands)
-    for iterator in loop.lattice.iterators:
-        tensor = iterator.access.tensor
-        if tensor not in operands:
-            return Refusal(
-                f"the coordinates of the workspace {tensor} may come in any order",
-                "share a loop that fills it, or leave the loop serial",
-            )
-        form = operands[tensor].format
-        if tensor not in sorted_ and not form.levels[iterator.level].ordered:
-            return Refusal(
-                f"the coordinates of {iterator} may come in any order",
-                f"store {tensor} in an ordered format",
-            )
-    return None
+        return disorder_refusal(graph, loop)
+    return ranges_refusal(graph, loop) if graph.in_team(loop) else None
 
 
 def _assembly(graph: IterationGraph, loop: Loop, outermost: bool) -> Refusal | None:
@@ -306,29 +260,3 @@ def assembly_of(graph: IterationGraph) -> Assembly | None:
         return graph.assembly
     cut = not graph.provenance.counts_ranges(statement.index)
     return Assembly.INSERT if cut and not graph.problem.result.format.is_dense else None
-
-
-def _shared(graph: IterationGraph, loop: Loop, outermost: bool) -> Iterator[Workspace]:
-    """The workspaces written in the loop that its iterations, or pieces, do not have for
-    themselves."""
-    inside = {
-        w.name for w in workspaces_of(loop.body) if outermost or w.kind is WorkspaceKind.SCALAR
-    }
-    written = {a.target.tensor for a in assignments(loop.body)} - inside
-    around = set(workspaces_of(graph.statement)) - set(workspaces_of(loop.body))
-    roots = set(graph.provenance.roots(loop.index))
-    for workspace in workspaces_of(graph.statement):
-        apart = workspace.kind is WorkspaceKind.DENSE and roots <= set(workspace.indices)
-        if workspace.name in written and not (apart and workspace in around):
-            yield workspace
-
-
-def _atomic(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where an update of the result is no atomic operation."""
-    target = graph.problem.assignment.target.tensor
-    writes = [a for a in assignments(loop.body) if a.target.tensor == target]
-    if any(assign.operator is None for assign in writes):
-        return Refusal("it assigns elements and does not add to them", "use NoRaces")
-    if graph.problem.result.dtype.startswith("complex"):
-        return Refusal("complex numbers have no atomic addition", "use NoRaces")
-    return None

@@ -2,8 +2,9 @@
 
     python -m tests.schedule.random_schedules 10000 [--seed 1] [--compile 0.05]
 
-draws that many programs with schedules of up to five commands, runs each as its loop IR says and
-some of them compiled, by 1, 2 and 3 threads, and prints how many commands were refused and why.
+draws that many programs with schedules of up to five commands, runs each as its loop IR says (with
+a parallel loop by 1 and 3 threads) and some of them compiled, by 1, 2 and 3 threads, and prints how
+many commands were refused and why.
 A schedule may be refused with a ScheduleError that says which precondition failed; anything else
 is a mistake, and is printed with the program.
 """
@@ -28,7 +29,7 @@ from hypothesis import strategies as st
 from taco_py.api.arguments import Settings, settings_of
 from taco_py.api.compute import Prepared, accumulated, parsed, prepare, start
 from taco_py.api.results import hand_out
-from taco_py.concrete.nodes import Assembly, Merge, Race
+from taco_py.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, lower_recipe
@@ -297,9 +298,8 @@ def _parallelize(draw: Any, loops: Loops, program: Program, names: Names) -> Com
     """Mostly an outermost loop. Nothing is promised that need not hold: IgnoreRaces is left out."""
     outermost = [order[0] for order in loops.orders if order]
     variable = draw(st.sampled_from([*outermost, *outermost, *loops.variables]))
-    races = (Race.NONE, Race.NONE, Race.NONE, Race.ATOMICS, Race.ATOMICS, Race.TEMPORARY)
-    race = draw(st.sampled_from(races))
-    return Parallelize(variable, race)
+    races = (Race.NONE, Race.NONE, Race.NONE, Race.ATOMICS, Race.ATOMICS, *APART)
+    return Parallelize(variable, draw(st.sampled_from(races)))
 
 
 def _unroll(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
@@ -393,7 +393,8 @@ def same(result: Any, expected: Any) -> None:
 
 def results(case: Scheduled, schedule: Schedule, *, compiled: bool) -> Iterator[Any]:
     """The result, interpreted, or compiled and computed by one, two and three threads."""
-    for threads in (1, 2, 3) if compiled else (1,):
+    shared = any(isinstance(command, Parallelize) for command in schedule.commands)
+    for threads in (1, 2, 3) if compiled else (1, 3) if shared else (1,):
         prepared, settings = _prepared(case, schedule, threads)
         kernels = {} if compiled else _interpreted(prepared, case.phases)
         usual = start(prepared, settings, None)

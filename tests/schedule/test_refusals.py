@@ -212,8 +212,30 @@ THREADS: tuple[Row, ...] = (
         "convert the operand to a format without duplicates",
     ),
     (
-        SPMV, {"A": "CSR"}, "d", "parallelize(i,CPUThread,Atomics)",
-        "it assigns elements and does not add to them", "use NoRaces",
+        SPMV, {"A": "CSR"}, "d", "parallelize(j)", "its iterations add to one number",
+        "share a loop around it or parallelize(j,CPUThread,Atomics) or "
+        "parallelize(j,CPUThread,Temporary) or parallelize(j,CPUThread,Ordered)",
+    ),
+    (
+        PRODUCT, CSRS, "ds", "reorder(i,k,j), parallelize(k,CPUThread,Atomics)",
+        "its iterations list the coordinates of j that they add to in the workspace w",
+        "share a loop around it or parallelize(k,CPUThread,Temporary) or "
+        "parallelize(k,CPUThread,Ordered)",
+    ),
+    (
+        PRODUCT, CSRS, "ss", "reorder(k,i,j), parallelize(k,CPUThread,Ordered)",
+        "the workspace w is a table of coordinates, and copies of it are not added up",
+        "put an index of the result outside and share that",
+    ),
+    (
+        ADD, CSRS, "ds", "parallelize(j,CPUThread,Temporary)",
+        "C stores coordinates, and copies of it are not added up",
+        "ask for a dense result, or share a loop over its outermost level with NoRaces",
+    ),
+    (
+        SPMV, {"A": "COO"}, "d", "parallelize(j,CPUThread,Ordered)",
+        "A2 has one coordinate at a time, which takes no loop",
+        "share the loop around it, or store A as CSR or CSF",
     ),
     (
         SCALED, {"A": "CSR"}, "ds", f"{ENTRIES}, parallelize(a), assemble(C,Append)",
@@ -222,6 +244,11 @@ THREADS: tuple[Row, ...] = (
     ),
     (
         SCALED, {"A": "ss"}, "ss", f"{ENTRIES}, parallelize(a)",
+        "its iterations share one place for values over i, j, the workspace w",
+        "put an index of the result outside and share that",
+    ),
+    (
+        ADD, CSRS, "ds", "parallelize(j)",
         "the sparse result is assembled in the order of i, its outermost level",
         "share the loop over i, outermost, or its tiles, or ask for a dense result",
     ),
@@ -249,8 +276,8 @@ NAMED = (
     ),
     (
         "reorder(i,k,j), pos(j,p,B), parallelize(p)",
-        "The loop p cannot be parallel: the sparse result is assembled in the order of i, its "
-        "outermost level",
+        "The loop p cannot be parallel: its iterations share one place for values over j, the "
+        "workspace w",
     ),
 )
 
@@ -268,7 +295,7 @@ def test_a_sum_is_no_workspace_to_the_user() -> None:
     whole = problem(SPMV, {"A": "CSR"}, "d")
     loops = apply_all(
         Loops(whole.assignment, textual_orders(whole.assignment)),
-        Schedule.parse("parallelize(j,CPUThread,Atomics)"),
+        Schedule.parse("parallelize(j)"),
     )
     with pytest.raises(ScheduleError, match="parallel: its iterations add to one number"):
         check_shared(loops.graph(whole))

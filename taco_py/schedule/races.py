@@ -1,0 +1,210 @@
+"""What iterations of a loop have in common, and when threads may add to it with which strategy.
+
+NoRaces    nothing: no two iterations write the same element of the result, or the same workspace
+Atomics    elements that are added to, in arrays or as one number, where that is one operation
+Temporary  the same, and rows of coordinates: in copies of a thread's own, which are added up
+Ordered    as Temporary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from taco_py.concrete.nodes import APART, Assign, Race, Workspace, WorkspaceKind
+from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.iteration.graph import IterationGraph, Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why threads cannot share a loop, and what would help."""
+
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+STRATEGIES = (Race.ATOMICS, *APART)
+"""What is done about elements that iterations have in common."""
+
+
+def workspaces_around(graph: IterationGraph, loop: Loop) -> dict[str, Workspace]:
+    """The workspaces that there is one of for all iterations."""
+    inside = {w.name for w in workspaces_of(loop.body)}
+    return {w.name: w for w in workspaces_of(graph.statement) if w.name not in inside}
+
+
+def outward(loop: Loop) -> Iterator[Assign]:
+    """The assignments to what there is one of for all iterations."""
+    inside = {w.name for w in workspaces_of(loop.body)}
+    return (a for a in assignments(loop.body) if a.target.tensor not in inside)
+
+
+# ---------------------------------------------------------------- nothing in common
+
+
+def race_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where two iterations may write the same element."""
+    return (
+        common_refusal(graph, loop)
+        or _summing_refusal(graph, loop)
+        or _repeating_refusal(graph, loop)
+    )
+
+
+def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where iterations write a workspace that there is one of."""
+    roots = set(graph.provenance.roots(loop.index))
+    written = {assign.target.tensor for assign in outward(loop)}
+    for workspace in workspaces_around(graph, loop).values():
+        apart = workspace.kind is WorkspaceKind.DENSE and roots <= set(workspace.indices)
+        if workspace.name not in written or apart:
+            continue
+        if workspace.kind is WorkspaceKind.SCALAR:
+            reason = "its iterations add to one number"
+        else:
+            over = ", ".join(workspace.indices)
+            reason = (
+                f"its iterations share one place for values over {over}, the workspace "
+                f"{workspace.name}"
+            )
+        return Refusal(reason, _outside(graph, loop, workspace))
+    return None
+
+
+def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
+    """What to share instead of a loop that adds to a workspace, or how it may add."""
+    name = graph.called(loop)
+    single = workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE)
+    races = () if workspace.kind is WorkspaceKind.HASH else STRATEGIES if single else APART
+    commands = [f"parallelize({name},CPUThread,{race.value})" for race in races]
+    if loop.outer:
+        return " or ".join(("share a loop around it", *commands))
+    return " or ".join(("put an index of the result outside and share that", *commands))
+
+
+def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    problem = graph.problem
+    roots = graph.provenance.roots(loop.index)
+    if all(root in problem.assignment.target.indices for root in roots):
+        return None
+    tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
+    return Refusal(
+        f"the loop {loop.index}{tiles} is summed over: its iterations add to the same elements",
+        "put an index of the result outside, or let them add by atomic operations: "
+        f"parallelize({loop.index},CPUThread,Atomics)",
+    )
+
+
+def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    operands = dict(graph.problem.operands)
+    for iterator in loop.lattice.iterators:
+        if iterator.access.tensor not in operands:
+            return Refusal(
+                f"the loop {loop.index} walks the workspace {iterator.access.tensor}",
+                "leave the loop serial",
+            )
+        form = operands[iterator.access.tensor].format
+        if not form.levels[iterator.level].unique:
+            return Refusal(
+                f"the loop {loop.index} may meet a coordinate of {iterator} more than once",
+                "convert the operand to a format without duplicates",
+            )
+    return None
+
+
+# ---------------------------------------------------------------- atomic operations
+
+
+def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where an update of what iterations have in common is no atomic operation."""
+    around = workspaces_around(graph, loop)
+    roots = set(graph.provenance.roots(loop.index))
+    for assign in outward(loop):
+        name = assign.target.tensor
+        workspace = around.get(name)
+        if workspace is not None and workspace.kind in (WorkspaceKind.ROW, WorkspaceKind.HASH):
+            return Refusal(
+                f"its iterations list the coordinates of {', '.join(workspace.indices)} that they "
+                f"add to in the workspace {name}",
+                _outside(graph, loop, workspace),
+            )
+        own = workspace is not None and roots <= set(workspace.indices)
+        if assign.operator is None and not own:
+            return _assigned(graph, loop, name)
+        dtype = graph.problem.result.dtype if workspace is None else workspace.dtype
+        if dtype.startswith("complex"):
+            return Refusal(
+                "complex numbers have no atomic addition",
+                "let each thread add to a copy: "
+                f"parallelize({graph.called(loop)},CPUThread,Temporary)",
+            )
+    return None
+
+
+def _assigned(graph: IterationGraph, loop: Loop, tensor: str) -> Refusal:
+    """Elements are assigned, by iterations of which no two may write the same one."""
+    usual = race_refusal(graph, loop)
+    remedy = f"share a loop inside {loop.index}" if usual is None else usual.remedy
+    return Refusal(f"it assigns elements of {tensor} and does not add to them", remedy)
+
+
+# ---------------------------------------------------------------- copies
+
+
+def apart_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where threads cannot add to copies of their own."""
+    target = graph.problem.assignment.target.tensor
+    around = workspaces_around(graph, loop)
+    for assign in outward(loop):
+        name = assign.target.tensor
+        if name == target and not graph.problem.result.format.is_dense:
+            return Refusal(
+                f"{target} stores coordinates, and copies of it are not added up",
+                "ask for a dense result, or share a loop over its outermost level with NoRaces",
+            )
+        if name in around and around[name].kind is WorkspaceKind.HASH:
+            return Refusal(
+                f"the workspace {name} is a table of coordinates, and copies of it are not added "
+                "up",
+                _outside(graph, loop, around[name]),
+            )
+        if assign.operator is None or assign.operator.c_operator != "+":
+            return _assigned(graph, loop, name)
+    return ranges_refusal(graph, loop)
+
+
+def ranges_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where the ranges of a loop that threads take cannot be found."""
+    operands = dict(graph.problem.operands)
+    for iterator in loop.lattice.iterators:
+        tensor = iterator.access.tensor
+        if tensor in operands and operands[tensor].format.levels[iterator.level].branchless:
+            return Refusal(
+                f"{iterator} has one coordinate at a time, which takes no loop",
+                f"share the loop around it, or store {tensor} as CSR or CSF",
+            )
+    return disorder_refusal(graph, loop)
+
+
+def disorder_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where a range of coordinates cannot be found, for they come in any order."""
+    sorted_ = {r.tensor for r in graph.requirements if r.ordered}
+    operands = dict(graph.problem.operands)
+    for iterator in loop.lattice.iterators:
+        tensor = iterator.access.tensor
+        if tensor not in operands:
+            return Refusal(
+                f"the coordinates of the workspace {tensor} may come in any order",
+                "share a loop that fills it, or leave the loop serial",
+            )
+        form = operands[tensor].format
+        if tensor not in sorted_ and not form.levels[iterator.level].ordered:
+            return Refusal(
+                f"the coordinates of {iterator} may come in any order",
+                f"store {tensor} in an ordered format",
+            )
+    return None

@@ -1,0 +1,123 @@
+"""Race strategies on loops at any depth: sums are right for any number of threads and pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.lower import apart
+from taco_py.plan import work
+from taco_py.schedule.schedule import Schedule
+from tests.corpus.programs import Program
+from tests.schedule.random_schedules import Scheduled, results, same
+from tests.schedule.test_random_schedules import program
+
+SPMV, SPMV_FORMS = "y[i] = A[i,j] * x[j]", {"A": "CSR", "x": "dense"}
+PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
+SAMPLED = "C[i,j] = A[i,j] * U[i,k] * V[j,k]"
+SAMPLED_FORMS = {"A": "CSR", "U": "dense", "V": "dense"}
+CONTRACTED = "C[i,j] = T[i,j,k] * z[k]"
+Row = tuple[str, dict[str, str], str | None, str]
+
+# The last loop of each schedule is shared with every strategy.
+SUMMING: tuple[Row, ...] = (
+    (SPMV, SPMV_FORMS, None, "parallelize(j"),
+    (SPMV, SPMV_FORMS, None, "split(j,a,b,3), parallelize(a"),
+    (SPMV, SPMV_FORMS, None, "split(j,a,b,3), parallelize(b"),
+    (SPMV, {"A": "dense", "x": "dense"}, None, "split(j,a,b,3), reorder(b,a), parallelize(a"),
+    (SPMV, SPMV_FORMS, None, "pos(j,p,A), parallelize(p"),
+    (SPMV, SPMV_FORMS, None, "pos(j,p,A), split(p,a,b,2), parallelize(a"),
+    (SPMV, SPMV_FORMS, None, "pos(j,p,A), split(p,a,b,2), parallelize(b"),
+    (SPMV, SPMV_FORMS, None, "pos(j,p,A), split(p,a,b,2), reorder(b,a), parallelize(a"),
+    (SPMV, SPMV_FORMS, None, "fuse(i,j,f), pos(f,p,A), parallelize(p"),
+    (SPMV, SPMV_FORMS, None, "fuse(i,j,f), pos(f,p,A), split(p,a,b,3), parallelize(b"),
+    (SPMV, SPMV_FORMS, None, "parallelize(i"),
+    ("y[i] = A[i,j] * E[i,j]", {"A": "CSR", "E": "CSR"}, None, "parallelize(j"),
+    ("y[i] = A[i,j] + E[i,j]", {"A": "CSR", "E": "dense"}, None, "parallelize(j"),
+    (PRODUCT, {"A": "CSR", "B": "dense"}, None, "reorder(i,k,j), parallelize(k"),
+    (PRODUCT, {"A": "CSR", "B": "dense"}, None, "reorder(i,k,j), parallelize(i"),
+    (PRODUCT, {"A": "CSC", "B": "dense"}, None, "reorder(k,j,i), parallelize(k"),
+    (PRODUCT, {"A": "CSR", "B": "dense"}, None, "reorder(j,i,k), parallelize(k"),
+    (
+        PRODUCT, {"A": "CSR", "B": "dense"}, None,
+        "split(i,a,b,2), reorder(a,k,b,j), parallelize(k",
+    ),
+    (
+        PRODUCT, {"A": "CSR", "B": "dense"}, None,
+        "split(j,a,b,2), reorder(i,b,k,a), parallelize(k",
+    ),
+    (SAMPLED, SAMPLED_FORMS, "ds", "parallelize(k"),
+    (SAMPLED, SAMPLED_FORMS, "ds", "split(k,a,b,3), reorder(b,a), parallelize(a"),
+    (SAMPLED, SAMPLED_FORMS, "ds", "assemble(C,Insert), parallelize(k"),
+    (CONTRACTED, {"T": "sss", "z": "dense"}, "dd", "fuse(j,k,f), pos(f,p,T), parallelize(p"),
+    (
+        "y[j] = T[i,j,k] * z[k]", {"T": "sss", "z": "dense"}, "d",
+        "reorder(i,j,k), fuse(j,k,f), pos(f,p,T), split(p,a,b,2), parallelize(a",
+    ),
+)  # fmt: skip
+STRATEGIES = ("Atomics", "Temporary", "Ordered")
+
+
+@pytest.fixture(params=[4096, 2], autouse=True)
+def grain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also little work comes in several pieces."""
+    monkeypatch.setattr(apart, "GRAIN", request.param)
+
+
+def check(case: Program, schedule: str) -> None:
+    for result in results(Scheduled(case, (), False), Schedule.parse(schedule), compiled=False):
+        same(result, case.expected())
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("text", "forms", "result", "schedule"), SUMMING)
+def test_summing(
+    text: str, forms: dict[str, str], result: str | None, schedule: str, strategy: str
+) -> None:
+    check(program(text, forms, result), f"{schedule},CPUThread,{strategy})")
+
+
+# Copies of whole workspaces, and loops that need workspaces or ranges of their own.
+OTHERS: tuple[Row, ...] = (
+    (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "reorder(i,k,j), parallelize(k,CPUThread,Temporary)"),
+    (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "reorder(i,k,j), parallelize(k,CPUThread,Ordered)"),
+    (
+        PRODUCT, {"A": "CSR", "B": "dense"}, "dd",
+        "reorder(i,k,j), precompute(A(i,k)*B(k,j),j,j,w), parallelize(k,CPUThread,Temporary)",
+    ),
+    (
+        PRODUCT, {"A": "CSR", "B": "dense"}, "dd",
+        "reorder(i,k,j), precompute(A(i,k)*B(k,j),j,j,w), parallelize(k,CPUThread,Atomics)",
+    ),
+    ("C[i,j] = A[i,j] + E[i,j]", {"A": "CSR", "E": "CSR"}, "dd", "parallelize(j)"),
+    ("C[i,j] = A[i,j] * E[i,j]", {"A": "CSR", "E": "CSR"}, "dd", "parallelize(j)"),
+    ("C[i,j,k] = T[i,j,l] * A[l,k]", {"T": "sss", "A": "CSR"}, "ddd", "parallelize(j)"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "forms", "result", "schedule"), OTHERS)
+def test_others(text: str, forms: dict[str, str], result: str | None, schedule: str) -> None:
+    check(program(text, forms, result), schedule)
+
+
+@pytest.fixture
+def all_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(work, "PARALLEL", 0)
+    yield
+
+
+@pytest.mark.usefixtures("all_threads")
+@pytest.mark.parametrize(
+    "schedule",
+    ["parallelize(i,CPUThread,Temporary)", "reorder(k,i,j), parallelize(i,CPUThread,Ordered)"],
+)
+def test_what_was_in_the_memory_of_the_result_is_not_added_to(schedule: str) -> None:
+    a = sp.random_array((50, 40), density=0.2, rng=np.random.default_rng(0), format="csr")
+    b = np.ones((40, 7))
+    out = np.full((50, 7), 1000.0)
+    tp.evaluate(PRODUCT, A=a, B=b, out=out, threads=2, schedule=f"reorder(i,k,j), {schedule}")
+    np.testing.assert_allclose(out, a @ b)
