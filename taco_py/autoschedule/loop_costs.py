@@ -10,7 +10,7 @@ known of sets of indices. Sets are numbers, a bit an index.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -92,15 +92,15 @@ class LoopCosts:
         self.indices = tuple(dict.fromkeys((*self.result, *inside)))
         self.bits = {index: 1 << place for place, index in enumerate(self.indices)}
         self.every = (1 << len(self.indices)) - 1
-        self.after = {i: self._set(needed) for i, needed in _inner_sums(term.body).items()}
+        self.after = {i: self.bits_of(needed) for i, needed in _inner_sums(term.body).items()}
         self.sparse_result = not problem.result.format.is_dense
-        self.masks = [self._set(a.indices) for a in self.accesses]
+        self.masks = [self.bits_of(a.indices) for a in self.accesses]
         self.above = [self._above(a) for a in self.accesses]
         self.below = self._below()
         self.copies = [copying(statistics.patterns[a.tensor]) for a in self.accesses]
         self.walked = {i: self._walked(i) for i in self.indices}
         self.reads = {i: self._read_cost(i) for i in self.indices}
-        self.used = self._set(frozenset(inside))
+        self.used = self.bits_of(frozenset(inside))
         self.sizes = [(bit, statistics.sizes[index]) for index, bit in self.bits.items()]
         self.shares: dict[int, float] = {}
         self.counts: dict[int, float] = {0: 1.0}
@@ -155,6 +155,14 @@ class LoopCosts:
             self.steps[key] = cost
         return self.steps[key]
 
+    def nest(self, bound: int, inner: Sequence[str]) -> float:
+        """What loops over `inner`, outermost first, cost inside loops over `bound`."""
+        cost = 0.0
+        for index in inner:
+            cost += self.step(bound, index)
+            bound |= self.bits[index]
+        return cost
+
     def left(self, bound: int) -> float:
         """No more than all loops inside those over `bound` cost; the least without what they
         entail where there are few loops."""
@@ -198,8 +206,9 @@ class LoopCosts:
 
     # ------------------------------------------------------------ operands
 
-    def _set(self, names: tuple[str, ...] | frozenset[str]) -> int:
-        return sum(bit for index, bit in self.bits.items() if index in names)
+    def bits_of(self, names: Iterable[str]) -> int:
+        """A set of indices as a number."""
+        return sum(self.bits[index] for index in set(names).intersection(self.bits))
 
     def _above(self, access: Access) -> dict[int, int]:
         """For each index of a sparse level the indices of the levels above it."""

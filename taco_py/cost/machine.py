@@ -9,6 +9,9 @@ does more than the one operation; whether schedules are chosen well by these cos
 
 from __future__ import annotations
 
+STEP = 1.5e-9
+"""Seconds of a step."""
+
 # ---------------------------------------------------------------- loops, in steps
 
 VECTOR = 0.3

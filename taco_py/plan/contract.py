@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from codegen.names import Names
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.machine import GAIN, TEMPORARY
 from taco_py.notation.checks import free_indices
@@ -127,13 +126,7 @@ def _cost_along(
     path: Path,
 ) -> float:
     """What the kernels of a path cost together, with their temporaries."""
-    draft = replace(
-        splitter,
-        operands=dict(splitter.operands),
-        names=Names(splitter.operands),
-        made=[],
-        notes=[],
-    )
+    draft = splitter.drafting()
     last = _follow(draft, term, tensors, numbers, kept, path, "")
     cost = best_cost(draft, replace(assignment, value=last), draft.request)
     for part in draft.made:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from taco_py.autoschedule.loop_costs import LoopCosts
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
@@ -11,7 +12,7 @@ from taco_py.cost.machine import GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
-from taco_py.plan.splitter import Splitter, copy_cost
+from taco_py.plan.splitter import Splitter, best_cost, copy_cost
 
 
 def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
@@ -41,7 +42,41 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
         if alone * GAIN < inside:
             why = _reason(tuple(i for i in order[:depth] if i not in needs))
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
+            continue
+        one, two = (
+            _together(splitter, assignment, expr, sum_),
+            _apart(splitter, assignment, expr, sum_),
+        )
+        if two * GAIN < one:
+            why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
+            expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
     return expr
+
+
+def _together(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Reduce) -> float:
+    """What one kernel costs: loops that the sum needs, and inside these the sum and the rest."""
+    (term,) = split_terms(expr)
+    stats, problem = splitter.statistics(expr), splitter.draft(assignment, expr)
+    best = best_order(problem, term, stats, splitter.request.effort)
+    own = {i for a in accesses(sum_) for i in a.indices}
+    needs = [place for place, i in enumerate(best.order) if i in free_indices(sum_)]
+    around = best.order[: max(needs, default=-1) + 1]
+    inner = best.order[len(around) :]
+    costs = LoopCosts(problem, term, stats)
+    start = costs.bits_of(around)
+    beside = costs.nest(start, [i for i in inner if i in own])
+    beside += costs.nest(start, [i for i in inner if i not in own])
+    return best.cost - costs.nest(start, inner) + beside
+
+
+def _apart(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Reduce) -> float:
+    """What two kernels cost, with the temporary between them."""
+    draft = splitter.drafting()
+    value = exchange(expr, sum_, draft.temporary(sum_, free_indices(sum_), ""))
+    (part,) = draft.made
+    made = draft.operands[part.target.tensor]
+    cost = TEMPORARY * made.nnz + best_cost(draft, part, replace(draft.request, type=made.type))
+    return cost + best_cost(draft, replace(assignment, value=value), draft.request)
 
 
 def _reason(others: tuple[str, ...]) -> str:

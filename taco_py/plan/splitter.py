@@ -59,6 +59,11 @@ class Splitter:
         sizes = real_statistics(Assignment(Access("", ()), value), self.operands).sizes
         return replace(self, sizes={**self.sizes, **sizes}, known=real_statistics)
 
+    def drafting(self) -> Splitter:
+        """A copy whose temporaries are not made here."""
+        names = Names(self.operands)
+        return replace(self, operands=dict(self.operands), names=names, made=[], notes=[])
+
     def draft(self, assignment: Assignment, value: Expr) -> Problem:
         """`value` assigned to the target of `assignment`, on operands as they are stored."""
         names = dict.fromkeys(a.tensor for a in accesses(value))

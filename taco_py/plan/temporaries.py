@@ -19,15 +19,18 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from taco_py.cost.machine import DENSE_SIZE, GAIN, TEMPORARY
+from taco_py.autoschedule.dense import choose_strategy
+from taco_py.cost.machine import DENSE_SIZE, GAIN, RATE, STEP, TEMPORARY
 from taco_py.formats import Format, dense
-from taco_py.notation.checks import operand_names
+from taco_py.notation.checks import all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.formats import COMPRESSED, DENSE, unordered_last
 from taco_py.plan.nodes import Compute, Operand, Step
+from taco_py.plan.request import Request, draft_of
 from taco_py.plan.splitter import Splitter, best_cost
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.loops import Loops
+from taco_py.strategy import Strategy
 
 MODES = 3
 """Modes up to which a temporary is considered in every order."""
@@ -60,12 +63,21 @@ def _cost(
     """What the kernels around a temporary cost together where it is `stored` so."""
     changed = replace(splitter, operands={**splitter.operands, part.target.tensor: stored})
     made = TEMPORARY * (prod(stored.shape) if stored.type.format.is_dense else stored.nnz)
-    made += best_cost(changed, part, replace(splitter.request, type=stored.type))
-    for reader in readers:
-        target = changed.operands.get(reader.target.tensor)
+    for each in (part, *readers):
+        target = changed.operands.get(each.target.tensor)
         type = splitter.request.type if target is None else target.type
-        made += best_cost(changed, reader, replace(splitter.request, type=type))
+        made += _kernel_cost(changed, each, replace(splitter.request, type=type))
     return made
+
+
+def _kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
+    """What a kernel costs in loops or, as a product of dense matrices, in register tiles."""
+    problem = draft_of(assignment, splitter.operands, request)
+    if all(type.format.is_dense for _, type in problem.operands):
+        stats = splitter.statistics(assignment.value)
+        if choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind:
+            return stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
+    return best_cost(splitter, assignment, request)
 
 
 def _stored(usual: Operand, form: Format) -> Operand:

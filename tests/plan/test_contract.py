@@ -133,6 +133,17 @@ def test_a_sum_that_a_loop_would_repeat_is_computed_first(text: str) -> None:
     assert to_text(found.kernels[1].problem.assignment) == "y[i] = sum(j, A[i,j] * T[j])"
 
 
+def test_a_sum_around_which_loops_would_be_dense_is_computed_first() -> None:
+    """In one kernel loops over all j and l are around the sum, which C restricts inside only."""
+    text = "D[i,l] = A[i,j] * (sum(k, B[j,k] * C[k,l]) / 2)"
+    found = plan(problem(text, dict.fromkeys("ABC", "CSR")))
+    assert [to_text(k.problem.assignment) for k in found.kernels] == [
+        "T[i,j] = sum(k, A[i,k] * B[k,j])",
+        "D[i,l] = sum(j, A[i,j] * (T[j,l] / 2))",
+    ]
+    assert found.notes[0].endswith("in loops around this sum")
+
+
 INSIDE = (
     ("C[i,j] = sum(k, A[i,j] * B[i,k])", "C[i,j] = A[i,j] * sum(k, B[i,k])"),
     ("s = sum(i, j, k, l, A[i,j] * B[k,l])", "s = sum(i, j, A[i,j]) * sum(k, l, B[k,l])"),

@@ -1,0 +1,97 @@
+"""How temporaries are stored, which nobody asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.plan.make import Options
+from taco_py.plan.nodes import Plan, Reformat
+from tests.problems import plan, problem
+
+SIZE = 10_000
+CHAIN = "D[i,l] = A[i,j] * B[j,k] * C[k,l]"
+TURNED = "D[l,i] = A[i,j] * B[j,k] * C[l,k]"
+RNG = np.random.default_rng(7)
+PAIRS = Options(path=((0, 1), (0, 1)))
+
+
+def made(
+    text: str, nnz: dict[str, float], result: str | None = None, form: str = "CSR"
+) -> tuple[Plan, str]:
+    """The plan of a product of three by a given path, and how its temporary is stored."""
+    whole = problem(text, dict.fromkeys("ABC", form), result)
+    found = plan(whole, dict.fromkeys("ijkl", SIZE), nnz, PAIRS)
+    return found, str(found.kernels[0].problem.result.format)
+
+
+STORED: tuple[tuple[str, dict[str, float], str | None, str, str], ...] = (
+    # most rows of T are empty
+    (CHAIN, {"A": 50.0, "B": 50.0, "C": 1e5}, "dd", "CSR", "ss"),
+    (CHAIN, {"A": 1e5, "B": 1e5, "C": 1e5}, "dd", "CSR", "ds"),
+    # T, far larger than A and B, is walked by columns: they are transposed, not T
+    (TURNED, {"A": 2e5, "B": 2e5, "C": 1e4}, "ds", "CSR", "ds:1,0"),
+    # D has the rows that T has, so that T has no others than A
+    (CHAIN, {"A": 1e5, "B": 1e5, "C": 1e5}, None, "DCSR", "ss"),
+)
+
+
+@pytest.mark.parametrize(("text", "nnz", "result", "form", "expected"), STORED)
+def test_formats_of_temporaries(
+    text: str, nnz: dict[str, float], result: str | None, form: str, expected: str
+) -> None:
+    found, stored = made(text, nnz, result, form)
+    assert stored == expected
+    usual = "ss" if form == "DCSR" else "ds"
+    told = any(f"stored as {expected}: about" in note for note in found.notes)
+    assert told == (expected != usual)
+
+
+def test_a_temporary_by_columns_is_not_copied() -> None:
+    found, _ = made(TURNED, {"A": 2e5, "B": 2e5, "C": 1e4}, "ds")
+    copied = {step.source for step in found.steps if isinstance(step, Reformat)}
+    assert copied == {"A", "B"}
+
+
+UNSORTED = (
+    (CHAIN, "CSR", False),  # each entry of T is met by itself
+    (CHAIN, "DCSR", True),  # threads may share T's rows, which are looked for in order
+    (TURNED, "CSR", True),  # T is copied
+)
+
+
+@pytest.mark.parametrize(("text", "form", "ordered"), UNSORTED)
+def test_rows_are_sorted_where_somebody_asks(text: str, form: str, ordered: bool) -> None:
+    found, _ = made(text, {"A": 1e5, "B": 1e5, "C": 1e5}, "ds", form)
+    assert found.kernels[0].problem.result.format.levels[-1].ordered is ordered
+    assert all(level.ordered for level in found.kernels[-1].problem.result.format.levels)
+
+
+def test_rows_that_are_merged_are_sorted() -> None:
+    x = sp.random_array((300, 300), density=0.05, rng=RNG, format="csr")
+    text = "D[i,l] = sum(j, A[i,j] * B[j,l]) / 2 + B[i,l]"
+    found = tp.evaluate(text, A=x, B=x)
+    np.testing.assert_allclose(found.toarray(), (x @ x).toarray() / 2 + x.toarray())
+
+
+FEW = sp.csr_array(([1.0, 2.0, 3.0], ([5, 5, 900], [7, 8, 9])), shape=(2000, 2000))
+MANY = sp.random_array((2000, 2000), density=0.004, rng=RNG, format="csr")
+COMPUTED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("D[i,l] = A[i,j] * B[j,k] * C[k,l]", {"A": FEW, "B": MANY, "C": MANY}),
+    ("D[i,l] = A[i,j] * B[j,k] * C[k,l]", {"A": MANY, "B": MANY, "C": RNG.random((2000, 3))}),
+    ("D[l,i] = A[i,j] * B[j,k] * C[l,k]", {"A": MANY, "B": MANY, "C": FEW}),
+)
+
+
+@pytest.mark.parametrize(("text", "given"), COMPUTED)
+def test_results_are_the_same(text: str, given: dict[str, Any]) -> None:
+    a, b, c = given.values()
+    expected = a @ b @ c if text.startswith("D[i,l]") else c @ (a @ b).T
+    found = tp.evaluate(text, given)
+    dense = found if isinstance(found, np.ndarray) else found.toarray()
+    expected = expected if isinstance(expected, np.ndarray) else expected.toarray()
+    np.testing.assert_allclose(dense, expected)
