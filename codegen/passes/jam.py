@@ -14,9 +14,11 @@
         y[j] += A[i*s + j] * x[i]  ->      y[j] += A[i*s + j] * x[i] +
                                                    A[(i + 1)*s + j] * x[i + 1] + ...
 
+The inner loop may stand in others, as in y[i] = sum(j, k, A[i,j,k] * X[j,k]).
+
 Four rows are four streams from memory, x or y is loaded once for all of them, and four sums do not
 wait for each other. The first form keeps the order of each sum; in the second the order of a sum is
-free, as everywhere. Only where the bounds of the inner loop do not depend on the row, where it
+free, as everywhere. Only where the bounds of the inner loops do not depend on the row, where it
 reads neighbours, and where no coordinates are read: the rows of a sparse operand are no streams.
 """
 
@@ -88,7 +90,7 @@ def _jam(rows: For, names: Names) -> Stmt:
 # ---------------------------------------------------------------- the forms
 
 Parts = tuple[tuple[Declare, ...], For, tuple[Store, ...]]
-"""What stands before the inner loop, the inner loop, and what stands behind it."""
+"""What stands before the inner loops, the outermost of them, and what stands behind it."""
 
 
 def _parts(rows: For) -> Parts | None:
@@ -97,21 +99,42 @@ def _parts(rows: For) -> Parts | None:
     if len(places) != 1:
         return None
     before, inner, after = body[: places[0]], body[places[0]], body[places[0] + 1 :]
-    if not isinstance(inner, For) or inner.kind is not LoopKind.SERIAL or inner.unroll:
+    if not isinstance(inner, For) or _nest(inner) is None:
         return None
     declares = tuple(stmt for stmt in before if isinstance(stmt, Declare))
     stores = tuple(stmt for stmt in after if isinstance(stmt, Store))
-    if len(declares) < len(before) or len(stores) < len(after) or inner.step != 1:
+    if len(declares) < len(before) or len(stores) < len(after):
         return None
     return declares, inner, stores
 
 
-def _is_legal(rows: For, inner: For) -> bool:
-    own = {rows.var} | declared_vars(rows)
-    if any(free_vars(bound) & own for bound in (inner.start, inner.stop)):
+def _nest(loop: For) -> tuple[For, ...] | None:
+    """`loop` and those inside it, of which each has only declarations before the next; None where
+    one of them is marked, or has steps."""
+    if loop.kind is not LoopKind.SERIAL or loop.unroll or loop.step != 1:
+        return None
+    inside = [stmt for stmt in loop.body.body if isinstance(stmt, For)]
+    if not inside:
+        return (loop,)
+    *before, last = _statements_of(loop)
+    if not isinstance(last, For) or not all(isinstance(stmt, Declare) for stmt in before):
+        return None
+    nest = _nest(last)
+    return None if nest is None else (loop, *nest)
+
+
+def _statements_of(loop: For) -> list[Stmt]:
+    return [stmt for stmt in loop.body.body if not isinstance(stmt, Comment)]
+
+
+def _is_legal(rows: For, first: For) -> bool:
+    loops = _nest(first) or ()
+    own = {rows.var} | (declared_vars(rows) - {loop.var for loop in loops})
+    if any(free_vars(bound) & own for loop in loops for bound in (loop.start, loop.stop)):
         return False
     if any(load.array.element.is_integer for load in find(rows, Load)):
         return False
+    inner = loops[-1]
     if not _runs_along(inner):
         return False
     update = inner.body.body[-1] if inner.body.body else None
@@ -122,9 +145,9 @@ def _is_legal(rows: For, inner: For) -> bool:
         return False
     match update:
         case Assign(var=var, op="+"):
-            return var.type.kind == "float" and _is_row_sum(rows, inner, var)
+            return var.type.kind == "float" and _is_row_sum(rows, first, var)
         case Store(array=array, op="+"):
-            return array.element.kind == "float" and _is_common(rows, inner)
+            return inner is first and array.element.kind == "float" and _is_common(rows, inner)
     return False
 
 
@@ -135,11 +158,11 @@ def _runs_along(inner: For) -> bool:
     return all(stride(load.index, strides) in (0, 1) for load in find(inner.body, Load))
 
 
-def _is_row_sum(rows: For, inner: For, total: Var) -> bool:
+def _is_row_sum(rows: For, first: For, total: Var) -> bool:
     """Whether `total` is of the row alone, and the row's result is stored behind the loop."""
     after = rows.body.body[-1]
     begun = any(isinstance(s, Declare) and s.var == total for s in rows.body.body)
-    return begun and isinstance(after, Store) and rows.body.body[-2] is inner
+    return begun and isinstance(after, Store) and rows.body.body[-2] is first
 
 
 def _is_common(rows: For, inner: For) -> bool:
@@ -176,14 +199,20 @@ def _several(rows: For, parts: Parts, names: Names) -> Block:
         for c in copies
         for s in after
     ]
-    if isinstance(inner.body.body[-1], Assign):
-        body = block(*(stmt for c in copies for stmt in _statements(c, inner)))
-    else:
-        store = _store_of(inner)
-        values = [_at(c, store.value) for c in copies]
-        total = reduce(lambda one, other: Binary("+", one, other), values)
-        body = Block((Store(store.array, store.index, total, "+", store.role),))
+    if _nest(inner) != (inner,) or isinstance(inner.body.body[-1], Assign):
+        return block(*starts, _sums(copies, inner), *ends)
+    store = _store_of(inner)
+    values = [_at(c, store.value) for c in copies]
+    total = reduce(lambda one, other: Binary("+", one, other), values)
+    body = Block((Store(store.array, store.index, total, "+", store.role),))
     return block(*starts, For(inner.var, inner.start, inner.stop, body), *ends)
+
+
+def _sums(copies: Sequence[Copy], loop: For) -> For:
+    """`loop` and those inside it with the statements of each row."""
+    body = [stmt for c in copies for stmt in _statements(c, loop)]
+    body += [_sums(copies, stmt) for stmt in loop.body.body if isinstance(stmt, For)]
+    return For(loop.var, loop.start, loop.stop, Block(tuple(body)))
 
 
 Copy = dict[Var, Expr]
