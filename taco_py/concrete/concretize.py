@@ -23,6 +23,7 @@ innermost loop they depend on.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -146,17 +147,18 @@ def _in_place(problem: Problem, provenance: Provenance, prefix: Order, variable:
     """Whether a loop after `prefix` goes on through the result, appending where that is needed.
 
     Tiles of an index that is appended to come before it and in order; those of several indices
-    meet a coordinate of the outer ones again, which only a level without coordinates allows.
+    meet a coordinate of the outer ones again, which a level allows that has no coordinates, or that
+    stores one for each entry of the level below.
     """
     result = result_order(problem)
     roots = provenance.roots(variable)
     if problem.result.format.is_dense:
         return set(roots) <= set(result)
     done = len(result_indices(problem, prefix))
-    levels = problem.result.format.levels[done : done + len(roots) - 1]
+    levels = problem.result.format.levels[done : done + len(roots)]
     return (
         result[done : done + len(roots)] == roots
-        and all(level.full for level in levels)
+        and all(level.full or below.branchless for level, below in pairwise(levels))
         and provenance.goes_on(prefix, variable)
     )
 

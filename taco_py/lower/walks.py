@@ -90,8 +90,8 @@ class Walker:
         left = self.scope.left.get((iterator.access, iterator.level))
         if left is not None:
             above = (iterator.access, iterator.level - 1) in self.scope.left
-            return left.clipped(segment) if above else left
-        tile = self.coordinates
+            segment = left.clipped(segment) if above else left
+        tile = self.coordinates if left is None else self.scope.piece_of(self.index)
         if tile is None or tile == Ranges(self.env, self.scope).whole(self.index):
             return segment
         first = named(self.env, "begin", Entries(level, segment).search(tile.lo), self.prelude)

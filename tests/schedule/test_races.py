@@ -98,8 +98,27 @@ OTHERS: tuple[Row, ...] = (
     ("C[i,j,k] = T[i,j,l] * A[l,k]", {"T": "sss", "A": "CSR"}, "ddd", "parallelize(j)"),
 )  # fmt: skip
 
+TILES = "fuse(i,j,f), pos(f,p,A), split(p,a,b,3), parallelize(a)"
+ALL_ENTRIES = "fuse(i,j,f), fuse(f,k,g), pos(g,p,T), split(p,a,b,3), parallelize(a)"
 
-@pytest.mark.parametrize(("text", "forms", "result", "schedule"), OTHERS)
+# Entries that threads share, where tiles or the whole begin anywhere, with a sparse result.
+ASSEMBLED: tuple[Row, ...] = (
+    *((SAMPLED, {**SAMPLED_FORMS, "A": form}, "uq", TILES) for form in ("CSR", "ss", "COO")),
+    (SAMPLED, SAMPLED_FORMS, "uq", f"{TILES}, assemble(C,Insert)"),
+    (SAMPLED, SAMPLED_FORMS, "ss", TILES),
+    *(
+        ("C[i,j,k] = T[i,j,k] * z[k]", {"T": form, "z": "dense"}, result, ALL_ENTRIES)
+        for form in ("sss", "COO")
+        for result in ("uqq", "duq")
+    ),
+    *(
+        (SAMPLED, {**SAMPLED_FORMS, "A": "ss"}, form, "fuse(i,j,f), pos(f,p,A), parallelize(p)")
+        for form in ("ss", "uq", "ds")
+    ),
+)
+
+
+@pytest.mark.parametrize(("text", "forms", "result", "schedule"), (*OTHERS, *ASSEMBLED))
 def test_others(text: str, forms: dict[str, str], result: str | None, schedule: str) -> None:
     check(program(text, forms, result), schedule)
 
