@@ -90,11 +90,11 @@ def _stored(usual: Operand, form: Format) -> Operand:
 def _options(
     splitter: Splitter, part: Assignment, readers: Sequence[Assignment], last: Assignment
 ) -> Iterator[Format]:
-    """Other formats than the usual one; none among dense tensors only."""
+    """Other formats than the usual one; none among dense tensors only, and of one number."""
     stored = splitter.operands[part.target.tensor]
     usual = stored.type.format
     around = {name for each in (part, *readers) for name in operand_names(each)}
-    if all(splitter.operands[name].type.format.is_dense for name in around):
+    if not usual.order or all(splitter.operands[n].type.format.is_dense for n in around):
         return
     result = splitter.request.type.format
     if not usual.is_dense and result.is_dense and prod(stored.shape) <= DENSE_SIZE:
