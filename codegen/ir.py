@@ -4,9 +4,8 @@ Every node is an immutable value whose fields are nodes, tuples and atoms, so pa
 from a tree to a tree. Integer expressions are 64 bits wide throughout; the element type of an
 array says only how an element is stored.
 
-Three roles of statements let one lowered kernel serve three purposes (`passes.phases`): a statement
-that writes the structure of a result (`ASSEMBLY`), one that writes its values (`VALUES`), and
-everything else (`CONTROL`), which both need.
+A statement that only the values of a result need has the role `VALUES`: without such statements a
+kernel makes the structure alone (`passes.phases`). Everything else is `CONTROL`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ class Array:
 
 class Role(Enum):
     CONTROL = "control"
-    ASSEMBLY = "assembly"
     VALUES = "values"
 
 
@@ -413,7 +411,7 @@ class ClearTable:
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """The function ends here, before it has written anything, unless `condition` holds."""
+    """The function ends here unless `condition` holds; not in what is done in vectors."""
 
     condition: Expr
 

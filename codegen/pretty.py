@@ -7,7 +7,7 @@
           acc += A_vals[p] * x[A2_crd[p]]
         y[i] = acc
 
-Casts between integers are left out; `!assembly` and `!values` mark the roles of statements.
+Casts between integers are left out; `!values` marks statements of that role.
 """
 
 from __future__ import annotations

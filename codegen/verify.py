@@ -71,6 +71,7 @@ from codegen.ir import (
 )
 from codegen.names import is_reserved
 from codegen.pretty import pretty
+from codegen.tree import find
 from codegen.types import BOOL, INT64, ScalarType, VectorType
 
 Named = Var | Array | Table
@@ -304,6 +305,8 @@ class _Verifier:
         plain = loop.kind is LoopKind.SERIAL or not loop.unroll
         self.require(plain and loop.unroll >= 0, f"a {loop.kind.value} loop unrolled")
         self.require(loop.var.type == INT64, f"a loop counter of type {loop.var.type}")
+        left = loop.kind is LoopKind.VECTOR and any(True for _ in find(loop.body, Expect))
+        self.require(not left, "a function left in the midst of a vector")
         for reduction in loop.reductions:
             self.depth_of(reduction.var)
         if loop.kind is not LoopKind.PARALLEL:
@@ -344,7 +347,6 @@ class _Verifier:
     def memory(self, stmt: Allocate | Reserve | SetLength | Expect) -> None:
         if isinstance(stmt, Expect):
             self.expect(stmt.condition, BOOL)
-            self.require(self.parallel is None, "a function left by one of its threads")
             return
         array = stmt.array
         self.index(stmt.size)

@@ -19,6 +19,7 @@ from codegen.types import scalar
 from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
+from taco_py.phase import ASSEMBLE, EVALUATE
 from taco_py.problem import Problem
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
@@ -30,20 +31,19 @@ if TYPE_CHECKING:
     from taco_py.iteration.graph import IterationGraph
     from taco_py.schedule.parallel import Parallelism
 
-PHASES = ("evaluate", "assemble", "compute")
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """All that decides a kernel: a problem, a loop order for each term, which phase, a schedule.
 
+    phase     EVALUATE; of a sparse result also ASSEMBLE or COMPUTE
     schedule  the commands that the loop orders do not say already: which loop threads share
     strategy  how the kernel is made
     """
 
     problem: Problem
     orders: tuple[tuple[str, ...], ...]
-    phase: str = "evaluate"
+    phase: str = EVALUATE
     schedule: Schedule = OPEN
     strategy: Strategy = Strategy.LOOPS
 
@@ -212,7 +212,7 @@ class LoweredRecipe:
 def lower_recipe(recipe: Recipe) -> LoweredRecipe:
     """The loops of `recipe`. Raises ScheduleError."""
     from codegen.ir import Module
-    from codegen.passes.phases import select_phase
+    from codegen.passes.phases import structure_only
     from taco_py.concrete.nodes import WorkspaceKind
     from taco_py.concrete.printer import to_text
     from taco_py.concrete.tree import workspaces_of
@@ -222,7 +222,9 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
     graph, parallel = scheduled_graph(recipe)
     statement = graph.statement
     lowered = lower(recipe.problem, graph, recipe.phase)
-    function = select_phase(lowered.function, recipe.phase, recipe.phase)
+    function = lowered.function
+    if recipe.phase == ASSEMBLE:
+        function = structure_only(function)
     concrete = to_text(statement)
     workspaces = [
         f"{w.name}[{','.join(w.indices)}]: {w.kind.value}" for w in workspaces_of(statement)

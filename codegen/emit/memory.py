@@ -91,7 +91,7 @@ def memory(
             return _invoke(stmt, scope)
         case Expect(condition=condition):
             test = f"if (taco_unlikely({expression(not_(condition))})) {{"
-            return [test, f"{INDENT}return {UNMET};", "}"]
+            return [test, *indent(scope.fail(UNMET)), "}"]
         case _:
             assert_never(stmt)
 

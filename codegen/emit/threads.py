@@ -29,6 +29,7 @@ from codegen.ir import (
     Array,
     Block,
     Const,
+    Expect,
     For,
     Insert,
     Invoke,
@@ -60,7 +61,7 @@ def among_threads(scope: Scope, *blocks: Block, parts: bool = False) -> Scope:
 
 def _can_fail(body: Block) -> bool:
     return any(
-        isinstance(node, Allocate | Reserve | NewTable | Insert | SortTable | Invoke)
+        isinstance(node, Allocate | Reserve | NewTable | Insert | SortTable | Invoke | Expect)
         or (isinstance(node, SetLength) and node.limit is not None)
         for node in walk(body)
     )

@@ -58,10 +58,11 @@ from taco_py.notation.printer import to_text
 from taco_py.plan.explain import explain
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Plan
-from taco_py.plan.run import Execution, run, run_phase
+from taco_py.plan.phases import assemble, recompute
+from taco_py.plan.run import Execution, run
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, with_index_dtype
 
 if TYPE_CHECKING:
     from taco_py.api.builder import ScheduleBuilder
@@ -229,19 +230,21 @@ class Kernel:
     def assemble(self, *operands: Any, **named: Any) -> Any:
         """The result's structure with values of zero, for `compute`."""
         given, _ = self._given(self._named(operands, named))
-        data = run_phase(self.plan, self._execution(given, None, None), "assemble", None)
+        data = assemble(self.plan, self._execution(given, None, None))
         return hand_out(data, self._kind(given))
 
     def compute(self, pattern: Any, /, *operands: Any, **named: Any) -> Any:
         """The values for a structure that `assemble` or a call made from operands of the same
         patterns.
 
-        The result shares its index arrays with `pattern`, which is not modified. Raises
-        StructureError where these operands make another structure.
+        Nothing is assembled: coordinates are compared with those of `pattern`, and rows that are
+        gathered in a workspace are read in its order, whatever that is. The result shares its index
+        arrays with `pattern`, which is not modified. Raises StructureError where these operands
+        make another structure.
         """
         given, _ = self._given(self._named(operands, named))
         execution = self._execution(given, None, None)
-        data = run_phase(self.plan, execution, "compute", as_data(pattern))
+        data = recompute(self.plan, execution, as_data(pattern))
         return hand_out(data, self._kind(given))
 
     def _execution(
@@ -340,15 +343,7 @@ def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
             f"beyond {limit}",
             hint='compile with index_dtype="int64"',
         )
-    levels = tuple(
-        replace(
-            level,
-            pos=None if level.pos is None else level.pos.astype(index_dtype, copy=False),
-            crd=None if level.crd is None else level.crd.astype(index_dtype, copy=False),
-        )
-        for level in data.levels
-    )
-    return replace(data, levels=levels)
+    return with_index_dtype(data, index_dtype)
 
 
 def compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codegen import build
-from codegen.ir import Array, Expr, Role, Stmt, Store
+from codegen.ir import Array, Expr, Stmt, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Compressed:
     def append(self, position: Expr, coordinate: Expr) -> Stmt:
         """`crd[position] = coordinate`."""
         value = build.cast(self.crd.element, coordinate)
-        return Store(self.crd, position, value, role=Role.ASSEMBLY)
+        return Store(self.crd, position, value)
 
     def append_edges(self, parent: Expr, end: Expr) -> Stmt:
         """`pos[parent + 1] = end`: the segment of `parent` is complete."""
         value = build.cast(self.pos.element, end)
-        return Store(self.pos, build.add(parent, 1), value, role=Role.ASSEMBLY)
+        return Store(self.pos, build.add(parent, 1), value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codegen import build
-from codegen.ir import Array, Expr, Role, Stmt, Store
+from codegen.ir import Array, Expr, Stmt, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +26,4 @@ class Singleton:
     def append(self, position: Expr, coordinate: Expr) -> Stmt:
         """`crd[position] = coordinate`."""
         value = build.cast(self.crd.element, coordinate)
-        return Store(self.crd, position, value, role=Role.ASSEMBLY)
+        return Store(self.crd, position, value)

@@ -41,7 +41,7 @@ class Counted(Result):
     def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
         yield from ()
 
-    def open(self, level: int, position: Expr) -> Iterator[Stmt]:
+    def open(self, level: int, position: Expr, read: bool = False) -> Iterator[Stmt]:
         below = self.group_below(level)
         if below is not None:
             yield Declare(below.start, below.counter)

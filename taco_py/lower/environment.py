@@ -154,6 +154,7 @@ class Scope:
     atomic       the loop whose iterations add to common elements of the result, if there is one
     origins      for each index of a dense workspace over tiles: where its tile begins
     carry        where tiles keep what they would add to such elements
+    read         the indices whose coordinates are those that the result has
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -165,6 +166,7 @@ class Scope:
     atomic: str | None = None
     carry: Carry | None = None
     origins: Mapping[tuple[str, str], Expr] = field(default_factory=dict)
+    read: frozenset[str] = frozenset()
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 or what was said above the root, None while it is unknown."""
@@ -188,6 +190,10 @@ class Scope:
         """With one more level of which only the positions in `interval` are left."""
         return replace(self, left={**self.left, (access, level): interval})
 
+    def reading(self, index: str) -> Scope:
+        """With one more index whose coordinates are those that the result has."""
+        return replace(self, read=self.read | {index})
+
     def beginning(self, origins: Mapping[tuple[str, str], Expr]) -> Scope:
         """With more tiles that dense workspaces are over."""
         return replace(self, origins={**self.origins, **origins})
@@ -204,8 +210,13 @@ class Scope:
 EMPTY_SCOPE = Scope({}, frozenset(), frozenset())
 
 
-def make_environment(problem: Problem, graph: IterationGraph, statement: Statement) -> Environment:
-    """Name everything the kernel will use."""
+def make_environment(
+    problem: Problem, graph: IterationGraph, statement: Statement, given: bool = False
+) -> Environment:
+    """Name everything the kernel will use.
+
+    given  whether a sparse result has its structure already
+    """
     names = Names()
     indices = {i: Var(names.fresh(i)) for i in all_indices(problem.assignment)}
     static = dict(problem.static)
@@ -214,14 +225,15 @@ def make_environment(problem: Problem, graph: IterationGraph, statement: Stateme
     }
     derived = dict.fromkeys(v for r in graph.provenance.relations for v in r.children)
     indices |= {v: Var(names.fresh(v)) for v in derived}
-    tensors = {name: _operand(names, name, kind, Storage.INPUT) for name, kind in problem.operands}
+    tensors = {
+        name: _arrays(names, name, kind, Storage.INPUT, Storage.INPUT)
+        for name, kind in problem.operands
+    }
     target = problem.assignment.target.tensor
-    tensors[target] = _operand(
-        names,
-        target,
-        problem.result,
-        Storage.OUTPUT if problem.result.format.is_dense else Storage.GROWING,
-    )
+    fixed = given or problem.result.format.is_dense
+    structure = Storage.INPUT if fixed else Storage.GROWING
+    values = Storage.OUTPUT if fixed else Storage.GROWING
+    tensors[target] = _arrays(names, target, problem.result, structure, values)
     dtypes = {name: np.dtype(kind.dtype) for name, kind in problem.operands}
     workspaces = {}
     index = scalar(problem.result.index_dtype)
@@ -261,9 +273,10 @@ def _bindings(
                 yield stride.name, Source("stride", tensor, level)
 
 
-def _operand(names: Names, name: str, kind: TensorType, storage: Storage) -> TensorArrays:
+def _arrays(
+    names: Names, name: str, kind: TensorType, structure: Storage, values_in: Storage
+) -> TensorArrays:
     index = scalar(kind.index_dtype)
-    structure = Storage.INPUT if storage is Storage.INPUT else Storage.GROWING
     levels = []
     for number, level in enumerate(kind.format.levels, 1):
         made = {
@@ -271,7 +284,7 @@ def _operand(names: Names, name: str, kind: TensorType, storage: Storage) -> Ten
             for array in level.arrays
         }
         levels.append(LevelStorage(made.get("pos"), made.get("crd")))
-    values = Array(names.fresh(f"{name}_vals"), scalar(kind.element), storage)
+    values = Array(names.fresh(f"{name}_vals"), scalar(kind.element), values_in)
     strides: tuple[Expr, ...] = ()
     if kind.format.is_dense:
         last = len(levels) - 1

@@ -83,7 +83,9 @@ def _load_workspace(
         raise InternalError(f"The workspace {access.tensor} has no values")
     if arrays.workspace.kind is WorkspaceKind.DENSE:
         return Load(arrays.values, dense.position(env, scope, arrays.workspace))
+    if arrays.list is not None:
+        return Load(arrays.values, env.indices[access.indices[0]])
     position = value_position(scope, access)
     if arrays.table is not None:
         return Load(arrays.values, Ranked(arrays.table, position))
-    return Load(arrays.values, build.load_index(arrays.list, position) if arrays.list else position)
+    return Load(arrays.values, position)

@@ -24,6 +24,7 @@ from taco_py.iteration.lattice import Lattice, Point, build_lattice
 from taco_py.levels import Compressed
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.pattern import Given, read_row
 from taco_py.lower.ranges import Opening, Ranges, chain, open_chain, open_positions
 from taco_py.lower.result import Result
 from taco_py.lower.walks import Walk, Walker
@@ -252,6 +253,9 @@ def _choose(cases: list[tuple[Expr, tuple[Stmt, ...]]]) -> list[Stmt]:
 
 def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]:
     """The stored coordinates of one level; without a loop where there is exactly one."""
+    if isinstance(it.result, Given) and walk.iterator.access.tensor in it.result.rows:
+        yield from _over_given(it, it.result, walk)
+        return
     code = [
         Declare(it.index, it.coordinate(walk, walk.position), constant=True),
         *it.case(it.lattice.below(_alone(it, walk))[0], (walk,)),
@@ -264,6 +268,17 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
         yield from code
     else:
         yield _for(it.forall, it.scope, walk.position, Interval(start, walk.stop), *code)
+
+
+def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:
+    """The coordinates that the result has, of a row workspace."""
+    level = appending_level(it.env, result, it.forall)
+    if level is None:
+        raise InternalError(f"The loop over {it.forall.index} has no coordinates of the result")
+    inner = replace(it, scope=it.scope.reading(it.forall.index))
+    body = (*inner.case(it.lattice.below(_alone(it, walk))[0], (walk,)), *_reset(it, walk))
+    row = it.env.workspaces[walk.iterator.access.tensor]
+    yield from read_row(result, level, it.index, row, body)
 
 
 def _alone(it: LoopLowering, walk: Walk) -> Point:

@@ -16,8 +16,10 @@ from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
 from taco_py.lower.inserted import lower_inserted
 from taco_py.lower.pieces import lower_pieces
 from taco_py.lower.promises import rely_on_promises
+from taco_py.lower.recomputed import lower_recomputed
 from taco_py.lower.result import make_result
 from taco_py.lower.statements import Lowerer
+from taco_py.phase import COMPUTE
 from taco_py.problem import Problem
 
 
@@ -29,15 +31,20 @@ class Lowered:
     bindings: Bindings
 
 
-def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
-    """The function called `name` that assembles and computes the result of `graph`'s statement.
+def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
+    """The function of `phase`, called so, that makes the result of `graph`'s statement.
+
+    In COMPUTE the structure of a sparse result is given; in others it is assembled.
 
     Its arrays are the result's, then each operand's: per level pos and crd, then the values. Its
     scalars are the sizes of the indices in order of first use, then the strides of dense tensors.
     """
     statement = graph.statement
-    env = make_environment(problem, graph, statement)
-    if graph.assembly is Assembly.INSERT:
+    is_given = phase == COMPUTE and not problem.result.format.is_dense
+    env = make_environment(problem, graph, statement, is_given)
+    if is_given:
+        code = tuple(lower_recomputed(env, statement, tuple(_allocations(env, statement))))
+    elif graph.assembly is Assembly.INSERT:
         code = tuple(lower_inserted(env, statement, tuple(_allocations(env, statement))))
     elif graph.in_pieces and isinstance(statement, Forall):
         code = tuple(lower_pieces(env, statement))
@@ -48,7 +55,7 @@ def lower(problem: Problem, graph: IterationGraph, name: str) -> Lowered:
     for tensor in (env.target.tensor, *dict(problem.operands)):
         scalars += [s for s in env.tensors[tensor].strides if isinstance(s, Var)]
     threaded = any(loop.mode.parallel is not None for loop in graph.loops)
-    function = Function(name, tuple(_arrays(env)), tuple(scalars), Block(code), threaded)
+    function = Function(phase, tuple(_arrays(env)), tuple(scalars), Block(code), threaded)
     return Lowered(function, tuple(env.bindings.items()))
 
 

@@ -23,7 +23,6 @@ from codegen.ir import (
     Block,
     Declare,
     Reserve,
-    Role,
     SetLength,
     Stmt,
     Storage,
@@ -77,12 +76,12 @@ def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:
         yield team
         return
     total = Array(env.names.fresh("total"), INT64, Storage.LOCAL)
-    add = AtomicStore(total, build.const(0), whole.groups[0].counter, "+", Role.ASSEMBLY)
+    add = AtomicStore(total, build.const(0), whole.groups[0].counter, "+")
     yield Allocate(total, build.const(1))
-    yield Store(total, build.const(0), build.const(0), role=Role.ASSEMBLY)
+    yield Store(total, build.const(0), build.const(0))
     yield replace(team, body=build.block(*team.body.body, add))
     end = build.cast(root.element, build.load_index(total, build.const(0)))
-    yield Reserve(root, build.const(2), Role.ASSEMBLY)
-    yield Store(root, build.const(0), build.zero(root.element), role=Role.ASSEMBLY)
-    yield Store(root, build.const(1), end, role=Role.ASSEMBLY)
-    yield SetLength(root, build.const(2), Role.ASSEMBLY)
+    yield Reserve(root, build.const(2))
+    yield Store(root, build.const(0), build.zero(root.element))
+    yield Store(root, build.const(1), end)
+    yield SetLength(root, build.const(2))

@@ -109,9 +109,9 @@ class Result:
         found: list[Part] = []
         for storage in self.arrays.levels:
             if storage.pos is not None and storage.pos != self.root:
-                found.append(Part(storage.pos, storage.crd, role=Role.ASSEMBLY))
+                found.append(Part(storage.pos, storage.crd))
             if storage.crd is not None:
-                found.append(Part(storage.crd, None, self.most_positions, Role.ASSEMBLY))
+                found.append(Part(storage.crd, None, self.most_positions))
         if found:
             found.append(Part(self.arrays.values, role=Role.VALUES))
         return tuple(found)
@@ -132,9 +132,9 @@ class Result:
             level = level_functions(self.arrays, group.first)
             if isinstance(level, Compressed) and self._has_edges(group):
                 if group is not self.groups[0]:
-                    yield Reserve(level.pos, build.const(1), Role.ASSEMBLY)
+                    yield Reserve(level.pos, build.const(1))
                 zero = build.zero(level.pos.element)
-                yield Store(level.pos, build.const(0), zero, role=Role.ASSEMBLY)
+                yield Store(level.pos, build.const(0), zero)
 
     def epilogue(self) -> Iterator[Stmt]:
         """The root's edges, segments never reached, and the lengths of all arrays."""
@@ -150,13 +150,13 @@ class Result:
                 assert isinstance(functions, Compressed)
                 yield from self.complete(group, positions)
                 if self._has_edges(group):
-                    yield SetLength(functions.pos, build.add(positions, 1), Role.ASSEMBLY)
+                    yield SetLength(functions.pos, build.add(positions, 1))
             if group is None:
                 positions = build.mul(positions, self.sizes[level])
             else:
                 positions = group.counter
                 crd = level_functions(self.arrays, level).crd
-                yield SetLength(crd, positions, Role.ASSEMBLY, self.most_positions)
+                yield SetLength(crd, positions, limit=self.most_positions)
         yield SetLength(self.arrays.values, positions, Role.VALUES)
 
     def _has_edges(self, group: Group) -> bool:
@@ -191,41 +191,38 @@ class Result:
             assert group is not None
             for k in range(group.first, group.last + 1):
                 crd = level_functions(self.arrays, k).crd
-                yield Reserve(crd, positions, Role.ASSEMBLY)
+                yield Reserve(crd, positions)
         for below in range(level + 1, self.format.order):
             if self.format.levels[below].kind is LevelKind.DENSE:
                 positions = build.mul(positions, self.sizes[below])
                 continue
             functions = level_functions(self.arrays, below)
             assert isinstance(functions, Compressed)
-            yield Reserve(functions.pos, build.add(positions, 1), Role.ASSEMBLY)
+            yield Reserve(functions.pos, build.add(positions, 1))
             return
         yield Reserve(self.arrays.values, positions, Role.VALUES)
 
-    def open(self, level: int, position: Expr) -> Iterator[Stmt]:
-        """At a coordinate of `level`, before the code below it."""
+    def open(self, level: int, position: Expr, read: bool = False) -> Iterator[Stmt]:
+        """At a coordinate of `level`, before the code below it.
+
+        read  whether the coordinate was read from the result itself, which has it already
+        """
         below = self.group_below(level)
         if below is not None:
             yield from self.complete(below, position)
             yield Declare(below.start, below.counter)
         group = self.group_of(level)
-        if (
-            group is not None
-            and group.last == level
-            and below is None
-            and level + 1 < len(self.sizes)
-        ):
-            block = self._block(level)
-            if block is not None:
-                start = build.mul(group.counter, block)
-                nothing = build.zero(self.arrays.values.element)
-                yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
+        if group is not None and group.last == level and below is None:
+            yield from self._zeros(level, group)
 
-    def _block(self, level: int) -> Expr | None:
-        """The number of values below one position when all levels below are dense."""
-        if any(g.first > level for g in self.groups):
-            return None
-        return build.mul(*self.sizes[level + 1 :])
+    def _zeros(self, level: int, group: Group) -> Iterator[Stmt]:
+        """All values below an entry, where all levels there are dense."""
+        if any(g.first > level for g in self.groups) or level + 1 == len(self.sizes):
+            return
+        block = build.mul(*self.sizes[level + 1 :])
+        start = build.mul(group.counter, block)
+        nothing = build.zero(self.arrays.values.element)
+        yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
         """At a coordinate of `level`, after the code below it: edges, then the coordinates."""

@@ -139,7 +139,7 @@ class Lowerer:
         if level is None or position is None:
             yield from below
             return
-        yield from self.result.open(level, position)
+        yield from self.result.open(level, position, forall.index in scope.read)
         yield from below
         yield from self.result.close(level, position)
 

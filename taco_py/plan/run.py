@@ -25,6 +25,7 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import coordinate_order
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
+from taco_py.phase import EVALUATE
 from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
@@ -34,6 +35,7 @@ from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 from taco_py.storage.tensor_data import ordered as ordered_format
 
 BARE = LevelArrays()
+ASSEMBLE_AGAIN = "assemble again when the operands' patterns change"
 IN_ORDER = "coordinates sorted and duplicates added up in a copy"
 
 
@@ -65,61 +67,11 @@ def run(plan: Plan, execution: Execution) -> TensorData:
     """The result of the plan."""
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
-        execution.tensors[step.target] = _step(step, execution, last)
+        execution.tensors[step.target] = run_step(step, execution, last)
     return execution.tensors[plan.steps[-1].target]
 
 
-def run_phase(
-    plan: Plan, execution: Execution, phase: str, pattern: TensorData | None
-) -> TensorData:
-    """Only the structure of the result ("assemble"), or the values of `pattern` ("compute").
-
-    A last kernel that makes the sparse result itself has a variant that only assembles. Values are
-    computed together with their coordinates: writing these takes no longer than comparing them
-    with those of `pattern`, and where they are not compared, values of other operands would land at
-    wrong places. What is returned shares its index arrays with `pattern`.
-
-    Raises StructureError where the operands make another structure.
-    """
-    if phase == "compute":
-        whole = run(plan, execution)
-        return whole if pattern is None else _on_pattern(whole, pattern)
-    *before, last = plan.steps
-    if not isinstance(last, Compute) or last.problem.result.format.is_dense:
-        whole = run(plan, execution)
-        return replace(whole, values=np.zeros_like(whole.values))
-    for step in before:
-        execution.tensors[step.target] = _step(step, execution, False)
-    return compute(last, execution, None, phase)
-
-
-def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
-    """The values of `whole` with the index arrays of `pattern`, which say the same."""
-    if pattern.shape != whole.shape or str(pattern.format) != str(whole.format):
-        raise StructureError(
-            f"Expected a pattern of shape {whole.shape} in the format {whole.format}, found shape "
-            f"{pattern.shape} in {pattern.format}",
-            hint="make it by assemble() with the same operands",
-        )
-    if pattern.values.shape != whole.values.shape:
-        raise StructureError(
-            f"Expected a pattern of {whole.values.size} entries, as these operands make, found "
-            f"one of {pattern.values.size}",
-            hint="assemble again when the operands' patterns change",
-        )
-    for number, (made, given) in enumerate(zip(whole.levels, pattern.levels, strict=True)):
-        for name in ("pos", "crd"):
-            one, other = getattr(made, name), getattr(given, name)
-            if one is not None and (other is None or not np.array_equal(one, other)):
-                raise StructureError(
-                    f"Expected the pattern that these operands make, found other coordinates "
-                    f"({name} of level {number})",
-                    hint="assemble again when the operands' patterns change",
-                )
-    return replace(pattern, values=whole.values)
-
-
-def _step(step: Step, execution: Execution, last: bool) -> TensorData:
+def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     if isinstance(step, Compute):
         return compute(step, execution, execution.out if last else None)
     return transformed(step, execution.tensors[step.source])
@@ -162,19 +114,23 @@ def compute(
     step: Compute,
     execution: Execution,
     out: Array | None,
-    phase: str = "evaluate",
+    phase: str = EVALUATE,
+    pattern: TensorData | None = None,
 ) -> TensorData:
-    """Run a kernel; once more with int64 indices where int32 cannot count the result's entries."""
+    """Run a kernel; once more with int64 indices where int32 cannot count the result's entries.
+
+    pattern  the structure that the sparse result has, for the phase COMPUTE
+    """
     if execution.wide:
         step = widened(step, execution)
     try:
-        return _compute(step, execution, out, phase)
+        return _compute(step, execution, out, phase, pattern)
     except OverflowError:
         type = step.problem.result
         if type.format.is_dense or type.index_dtype == "int64":
             raise
         execution.wide.add(step.target)
-        return _compute(widened(step, execution), execution, out, phase)
+        return _compute(widened(step, execution), execution, out, phase, pattern)
 
 
 def widened(step: Compute, execution: Execution) -> Compute:
@@ -200,20 +156,26 @@ def _compute(
     execution: Execution,
     out: Array | None,
     phase: str,
+    pattern: TensorData | None,
 ) -> TensorData:
     """Run a kernel.
 
-    Raises OutOfMemoryError that names what it was to make, BoundError, and InternalError where it
-    does not take its arguments.
+    Raises OutOfMemoryError that names what it was to make, BoundError, StructureError for a pattern
+    that it does not make, and InternalError where it does not take its arguments.
     """
     try:
-        return _computed(step, execution, out, phase)
+        return _computed(step, execution, out, phase, pattern)
     except (TypeError, ValueError) as error:
         if isinstance(error, TacoError):
             raise
-        broken = _broken_promise(step, execution) if isinstance(error, ValueError) else None
+        unmet = isinstance(error, ValueError)
+        broken = _broken_promise(step, execution) if unmet else None
         if broken is not None:
             raise broken from None
+        if unmet and pattern is not None:
+            raise StructureError(
+                "Expected the pattern that these operands make, found another", hint=ASSEMBLE_AGAIN
+            ) from None
         from taco_py.diagnostics.report import internal_error
 
         raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
@@ -247,6 +209,7 @@ def _computed(
     execution: Execution,
     out: Array | None,
     phase: str,
+    pattern: TensorData | None,
 ) -> TensorData:
     """Prepare the operands of a kernel, make or take the result's memory, call."""
     kernel = _kernel(step, execution, phase)
@@ -262,6 +225,11 @@ def _computed(
         elif not kernel.covers:
             out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
+        return result
+    if pattern is not None:
+        values = KERNELS.pool.empty(pattern.values.shape, type.dtype)
+        result = replace(pattern, values=values)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
     grown = kernel.call(*_arguments(kernel, operands, step, threads))

@@ -61,3 +61,19 @@ class TensorData:
     def nnz(self) -> int:
         """Number of stored values."""
         return int(self.values.size)
+
+
+def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
+    """`data` with index arrays of another integer type, copied where they are not of it.
+
+    The caller knows that they fit.
+    """
+    levels = tuple(
+        replace(
+            level,
+            pos=None if level.pos is None else level.pos.astype(index_dtype, copy=False),
+            crd=None if level.crd is None else level.crd.astype(index_dtype, copy=False),
+        )
+        for level in data.levels
+    )
+    return replace(data, levels=levels)

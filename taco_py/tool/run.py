@@ -21,6 +21,7 @@ from taco_py.driver import make_source
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
+from taco_py.phase import ASSEMBLE, COMPUTE, EVALUATE
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.pack import to_dense
 from taco_py.tool.data import Declared, declared, made_up, read_operands
@@ -32,7 +33,7 @@ PRINTS = (
     "print-iteration-graph", "print-schedule", "explain", "write-source", "write-compute",
     "write-assembly", "write-graph", "export", "c",
 )  # fmt: skip
-PHASES = {"compute": "compute", "assembly": "assemble", "evaluate": "evaluate"}
+PHASES = {"compute": COMPUTE, "assembly": ASSEMBLE, "evaluate": EVALUATE}
 MOST_WORK = 10**7
 """Points of the dense iteration space beyond which a result is not verified."""
 

@@ -172,7 +172,7 @@ def row_append() -> Function:
     body = block(
         Comment("C[i,j] = A[i,j] + B[i,j]"),
         Declare(p_c, const(0)),
-        Store(c_pos, const(0), Const(0, INT32), role=Role.ASSEMBLY),
+        Store(c_pos, const(0), Const(0, INT32)),
         loop(
             I,
             N_I,
@@ -183,9 +183,9 @@ def row_append() -> Function:
             While(and_(lt(P, p_end), lt(Q, q_end)), merge),
             rest(P, p_end, CRD, VALS, c_crd, c_vals, p_c),
             rest(Q, q_end, b_crd, b_vals, c_crd, c_vals, p_c),
-            Store(c_pos, add(I, 1), cast(INT32, p_c), role=Role.ASSEMBLY),
+            Store(c_pos, add(I, 1), cast(INT32, p_c)),
         ),
-        SetLength(c_crd, p_c, Role.ASSEMBLY),
+        SetLength(c_crd, p_c),
         SetLength(c_vals, p_c, Role.VALUES),
     )
     arrays = (POS, CRD, VALS, b_pos, b_crd, b_vals, c_pos, c_crd, c_vals)
@@ -195,8 +195,8 @@ def row_append() -> Function:
 def append(crd: Array, vals: Array, place: Var, j: Expr, value: Expr) -> tuple[Stmt, ...]:
     room = add(place, 1)
     return (
-        Reserve(crd, room, Role.ASSEMBLY),
-        Store(crd, place, cast(INT32, j), role=Role.ASSEMBLY),
+        Reserve(crd, room),
+        Store(crd, place, cast(INT32, j)),
         Reserve(vals, room, Role.VALUES),
         Store(vals, place, value, role=Role.VALUES),
         increment(place),
@@ -302,22 +302,22 @@ def team() -> Function:
         Declare(first, div(mul(N_I, piece), pieces), constant=True),
         Declare(last, div(mul(N_I, add(piece, 1)), pieces), constant=True),
         Declare(p_c, const(0)),
-        Reserve(c_pos, add(sub(last, first), 1), Role.ASSEMBLY),
-        Store(c_pos, const(0), Const(0, INT32), role=Role.ASSEMBLY),
+        Reserve(c_pos, add(sub(last, first), 1)),
+        Store(c_pos, const(0), Const(0, INT32)),
         loop(
             I,
             last,
             segment(P, POS, I, *entry.body),
-            Store(c_pos, add(sub(I, first), 1), cast(INT32, p_c), role=Role.ASSEMBLY),
+            Store(c_pos, add(sub(I, first), 1), cast(INT32, p_c)),
             start=first,
         ),
-        SetLength(c_pos, add(sub(last, first), 1), Role.ASSEMBLY),
-        SetLength(c_crd, p_c, Role.ASSEMBLY),
+        SetLength(c_pos, add(sub(last, first), 1)),
+        SetLength(c_crd, p_c),
         SetLength(c_vals, p_c, Role.VALUES),
     )
     parts = (
-        Part(c_pos, c_crd, role=Role.ASSEMBLY),
-        Part(c_crd, limit=1000, role=Role.ASSEMBLY),
+        Part(c_pos, c_crd),
+        Part(c_crd, limit=1000),
         Part(c_vals, role=Role.VALUES),
     )
     work = Team(piece, pieces, block(Allocate(seen, N_J)), body, parts)

@@ -172,7 +172,7 @@ def _team(team: Team, s: State) -> None:
         if part.counts is not None:
             before = np.cumsum([0, *map(len, made[part.counts.name])])
             parts = [p[k > 0 :] + before[k] for k, p in enumerate(parts)]
-        s.arrays[part.array.name] = np.concatenate(parts)
+        s.arrays[part.array.name] = np.concatenate(parts).astype(part.array.element.name)
         s.lengths[part.array.name] = len(s.arrays[part.array.name])
 
 

@@ -30,7 +30,7 @@ from codegen.passes.dead_code import clean, remove_dead_code
 from codegen.passes.order import C_PASSES, passes_for, run_passes, tidy
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune
-from codegen.passes.phases import select_phase
+from codegen.passes.phases import structure_only
 from codegen.passes.vectorize import vectorize
 from codegen.pretty import pretty
 from codegen.target import Target
@@ -202,42 +202,21 @@ def test_unused_parameters_go() -> None:
 
 
 def test_assemble_writes_the_structure_only() -> None:
-    found = select_phase(row_append(), "assemble", "assemble")
+    found = structure_only(row_append())
     assert [a.name for a in found.arrays] == [
         "A2_pos", "A2_crd", "B2_pos", "B2_crd", "C2_pos", "C2_crd",
     ]  # fmt: skip
     verify(found)
 
 
-def test_compute_writes_the_values_only() -> None:
-    found = select_phase(row_append(), "compute", "compute")
-    storages = {a.name: a.storage.value for a in found.arrays}
-    assert storages["C_vals"] == "growing"  # never beyond its end, whatever the operands are
-    assert "C2_crd" not in storages
-    assert "C2_pos" not in storages
-    verify(found)
-
-
 @pytest.mark.parametrize("seed", range(3))
-def test_assemble_then_compute_is_evaluate(seed: int) -> None:
+def test_the_structure_is_that_of_the_whole(seed: int) -> None:
     arrays, scalars = arguments("row_append", seed)
-    whole = run(select_phase(row_append(), "evaluate", "all"), arrays, scalars)
-    pattern = run(select_phase(row_append(), "assemble", "assemble"), arrays, scalars)
-    nnz = whole.lengths["C2_crd"]
-    assert pattern.lengths == {"C2_crd": nnz}
+    whole = run(row_append(), arrays, scalars)
+    pattern = run(structure_only(row_append()), arrays, scalars)
+    assert pattern.lengths == {"C2_crd": whole.lengths["C2_crd"]}
     assert_array_equal(pattern.arrays["C2_crd"], whole.arrays["C2_crd"])
     assert_array_equal(pattern.arrays["C2_pos"], whole.arrays["C2_pos"])
-    values = run(
-        select_phase(row_append(), "compute", "compute"),
-        arrays,
-        scalars,
-    )
-    assert_array_equal(values.arrays["C_vals"], whole.arrays["C_vals"])
-
-
-def test_an_unknown_phase_is_refused() -> None:
-    with pytest.raises(ValueError, match="Expected a phase out of evaluate, assemble, compute"):
-        select_phase(row_append(), "symbolic", "f")
 
 
 # ---------------------------------------------------------------- vectorize

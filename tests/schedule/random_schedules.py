@@ -38,7 +38,8 @@ from taco_py.notation.nodes import Access, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.tree import walk
 from taco_py.plan import work
-from taco_py.plan.run import Execution, run, run_phase
+from taco_py.plan.phases import assemble, recompute
+from taco_py.plan.run import Execution, run
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.apply import apply
 from taco_py.schedule.commands import (
@@ -416,9 +417,9 @@ def _run(prepared: Prepared, execution: Execution, phases: bool) -> Any:
     if not phases:
         return run(prepared.plan, execution)
     tensors = dict(execution.tensors)
-    pattern = run_phase(prepared.plan, execution, "assemble", None)
+    pattern = assemble(prepared.plan, execution)
     execution.tensors = tensors
-    return run_phase(prepared.plan, execution, "compute", pattern)
+    return recompute(prepared.plan, execution, pattern)
 
 
 def _interpreted(prepared: Prepared, phases: bool) -> dict[tuple[str, str], Any]:

@@ -1,20 +1,20 @@
-/* row_append_compute, by hand */
+/* row_append_structure, by hand */
 
 #include "taco_runtime.h"
 
-int32_t row_append_compute(
+int32_t row_append_structure(
     const int32_t *restrict A2_pos,
     const int32_t *restrict A2_crd,
-    const double *restrict A_vals,
     const int32_t *restrict B2_pos,
     const int32_t *restrict B2_crd,
-    const double *restrict B_vals,
-    taco_buffer *C_vals_buffer,
+    int32_t *restrict C2_pos,
+    taco_buffer *C2_crd_buffer,
     int64_t n_i)
 {
-    double *restrict C_vals = C_vals_buffer->data;
+    int32_t *restrict C2_crd = C2_crd_buffer->data;
     // C[i,j] = A[i,j] + B[i,j]
     int64_t p_C = 0;
+    C2_pos[0] = 0;
     for (int64_t i = 0; i < n_i; i++) {
         int64_t p = A2_pos[i];
         const int64_t p_end = A2_pos[i + 1];
@@ -26,20 +26,13 @@ int32_t row_append_compute(
             const int64_t j = taco_min_i64(j_A, j_B);
             const bool in_a = j_A == j;
             const bool in_b = j_B == j;
-            double value = 0.0;
-            if (in_a) {
-                value += A_vals[p];
-            }
-            if (in_b) {
-                value += B_vals[q];
-            }
-            if (taco_unlikely(p_C + 1 > C_vals_buffer->capacity)) {
-                if (taco_grow(C_vals_buffer, p_C + 1, sizeof(double))) {
+            if (taco_unlikely(p_C + 1 > C2_crd_buffer->capacity)) {
+                if (taco_grow(C2_crd_buffer, p_C + 1, sizeof(int32_t))) {
                     return 1;
                 }
-                C_vals = C_vals_buffer->data;
+                C2_crd = C2_crd_buffer->data;
             }
-            C_vals[p_C] = value;
+            C2_crd[p_C] = (int32_t)j;
             p_C++;
             if (in_a) {
                 p++;
@@ -49,28 +42,29 @@ int32_t row_append_compute(
             }
         }
         while (p < p_end) {
-            if (taco_unlikely(p_C + 1 > C_vals_buffer->capacity)) {
-                if (taco_grow(C_vals_buffer, p_C + 1, sizeof(double))) {
+            if (taco_unlikely(p_C + 1 > C2_crd_buffer->capacity)) {
+                if (taco_grow(C2_crd_buffer, p_C + 1, sizeof(int32_t))) {
                     return 1;
                 }
-                C_vals = C_vals_buffer->data;
+                C2_crd = C2_crd_buffer->data;
             }
-            C_vals[p_C] = A_vals[p];
+            C2_crd[p_C] = A2_crd[p];
             p_C++;
             p++;
         }
         while (q < q_end) {
-            if (taco_unlikely(p_C + 1 > C_vals_buffer->capacity)) {
-                if (taco_grow(C_vals_buffer, p_C + 1, sizeof(double))) {
+            if (taco_unlikely(p_C + 1 > C2_crd_buffer->capacity)) {
+                if (taco_grow(C2_crd_buffer, p_C + 1, sizeof(int32_t))) {
                     return 1;
                 }
-                C_vals = C_vals_buffer->data;
+                C2_crd = C2_crd_buffer->data;
             }
-            C_vals[p_C] = B_vals[q];
+            C2_crd[p_C] = B2_crd[q];
             p_C++;
             q++;
         }
+        C2_pos[i + 1] = (int32_t)p_C;
     }
-    C_vals_buffer->length = p_C;
+    C2_crd_buffer->length = p_C;
     return 0;
 }

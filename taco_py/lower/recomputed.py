@@ -1,0 +1,105 @@
+"""The values of a sparse result whose structure is given: nothing is assembled, sorted or grown.
+
+    team for piece in 0..pieces:
+      pC2 = C2_pos[first]                     where the entries of a range go, is given as well
+      for i in first..last: … C_vals[pC2] = …
+
+Only where threads share tiles of entries that begin within rows are the entries counted first.
+(`taco_py.lower.pattern` has what becomes of one entry.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from codegen import build
+from codegen.ir import Expect, Stmt, Var
+from taco_py.concrete.nodes import Forall, Statement, WorkspaceKind
+from taco_py.iteration.graph import Range
+from taco_py.lower.environment import EMPTY_SCOPE, Environment
+from taco_py.lower.pattern import Given
+from taco_py.lower.result import ZERO, Result, make_result
+from taco_py.lower.teams import Pieces, loops, share_out
+
+
+def lower_recomputed(
+    env: Environment, statement: Statement, setup: tuple[Stmt, ...]
+) -> Iterator[Stmt]:
+    """The code of a kernel that computes the values of a sparse result and reads its structure.
+
+    setup  the allocation of workspaces, where threads do not have their own
+    """
+    whole = _given(env, make_result(env))
+    env = _unordered(env, whole.rows)
+    if env.graph.in_pieces and isinstance(statement, Forall):
+        yield from _by_threads(env, statement)
+        return
+    yield from setup
+    result = replace(whole, starts=tuple(ZERO for _ in whole.groups), stops=whole.before(None))
+    yield from loops(env, result, statement, EMPTY_SCOPE)
+
+
+def _by_threads(env: Environment, forall: Forall) -> Iterator[Stmt]:
+    pieces, before = share_out(env, forall)
+    whole = _given(env, pieces.whole)
+    yield from before
+    extent = pieces.extent
+    if extent is not None:
+        mine = replace(whole, starts=whole.before(extent.lo), stops=whole.before(extent.hi))
+        yield _team(pieces, mine)
+        return
+    yield from pieces.counting(None)
+    all_met = map(build.eq, pieces.totals, whole.before(None))
+    yield from (Expect(met) for met in all_met)
+    yield _team(pieces, replace(whole, starts=pieces.begun, cut=True))
+
+
+def _team(pieces: Pieces, result: Given) -> Stmt:
+    return pieces.team(*loops(pieces.env, result, pieces.forall, pieces.inner))
+
+
+def _given(env: Environment, whole: Result) -> Given:
+    ends = tuple(Var(env.names.fresh(f"{group.counter.name}_end")) for group in whole.groups)
+    known = {each.name: getattr(whole, each.name) for each in fields(whole)}
+    return Given(**known, ends=ends, rows=frozenset(_rows(env, whole)))
+
+
+def _rows(env: Environment, whole: Result) -> Iterator[str]:
+    """The workspaces with a row that makes up a segment of the result, and is read for that alone.
+
+    Their loop runs over all of an index, which is that of a level with segments of its own.
+    """
+    for name, arrays in env.workspaces.items():
+        reading = [
+            loop
+            for loop in env.graph.loops
+            if any(i.access.tensor == name for i in loop.lattice.iterators)
+        ]
+        if arrays.workspace.kind is not WorkspaceKind.ROW or len(reading) != 1:
+            continue
+        (loop,) = reading
+        level = _level_of(env, loop.index)
+        group = None if level is None else whole.group_of(level)
+        alone = group is not None and group.first == group.last == level
+        if alone and loop.writes_result and loop.range is Range.WHOLE:
+            yield name
+
+
+def _level_of(env: Environment, index: str) -> int | None:
+    """The result's level that has the coordinates of `index`."""
+    if index not in env.target.indices:
+        return None
+    mode = env.target.indices.index(index)
+    return env.tensors[env.target.tensor].type.format.mode_order.index(mode)
+
+
+def _unordered(env: Environment, rows: frozenset[str]) -> Environment:
+    """Where nobody asks for the order of these rows."""
+    workspaces = {
+        name: replace(arrays, workspace=replace(arrays.workspace, ordered=False))
+        if name in rows
+        else arrays
+        for name, arrays in env.workspaces.items()
+    }
+    return replace(env, workspaces=workspaces)

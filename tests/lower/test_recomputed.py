@@ -1,0 +1,148 @@
+"""Values for a structure that is given: the same as evaluated, and never at other places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from codegen.ir import Reserve, Sort, Storage, Store
+from codegen.passes.dead_code import clean
+from codegen.tree import find
+from taco_py.driver import Recipe, lower_recipe
+from taco_py.phase import COMPUTE
+from taco_py.schedule.schedule import Schedule
+from taco_py.storage.tensor_data import TensorData
+from tests.corpus.formats import to_dense
+from tests.lower.test_inserted import CASES, PRODUCT, arrays, first_loop, operands
+from tests.problems import problem
+
+TABLE = ("C[i,j] = A[i,k] * B[k,j]", {"A": "CSC", "B": "CSR"}, "ss", "reorder(k,i,j), ")
+CASES = (*CASES, TABLE)
+
+
+def stored(text: str, formats: dict[str, str]) -> dict[str, Any]:
+    """Operands of which the result is a Tensor, in any format."""
+    return {name: tp.tensor(operand) for name, operand in operands(text, formats).items()}
+
+
+def compiled(
+    text: str, given: dict[str, Any], result: str, schedule: str, threads: int
+) -> tp.Kernel:
+    formats = {name: tp.tensor(operand).format for name, operand in given.items()}
+    loop = first_loop(text, schedule) if "(k,i,j)" not in schedule else None
+    shared = "serial()" if loop is None else f"parallelize({loop})"
+    formats[text[0]] = result
+    return tp.compile(text, formats, schedule=f"{schedule}{shared}", threads=threads)
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "schedule"), CASES)
+def test_the_same_values_as_evaluated(
+    text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+    given = stored(text, formats)
+    for threads in (1, 3):
+        kernel = compiled(text, given, result, schedule, threads)
+        expected = kernel(**given)
+        found = kernel.compute(kernel.assemble(**given), **given)
+        for one, other in zip(arrays(found), arrays(expected), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def changed(data: TensorData) -> list[TensorData]:
+    """Patterns that differ from `data` in one coordinate, edge or entry, and are patterns still."""
+    found = []
+    for number, level in enumerate(data.levels):
+        mode = data.format.mode_order[number]
+        for name in ("pos", "crd"):
+            array = getattr(level, name)
+            if array is None:
+                continue
+            inner = range(1, len(array) - 1) if name == "pos" else range(len(array))
+            for place in inner:
+                other = array.copy()
+                if name == "crd":
+                    other[place] = (other[place] + 1) % data.shape[mode]
+                elif array[place] < array[place + 1]:
+                    other[place] += 1
+                else:
+                    continue
+                levels = list(data.levels)
+                levels[number] = replace(level, **{name: other})
+                found.append(replace(data, levels=tuple(levels)))
+    return [*found, *shorter(data)]
+
+
+def shorter(data: TensorData) -> Iterator[TensorData]:
+    """`data` without its last entry."""
+    *above, last = data.levels
+    if last.pos is not None and last.crd is not None and data.nnz:
+        level = replace(last, pos=np.minimum(last.pos, data.nnz - 1), crd=last.crd[:-1])
+        yield replace(data, levels=(*above, level), values=data.values[:-1])
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "schedule"), CASES)
+def test_every_other_structure_is_refused(
+    text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+    given = stored(text, formats)
+    for threads in (1, 3):
+        kernel = compiled(text, given, result, schedule, threads)
+        pattern = tp.tensor(kernel.assemble(**given))
+        others = changed(pattern.data)
+        assert others or not pattern.nnz
+        for data in others[:: max(1, len(others) // 20)]:
+            with pytest.raises(tp.StructureError, match=r"Expected (the|a) pattern"):
+                kernel.compute(tp.Tensor(data), **given)
+
+
+@pytest.mark.parametrize("shared", ["parallelize(i)", "serial()"])
+def test_nothing_is_assembled(shared: str) -> None:
+    """No array grows, nothing is sorted, and of a row there is no list of what was written."""
+    whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"}, "ds")
+    recipe = Recipe(whole, (("i", "k", "j"),), COMPUTE, Schedule.parse(shared))
+    (function,) = lower_recipe(recipe).module.functions
+    kinds = {array.name: array.storage for array in function.arrays}
+    assert kinds["C2_pos"] is kinds["C2_crd"] is Storage.INPUT
+    assert kinds["C_vals"] is Storage.OUTPUT
+    assert not list(find(function, Reserve)) and not list(find(function, Sort))
+    assert not any(store.array.name == "w_list" for store in find(clean(function), Store))
+
+
+def test_a_row_is_read_in_the_order_of_the_pattern() -> None:
+    given = {name: sp.csr_array(to_dense(a)) for name, a in stored(*CASES[0][:2]).items()}
+    kernel = tp.compile(PRODUCT, A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    whole = kernel(**given)
+    backward = whole.copy()
+    for start, stop in pairwise(backward.indptr):
+        backward.indices[start:stop] = whole.indices[start:stop][::-1]
+    backward.has_sorted_indices = False
+    found = kernel.compute(backward, **given)
+    assert np.shares_memory(found.indices, backward.indices)
+    np.testing.assert_array_equal(found.toarray(), whole.toarray())
+
+
+@pytest.mark.parametrize("index_dtype", ["int32", "int64"])
+def test_a_pattern_has_the_index_type_that_it_has(index_dtype: str) -> None:
+    """It is handed out as it came, whatever the kernel counts in."""
+    given = {name: sp.csr_array(to_dense(a)) for name, a in stored(*CASES[0][:2]).items()}
+    kernel = tp.compile(PRODUCT, A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    whole = kernel(**given)
+    pattern = whole.copy()
+    pattern.indptr, pattern.indices = (
+        array.astype(index_dtype) for array in (whole.indptr, whole.indices)
+    )
+    for compiled_for in ("int32", "int64"):
+        kernel = tp.compile(PRODUCT, A=tp.CSR, B=tp.CSR, C=tp.CSR, index_dtype=compiled_for)
+        found = kernel.compute(pattern, **given)
+        assert np.shares_memory(found.indices, pattern.indices)
+        assert found.indptr.dtype == found.indices.dtype == index_dtype
+        np.testing.assert_array_equal(found.toarray(), whole.toarray())
