@@ -151,7 +151,7 @@ def reordered(
 
 def unordered_last(form: Format) -> Format:
     """`form` whose last level may be left in any order."""
-    last = form.levels[-1]
+    *_, last = form.levels or (DENSE,)
     if last.kind is not LevelKind.COMPRESSED:
         return form
     return replace(form, levels=(*form.levels[:-1], replace(last, ordered=False)))
