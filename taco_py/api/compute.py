@@ -41,6 +41,7 @@ from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
+from taco_py.plan.arranged import arranged
 from taco_py.plan.explain import explain as explain_plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Plan
@@ -230,6 +231,9 @@ def _planned(
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
     request = Request(type, settings.static, Effort(settings.budget))
+    if kind.kind == "tensor" and settings.format is None and settings.schedule is None:
+        request = arranged(assignment, operands, request)
+        kind = replace(kind, format=request.type.format)
     plan = make_plan(assignment, operands, request, options, squeezed)
     return Planned(plan, kind, dtype, {})
 

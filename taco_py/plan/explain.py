@@ -18,6 +18,7 @@ def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str]
     """
     lines = [f"copy      {copy}" for copy in copies]
     lines += [f"budget    {cut}" for cut in plan.cuts]
+    lines += [f"result    {plan.stored}"] if plan.stored else []
     compiled = iter(kernels)
     for note in plan.notes:
         lines.append(f"split     {note}")

@@ -86,7 +86,7 @@ def make_plan(
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
     shared = _with_threads(leave_unsorted(steps), options.schedule)
-    return Plan(shared, parts.notes, request.effort.notes)
+    return Plan(shared, parts.notes, request.effort.notes, request.stored)
 
 
 def _distributed(

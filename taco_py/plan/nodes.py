@@ -92,12 +92,17 @@ Step = Reformat | TakeDiagonal | Squeeze | Cast | Compute
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order; the last one's target is the result. `notes` and `cuts` are for explain():
-    why an assignment was split, and which searches for loops ended early."""
+    """Steps in order; the last one's target is the result. The rest is for explain().
+
+    notes   why an assignment was split
+    cuts    which searches for loops ended early
+    stored  why the result is stored as it is, where that was chosen
+    """
 
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
     cuts: tuple[str, ...] = ()
+    stored: str = ""
 
     @property
     def kernels(self) -> tuple[Compute, ...]:

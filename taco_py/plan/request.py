@@ -30,11 +30,13 @@ class Request:
     type    how it is stored
     static  sizes to compile in, by index
     effort  the searches for loop orders: how long they may take, and what they have found
+    stored  for explain(): why the result is stored in `type`, where that was chosen
     """
 
     type: TensorType
     static: tuple[tuple[str, int], ...] = ()
     effort: Effort = field(default_factory=Effort, compare=False, repr=False)
+    stored: str = ""
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import taco_py as tp
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
+from taco_py.plan.arranged import arranged
 from taco_py.plan.formats import (
     appendable,
     default_format,
@@ -16,7 +19,8 @@ from taco_py.plan.formats import (
     with_chain,
     with_dense_root,
 )
-from tests.problems import assignment, formats
+from taco_py.plan.request import Request
+from tests.problems import assignment, formats, operands, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
 ADD = "C[i,j] = A[i,j] + B[i,j]"
@@ -112,6 +116,42 @@ def test_reordered(form: str, order: str, rows: float, expected: str) -> None:
 def test_only_a_compressed_last_level_may_come_unordered() -> None:
     assert [level.ordered for level in unordered_last(Format.parse("ss")).levels] == [True, False]
     assert unordered_last(Format.parse("sd")) == Format.parse("sd")
+
+
+SUM = "C[i,j] = A[i,j] + B[i,j]"
+ARRANGED = (
+    # A by rows, B by columns, with these entries: what has fewer of them is copied
+    (SUM, "ss", "ss:1,0", 1e3, 1e5, "ss:1,0"),
+    (SUM, "ss", "ss:1,0", 1e5, 1e3, "ss"),
+    (SUM, "ss", "ss:1,0", 1e5, 1e5, "ss"),  # no better: the order as written
+    (SUM, "ss:1,0", "ss:1,0", 1e5, 1e3, "ss:1,0"),
+    (SUM, "CSR", "CSC", 1e3, 1e5, "dd"),
+    ("C[i,j] = A[i,j] + sum(k, B[i,k] * B[k,j])", "ss:1,0", "ss", 10.0, 1e5, "ss"),
+)
+
+
+@pytest.mark.parametrize(("text", "a", "b", "few", "many", "expected"), ARRANGED)
+def test_results_are_stored_in_the_order_that_costs_least(
+    text: str, a: str, b: str, few: float, many: float, expected: str
+) -> None:
+    whole = problem(text, {"A": a, "B": b})
+    known = operands(whole, dict.fromkeys("ijk", 20_000), {"A": few, "B": many})
+    asked = arranged(whole.assignment, known, Request(whole.result))
+    assert str(asked.type.format) == expected
+    assert bool(asked.stored) == (asked.type.format != whole.result.format)
+
+
+def test_the_order_of_a_result_is_explained_and_the_values_are_the_same() -> None:
+    rng = np.random.default_rng(5)
+    few, many = (rng.integers(0, 2000, (2, n)) for n in (50, 5000))
+    a = tp.Tensor.from_coo(list(few), np.ones(50), (2000, 2000), format=tp.DCSR)
+    b = tp.Tensor.from_coo(list(many), np.ones(5000), (2000, 2000), format="ss:1,0")
+    told = tp.explain(SUM, A=a, B=b, schedule_budget=0)
+    assert "result    C stored as ss:1,0: about" in told
+    made = tp.evaluate(SUM, A=a, B=b)
+    assert str(made.format) == "ss:1,0"
+    np.testing.assert_array_equal(made.to_numpy(), a.to_numpy() + b.to_numpy())
+    assert str(tp.evaluate(SUM, A=a, B=b, format="ss").format) == "ss"
 
 
 ROOTED = (

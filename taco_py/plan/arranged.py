@@ -1,0 +1,95 @@
+"""The order in which a result's modes are stored, where nobody asks for one.
+
+Which indices are compressed follows from the operands; in which order they are stored does so only
+as far as the operands agree. Where they do not, some must be copied, or the result is met out of
+order, and the least of that decides:
+
+    C[i,j] = A[i,j] + B[i,j]      A in ss with few entries, B in ss:1,0 with many  →  C in ss:1,0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import permutations
+
+from codegen.names import Names
+from taco_py.cost.machine import GAIN, TEMPORARY
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.nodes import Operand
+from taco_py.plan.request import Request, statistics
+from taco_py.plan.split import split
+from taco_py.plan.splitter import Splitter, best_cost
+
+MODES = 3
+"""Modes up to which every order is compared."""
+
+
+def arranged(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Request:
+    """The request for a sparse result whose modes are stored as costs least, with a note for
+    explain() where that is not the usual order.
+
+    Raises what planning raises.
+    """
+    usual = request.type.format
+    others = tuple(_others(assignment, operands, usual))
+    if not others:
+        return request
+    before = _cost(assignment, operands, request)
+    asked = {form: _in(request, form) for form in others}
+    costs = {form: _cost(assignment, operands, asked[form]) for form in others}
+    form = min(others, key=lambda other: costs[other])
+    if costs[form] * GAIN >= before:
+        return request
+    why = f"about {costs[form]:.2g} operations instead of {before:.2g} as {usual}"
+    return replace(asked[form], stored=f"{assignment.target.tensor} stored as {form}: {why}")
+
+
+def _others(
+    assignment: Assignment, operands: Mapping[str, Operand], usual: Format
+) -> Iterator[Format]:
+    """The format with its levels, each of its index, in other orders; none for dense results, for
+    diagonals, and where all sparse operands store their indices alike."""
+    if usual.is_dense or not 1 < usual.order <= MODES:
+        return
+    met = tuple(accesses(assignment.value))
+    if any(len(set(a.indices)) < operands[a.tensor].type.format.order for a in met):
+        return
+    stored = {tuple(_as_stored(assignment, access, operands)) for access in met}
+    if len(stored - {()}) < 2:
+        return
+    level = dict(zip(usual.mode_order, usual.levels, strict=True))
+    for order in permutations(range(usual.order)):
+        if order != usual.mode_order:
+            yield Format(tuple(level[mode] for mode in order), order)
+
+
+def _as_stored(
+    assignment: Assignment, access: Access, operands: Mapping[str, Operand]
+) -> Iterator[str]:
+    """The result's indices in the order in which a sparse operand stores them."""
+    form = operands[access.tensor].type.format
+    for mode in () if form.is_dense else form.mode_order:
+        if access.indices[mode] in assignment.target.indices:
+            yield access.indices[mode]
+
+
+def _in(request: Request, form: Format) -> Request:
+    return replace(request, type=replace(request.type, format=form))
+
+
+def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> float:
+    """What all kernels cost that make the result."""
+    names = Names((*operands, assignment.target.tensor))
+    parts = split(assignment, operands, request, names)
+    sizes = statistics(assignment, operands).sizes
+    splitter = Splitter(dict(parts.operands), request, names, sizes, [], [])
+    (*before, last) = parts.assignments
+    cost = best_cost(splitter, last, request)
+    for part in before:
+        made = parts.operands[part.target.tensor]
+        cost += TEMPORARY * made.nnz
+        cost += best_cost(splitter, part, replace(request, type=made.type))
+    return cost
