@@ -13,6 +13,7 @@ from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.jam import jam_rows
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
+from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
 from codegen.passes.vector_sums import split_vector_sums
 from codegen.passes.vectorize import vectorize
@@ -46,6 +47,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
     Step("tidy_panels", _for_any_target(tidy), "a static number of columns leaves few panels"),
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
+    Step("past_caches", write_past_caches, "before vectorize, which would mark the rows written"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
     Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
     Step("tidy_sums", _for_any_target(tidy), "blocks and bounds that the splitting left"),

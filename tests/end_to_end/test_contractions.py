@@ -136,3 +136,13 @@ def test_permutations_and_diagonals_are_views(text: str) -> None:
     out = np.empty(found.shape)
     assert not np.shares_memory(tp.einsum(text, array, out=out), array)
     assert not np.shares_memory(tp.einsum(text, array, dtype=complex), array)
+
+
+@pytest.mark.parametrize("columns", [1600, 1601])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_results_larger_than_half_of_a_cache(columns: int, threads: int) -> None:
+    one, other = np.arange(2000.0), np.arange(float(columns))
+    room = np.full(one.size * columns + 1, np.nan)
+    for out in (None, room[:-1].reshape(-1, columns), room[1:].reshape(-1, columns)):
+        found = tp.einsum("i,j->ij", one, other, out=out, threads=threads)
+        np.testing.assert_array_equal(found, np.multiply.outer(one, other))
