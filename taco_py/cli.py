@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_expression(words: Sequence[str]) -> bool:
-    """Whether the first word is an expression or a flag, and not a command."""
-    return any("=" in word or word.startswith("-") for word in words[:1])
+    """Whether the words are an expression with flags, and no command."""
+    return list(words[:1]) != ["demo"]
 
 
 def expression(words: Sequence[str]) -> int:
@@ -73,7 +73,8 @@ def guarded(act: Callable[[], int], input: str) -> int:
         hint = "" if error.hint is None else f" (hint: {error.hint})"
         return complain(error.message + hint, BAD_INPUT)
     except OSError as error:
-        return complain(str(error), BAD_INPUT)
+        reason = str(error) if error.filename is None else f"{error.strerror}: {error.filename!r}"
+        return complain(reason, BAD_INPUT)
     except Exception as error:
         fault = internal_error("compile", input, error)
         return complain(f"a fault of taco_py, not of its input\n{fault}", OUR_FAULT)

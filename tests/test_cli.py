@@ -75,6 +75,8 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-d=i:x"), "Expected sizes with commas between them"),
     ((SPMV, "-d=k:3"), "the indices are i, j"),
     ((SPMV, "-d=A:3"), "Expected 2 sizes for A, found 1"),
+    ((SPMV, "-d=i:3,4"), "Expected 1 size for i, found 2"),
+    ((SPMV, "-d=A:3,4", "-d=j:5"), "Expected one size of j, found 4 in -d=A:3,4 and 5 in -d=j:5"),
     ((SPMV, "-t=A:real"), "Expected a type for A out of"),
     ((SPMV, "-time=often"), "Expected a positive number for -time, found often"),
     ((SPMV, "-nthreads=0"), "Expected a positive number for -nthreads, found 0"),
@@ -83,6 +85,8 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-s=parallelize(i,GPUBlock)"), "CPUThread and CPUVector alone"),
     ((SPMV, "-f=A:ds", "-g=A:s", "-d=i:9999999", "-verify"), "for -verify, found"),
     (("-f=A:ds",), "Expected an expression, found none"),
+    ((), "Expected an expression, found none"),
+    (("dmo",), "Expected"),
 )
 
 
@@ -95,6 +99,18 @@ def test_bad_input_is_one_line_and_status_2(
     (line,) = shown.err.splitlines()
     assert message in line
     assert line.startswith("taco_py: ")
+
+
+def test_sizes_are_those_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tp.write(tp.tensor(sp.eye_array(5, format="csr")), "A.mtx")
+    assert main((SPMV, "-f=A:ds", "-i=A:A.mtx", "-d=i:5", "-d=A:5,5", "-o=y:y.tns")) == 0
+    for said in ("-d=i:6", "-d=A:6,5"):
+        assert main((SPMV, "-f=A:ds", "-i=A:A.mtx", said, "-o=y:y.tns")) == 2
+        expected = f"taco_py: Expected one size of i, found 5 in A.mtx and 6 in {said}\n"
+        assert capsys.readouterr().err == expected
 
 
 def test_bad_input_in_a_process_of_its_own() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -70,27 +70,49 @@ def check_tensor(name: str, tensors: tuple[str, ...], flag: str) -> None:
 def _sizes(
     line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]
 ) -> dict[str, int]:
-    """The size of each index: of a tensor that was read, else from -d, else 42."""
-    found: dict[str, int] = {}
-    said = line.named("d")
-    for access in (*accesses(assignment), assignment.target):
-        sizes = _numbers(said.pop(access.tensor)) if access.tensor in said else ()
-        if access.tensor in known:
-            sizes = known[access.tensor].shape
-        if sizes and len(sizes) != len(access.indices):
+    """The size of each index: of tensors that were read and from -d, 42 where neither says.
+
+    Raises OperandError where two of them differ, and UsageError.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for index, size, source in _said_sizes(line, assignment, known):
+        other, first = found.setdefault(index, (size, source))
+        if other != size:
             raise OperandError(
-                f"Expected {len(access.indices)} sizes for {access.tensor}, found {len(sizes)}"
+                f"Expected one size of {index}, found {other} in {first} and {size} in {source}"
             )
-        found.update(zip(access.indices, sizes, strict=False))
     indices = dict.fromkeys(i for access in accesses(assignment) for i in access.indices)
-    for index, text in said.items():
-        if index not in indices:
+    return {index: found.get(index, (SIZE, ""))[0] for index in indices}
+
+
+def _said_sizes(
+    line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]
+) -> Iterator[tuple[str, int, str]]:
+    """Each index whose size something says, with the size and what says it."""
+    every = (*accesses(assignment), assignment.target)
+    tensors, indices = {a.tensor for a in every}, {i for a in every for i in a.indices}
+    files = line.named("i")
+    for access in every:
+        if access.tensor in known:
+            sizes, source = known[access.tensor].shape, files[access.tensor]
+            yield from ((i, n, source) for i, n in zip(access.indices, sizes, strict=False))
+    for name, text in line.named("d").items():
+        sizes, source = _numbers(text), f"-d={name}:{text}"
+        if name not in tensors | indices:
             raise OperandError(
-                f"Expected an index or a tensor for -d, found {index}",
-                hint=f"the indices are {', '.join(indices)}",
+                f"Expected an index or a tensor for -d, found {name}",
+                hint=f"the indices are {', '.join(sorted(indices))}",
             )
-        found.setdefault(index, _numbers(text)[0])
-    return {index: found.get(index, SIZE) for index in indices}
+        for names in {a.indices for a in every if a.tensor == name} or {(name,)}:
+            if len(sizes) != len(names):
+                raise OperandError(
+                    f"Expected {_counted(len(names))} for {name}, found {len(sizes)}"
+                )
+            yield from ((i, n, source) for i, n in zip(names, sizes, strict=True))
+
+
+def _counted(number: int) -> str:
+    return f"{number} size" if number == 1 else f"{number} sizes"
 
 
 def _numbers(text: str) -> tuple[int, ...]:
