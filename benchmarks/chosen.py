@@ -1,9 +1,10 @@
 """How fast is the schedule chosen without timing, beside the best of the whole frontier?
 
-Every schedule of the frontier that is a sequence of kernels is run by itself in a process of its
-own, which ends when it takes SLOWER times as long as the chosen one; the fastest of them and the
-chosen one are then timed in turns. `python -m benchmarks.chosen` draws what was expected of the
-first of them against what they took into `chosen.svg`.
+Every schedule of the frontier that is a sequence of kernels, or one with workspaces inside its
+loops, is run by itself in a process of its own, which ends when it takes SLOWER times as long as
+the chosen one; the fastest of them and the chosen one are then timed in turns.
+`python -m benchmarks.chosen` draws what was expected of the first of them against what they took
+into `chosen.svg`.
 """
 
 from __future__ import annotations
@@ -187,15 +188,20 @@ def loops_of(question: Question, given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def members_of(question: Question, given: Mapping[str, Any]) -> dict[str, Member]:
-    """The sequences of kernels on the frontier with what is expected of them and the loop order of
-    each kernel, the best first."""
+    """The schedules on the frontier with what is expected of them and the loop order of each kernel
+    of a sequence, the best first."""
     found = tp.frontier(question.text, given, schedule_budget=BUDGET)
     members: dict[str, Member] = {}
     known = [(c.estimate, c) for c in found if c.estimate is not None]
     for estimate, candidate in sorted(known, key=lambda pair: pair[0]):
-        name = "; ".join(map(str, candidate.kernels or ()))
-        loops = tuple(loop_order(kernel) for kernel in candidate.kernels or ())
-        members.setdefault(name, (estimate, partial(sequence, candidate, given), loops))
+        if candidate.kernels is not None:
+            name = "; ".join(map(str, candidate.kernels))
+            loops = tuple(loop_order(kernel) for kernel in candidate.kernels)
+            members.setdefault(name, (estimate, partial(sequence, candidate, given), loops))
+        elif candidate.schedule is not None:
+            run = partial(tp.evaluate, question.text, given, threads=1)
+            fused = partial(run, schedule=candidate.schedule)
+            members.setdefault(str(candidate.schedule), (estimate, fused, ()))
     return members
 
 

@@ -15,6 +15,7 @@ from math import inf
 from time import monotonic
 from typing import overload
 
+from taco_py.autoschedule.fused import fused_schedule
 from taco_py.autoschedule.groupings import groupings
 from taco_py.autoschedule.kernels import ScheduledKernel, kernels_of
 from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
@@ -47,11 +48,13 @@ class Cost:
 class Candidate:
     """A schedule of the universe: loops and temporaries, and how operands are met in the loops.
 
-    estimate  what it is expected to cost, in innermost operations, where that is known
+    assignment  what it computes
+    estimate    what it is expected to cost, in innermost operations, where that is known
     """
 
     directed: Directed
     cost: Cost
+    assignment: Assignment
     estimate: float | None = None
 
     @property
@@ -70,9 +73,12 @@ class Candidate:
 
     @property
     def schedule(self) -> Schedule | None:
-        """The schedule of the kernel that makes the result, None for a fused one."""
+        """The schedule of the kernel that makes the result. For a fused one it is the assignment's
+        own, with `precompute` commands; None where commands do not lead to these loops."""
         kernels = self.kernels
-        return None if kernels is None else kernels[-1].schedule
+        if kernels is None:
+            return fused_schedule(self.assignment, self.statement)
+        return kernels[-1].schedule
 
     def __str__(self) -> str:
         return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"
@@ -173,7 +179,7 @@ def frontier(
         seen,
         programs.complete,
         tuple(choice.dropped()),
-        tuple(Candidate(directed, known[union]) for directed, union in best),
+        tuple(Candidate(directed, known[union], assignment) for directed, union in best),
     )
 
 

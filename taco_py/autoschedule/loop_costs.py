@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from taco_py.concrete.concretize import copies_pattern, result_order
+from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.cost.machine import (
@@ -162,6 +163,32 @@ class LoopCosts:
             cost += self.step(bound, index)
             bound |= self.bits[index]
         return cost
+
+    def fused(self, statement: Statement, order: Sequence[str]) -> float:
+        """What loops cost whose temporaries are made inside them, with what they make necessary.
+
+        order  all of them, those of each maker and its reader merged
+        """
+        outside = self.start()
+        for index in order:
+            outside = self.inside(outside, index)
+        copied = sum(c for place, c in enumerate(self.copies) if outside.copied >> place & 1)
+        rounds, innermost = self._rounds_of(statement, 0)
+        return copied + rounds + (outside.write or 0.0) * self.count(innermost)
+
+    def _rounds_of(self, statement: Statement, bound: int) -> tuple[float, int]:
+        """What the loops of a statement cost, and those around its assignment to the result."""
+        match statement:
+            case Forall(index, body):
+                cost, innermost = self._rounds_of(body, bound | self.bits[index])
+                return self.step(bound, index) + cost, innermost
+            case Where(workspace, consumer, producer):
+                made, filled = self._rounds_of(producer, bound)
+                used, innermost = self._rounds_of(consumer, bound)
+                kept = ROW if workspace.indices else 0.0
+                return made + kept * self.count(filled) + used, innermost
+            case _:
+                return 0.0, bound
 
     def left(self, bound: int) -> float:
         """No more than all loops inside those over `bound` cost; the least without what they

@@ -13,12 +13,16 @@ from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Candidate, Frontier
-from taco_py.autoschedule.kernels import ScheduledKernel
+from taco_py.autoschedule.fused import one_order, unfused
+from taco_py.autoschedule.kernels import ScheduledKernel, kernels_of
+from taco_py.autoschedule.loop_costs import LoopCosts
 from taco_py.autoschedule.orders import order_cost
 from taco_py.concrete.concretize import Order
-from taco_py.concrete.terms import Term, split_terms
+from taco_py.concrete.nodes import Statement
+from taco_py.concrete.terms import Term, split_terms, sums_outside
 from taco_py.cost.machine import TEMPORARY
-from taco_py.notation.checks import accesses
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses, all_indices
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.splitter import Splitter
@@ -26,33 +30,68 @@ from taco_py.schedule.commands import Reorder
 
 
 def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Request) -> Frontier:
-    """The frontier with what each of its sequences of kernels is expected to cost."""
-    known: dict[tuple[ScheduledKernel, ...], float] = {}
+    """The frontier with what each of its schedules is expected to cost.
+
+    A fused one runs through its loops as one kernel. Where its loops have no single order, it is
+    compared to kernels in turn whose temporaries are over the loops around them too, without what
+    it takes to write and read these.
+    """
+    known: dict[Statement, float | None] = {}
 
     def estimated(candidate: Candidate) -> Candidate:
-        kernels = candidate.kernels
-        if kernels is None:
-            return candidate
-        if kernels not in known:
-            known[kernels] = sequence_cost(kernels, operands, request)
-        return replace(candidate, estimate=known[kernels])
+        statement = candidate.statement
+        if statement not in known:
+            known[statement] = _cost(candidate, operands, request)
+        return replace(candidate, estimate=known[statement])
 
     return replace(found, candidates=tuple(map(estimated, found)))
 
 
+def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Request) -> float | None:
+    if candidate.kernels is not None:
+        return sequence_cost(candidate.kernels, operands, request)
+    order, whole = one_order(candidate.statement), sums_outside(candidate.assignment)
+    terms = split_terms(whole.value)
+    if order is not None and len(terms) == 1:
+        draft = draft_of(whole, operands, request)
+        costs = LoopCosts(draft, terms[0], statistics(whole, operands))
+        return costs.fused(candidate.statement, order)
+    kernels = kernels_of(unfused(candidate.statement))
+    return None if kernels is None else sequence_cost(kernels, operands, request, 0.0)
+
+
 def sequence_cost(
-    kernels: Sequence[ScheduledKernel], operands: Mapping[str, Operand], request: Request
+    kernels: Sequence[ScheduledKernel],
+    operands: Mapping[str, Operand],
+    request: Request,
+    kept: float = TEMPORARY,
 ) -> float:
-    """What kernels cost that are computed in turn, with the temporaries between them."""
+    """What kernels cost that are computed in turn, with the temporaries between them.
+
+    kept  what an element of a temporary costs
+    """
     sizes = _sizes(kernels, operands)
     splitter = Splitter(dict(operands), request, Names(()), sizes, [], [])
     cost = 0.0
     for kernel in kernels[:-1]:
         made = splitter.described(kernel.assignment)
+        if not kept:
+            made = _as_filled(made, kernel)
         splitter.operands[kernel.assignment.target.tensor] = made
-        cost += TEMPORARY * made.nnz
+        cost += kept * made.nnz
         cost += kernel_cost(kernel, splitter.operands, replace(request, type=made.type))
     return cost + kernel_cost(kernels[-1], splitter.operands, request)
+
+
+def _as_filled(made: Operand, kernel: ScheduledKernel) -> Operand:
+    """A temporary that is stored as its kernel's loops come to it."""
+    indices = kernel.assignment.target.indices
+    form = made.type.format
+    level = dict(zip(form.mode_order, form.levels, strict=True))
+    loops = _loops(kernel)
+    modes = sorted(range(form.order), key=lambda mode: loops.index(indices[mode]))
+    stored = Format(tuple(level[mode] for mode in modes), tuple(modes))
+    return replace(made, type=replace(made.type, format=stored))
 
 
 def kernel_cost(
@@ -70,9 +109,13 @@ def kernel_cost(
 def _order(kernel: ScheduledKernel, term: Term) -> Order:
     """The kernel's loop order as far as it concerns one term."""
     used = {*kernel.assignment.target.indices, *(i for a in accesses(term.body) for i in a.indices)}
+    return tuple(i for i in _loops(kernel) if i in used)
+
+
+def _loops(kernel: ScheduledKernel) -> Order:
+    """The loops of a kernel, the outermost first."""
     named = [i for c in kernel.schedule.commands if isinstance(c, Reorder) for i in c.indices]
-    rest = [i for i in used if i not in named]
-    return tuple(i for i in (*named, *rest) if i in used)
+    return tuple(dict.fromkeys((*named, *all_indices(kernel.assignment))))
 
 
 def _sizes(kernels: Sequence[ScheduledKernel], operands: Mapping[str, Operand]) -> dict[str, float]:

@@ -90,3 +90,46 @@ def test_schedules_of_the_frontier_compute_the_result(text: str, subscripts: str
             known[target] = tp.evaluate(written, used, schedule=kernel.schedule)
         result = known["A"]
         np.testing.assert_allclose(result.toarray() if sp.issparse(result) else result, expected)
+
+
+FUSED: tuple[tuple[str, dict[str, tp.Format], str, tuple[int, int]], ...] = (
+    # (expression, formats, einsum, how many have a schedule of how many with loops of their own)
+    ("A[i,j] = B[i,k] * C[k,l] * D[l,j]", dict.fromkeys("BCD", tp.CSR), "ik,kl,lj->ij", (4, 4)),
+    ("a[i] = B[i,j] * C[j,k] * d[k]", dict.fromkeys("BC", tp.CSR), "ij,jk,k->i", (1, 1)),
+    ("D[i,j] = S[i,j] * U[i,k] * V[k,j]", {"S": tp.CSR}, "ij,ik,kj->ij", (22, 26)),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "subscripts", "counts"), FUSED)
+def test_fused_schedules_are_commands_that_lead_to_their_loops(
+    text: str, formats: dict[str, tp.Format], subscripts: str, counts: tuple[int, int]
+) -> None:
+    found = tp.frontier(text, formats)
+    fused = {c.statement: c for c in found if c.kernels is None}
+    told = [c for c in fused.values() if c.schedule is not None]
+    assert (len(told), len(fused)) == counts
+    assert all(c.estimate is not None and c.estimate > 0 for c in fused.values())
+    rng = np.random.default_rng(3)
+    names = [part.partition("[")[0] for part in text.partition(" = ")[2].split(" * ")]
+    orders = map(len, subscripts.partition("->")[0].split(","))
+    dense = {
+        n: rng.random((7,) * o) * (rng.random((7,) * o) < 0.4)
+        for n, o in zip(names, orders, strict=True)
+    }
+    given = {n: sp.csr_array(a) if n in formats else a for n, a in dense.items()}
+    expected = np.einsum(subscripts, *dense.values())
+    for candidate in told[:1] + told[1:][-1:]:
+        built = tp.schedule(text, **given).apply(str(candidate.schedule))
+        assert "precompute" in str(built)
+        result = tp.evaluate(text, given, schedule=candidate.schedule)
+        result = result if isinstance(result, np.ndarray) else result.toarray()
+        np.testing.assert_allclose(result, expected)
+
+
+def test_loops_that_commands_cannot_make_have_no_schedule() -> None:
+    """A maker and a reader that come to a workspace's elements in different orders."""
+    found = tp.frontier("D[i,j] = S[i,j] * U[i,k] * V[k,j]", S=tp.CSR)
+    without = [c for c in found if c.schedule is None]
+    assert without
+    for candidate in without:
+        assert candidate.kernels is None
