@@ -10,6 +10,7 @@ intersects, any other one unites.
 
 from __future__ import annotations
 
+from collections.abc import Iterator as Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -150,9 +151,22 @@ class Regions:
             case _:
                 assert_never(statement)
 
+    def reads(self, statement: Statement, workspace: Access) -> bool:
+        """Whether `statement` depends on `workspace`, which an absent operand may annihilate."""
+        mark = Coordinates(Iterator(workspace, -1))
+        known = replace(self, made={**self.made, workspace: mark})
+        return mark in _parts(known.statement(statement, ""))
+
     def is_absent(self, expr: Expr) -> bool:
         """Whether `expr` is zero because of the absent accesses."""
         return isinstance(self.expression(expr, ""), Nothing)
+
+
+def _parts(region: Region) -> Iterable[Region]:
+    yield region
+    if isinstance(region, Intersection | Union):
+        yield from _parts(region.left)
+        yield from _parts(region.right)
 
 
 def look_out(region: Region) -> Region:

@@ -81,7 +81,8 @@ class Lowerer:
     def _where(self, where: Where, scope: Scope) -> Iterator[Stmt]:
         arrays = self.env.workspaces[where.workspace.name]
         scope, before = dense.begin_tiles(self.env, scope, where.workspace)
-        producer = tuple(self.statement(where.producer, scope))
+        read = scope.regions(self.env).reads(where.consumer, where.workspace.access)
+        producer = tuple(self.statement(where.producer, scope)) if read else ()
         if not producer:
             empty = scope.within("", frozenset((where.workspace.access,)))
             yield from self.statement(where.consumer, empty)

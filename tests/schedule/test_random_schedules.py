@@ -107,6 +107,11 @@ FIXED = (
     ),
     # a loop that reads a workspace's list is shared by no default
     ("s = A[l] * 1", {"A": "COO"}, None, "precompute(A(l),l,l,w)"),
+    # a sum that an absent factor annihilates is not computed, its loops walk nothing there
+    (
+        "R[j,i] = B[j,i] + (A[j,k] + z[i]) * x[i]",
+        {"B": "dense", "A": "ss", "z": "dense", "x": "s"}, "dd", "reorder(i,j)",
+    ),
     # a parallel loop inside a serial one
     ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
 )  # fmt: skip
