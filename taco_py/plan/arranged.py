@@ -50,20 +50,23 @@ def arranged(assignment: Assignment, operands: Mapping[str, Operand], request: R
 def _others(
     assignment: Assignment, operands: Mapping[str, Operand], usual: Format
 ) -> Iterator[Format]:
-    """The format with its levels, each of its index, in other orders; none for dense results, for
-    diagonals, and where all sparse operands store their indices alike."""
+    """The format in other orders of modes in which each index has the level that it had.
+
+    None for dense results, for diagonals, and where all sparse operands store their indices alike.
+    """
     if usual.is_dense or not 1 < usual.order <= MODES:
         return
     met = tuple(accesses(assignment.value))
     if any(len(set(a.indices)) < operands[a.tensor].type.format.order for a in met):
         return
     stored = {tuple(_as_stored(assignment, access, operands)) for access in met}
-    if len(stored - {()}) < 2:
+    if sum(len(indices) > 1 for indices in stored) < 2:
         return
     level = dict(zip(usual.mode_order, usual.levels, strict=True))
     for order in permutations(range(usual.order)):
-        if order != usual.mode_order:
-            yield Format(tuple(level[mode] for mode in order), order)
+        levels = tuple(level[mode] for mode in order)
+        if order != usual.mode_order and levels == usual.levels:
+            yield Format(levels, order)
 
 
 def _as_stored(

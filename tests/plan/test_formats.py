@@ -126,7 +126,8 @@ ARRANGED = (
     (SUM, "ss", "ss:1,0", 1e5, 1e5, "ss"),  # no better: the order as written
     (SUM, "ss:1,0", "ss:1,0", 1e5, 1e3, "ss:1,0"),
     (SUM, "CSR", "CSC", 1e3, 1e5, "dd"),
-    ("C[i,j] = A[i,j] + sum(k, B[i,k] * B[k,j])", "ss:1,0", "ss", 10.0, 1e5, "ss"),
+    (PRODUCT, "CSR", "CSR", 1e5, 1e5, "ds"),  # i is dense, j compressed: no other order keeps that
+    (PRODUCT, "ss", "ss:1,0", 1e5, 1e3, "ss"),  # neither stores both
 )
 
 
