@@ -10,10 +10,10 @@ shared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from codegen.build import add, and_, block, const, div, eq, ge, le, lt, mod, mul, select
+from codegen.build import add, and_, block, const, div, eq, ge, le, lt, mod, mul, or_, select, sub
 from codegen.emit.abi import THREADS
 from codegen.ir import (
     Array,
@@ -33,6 +33,7 @@ from codegen.names import Names
 from codegen.types import INT32, ScalarType
 from polyhedral.blocked import BLOCK, block_function, shape
 from polyhedral.contraction import Contraction
+from polyhedral.edge import EDGE, edge_function
 from polyhedral.micro_kernel import tile_function
 from polyhedral.offsets import Steps, made
 from polyhedral.packing import pack_left, pack_right
@@ -46,6 +47,10 @@ SHARED = 1 << 19
 ONE_THREAD = const(1, INT32)
 BATCHES_A_THREAD = 4
 """Steps of a batch for each thread from which on threads share them."""
+
+
+Places = tuple[Place, Place, Place]
+"""Where result, left and right begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,7 @@ def to_functions(
         (
             *tiles,
             block_function(whole),
+            *([edge_function(whole)] if found.batch else []),
             pack_right(tile, operands.element, whole.right_columns, whole.right_depth),
             pack_left(tile, operands.element, whole.left_rows, whole.left_depth),
             product_function(whole),
@@ -147,22 +153,22 @@ def _batch(
     total = mul(*(sizes[loop] for loop in found.batch))
     coordinates = _coordinates(step, found.batch, sizes)
 
-    def starts() -> tuple[Place, ...]:
-        return tuple(
-            Place(data.array, add(*(mul(coordinates[x], data.strides[x]) for x in found.batch)))
-            for data in (operands.result, operands.left, operands.right)
-        )
+    def start(data: Data) -> Place:
+        return Place(data.array, add(*(mul(coordinates[x], data.strides[x]) for x in found.batch)))
+
+    def starts() -> Places:
+        return start(operands.result), start(operands.left), start(operands.right)
 
     def product(threads: Expr) -> Invoke:
         tables = [place for steps in classes for place in steps.places(0)]
         values = [value for steps in classes for value in steps.values]
         return Invoke(STRIPS, (*starts(), *tables), (*counts, *values), threads)
 
-    def tiles() -> Invoke:
-        return _in_place(tile, starts(), counts, classes)
+    def over(call: Stmt, kind: LoopKind = LoopKind.SERIAL) -> Block:
+        return Block((For(step, const(0), total, block(call), 1, kind),))
 
-    def over(call: Invoke, kind: LoopKind = LoopKind.SERIAL) -> Block:
-        return Block((For(step, const(0), total, Block((call,)), 1, kind),))
+    def tiles(kind: LoopKind = LoopKind.SERIAL) -> Block:
+        return over(_in_place(tile, starts, counts, classes), kind)
 
     own = select(ge(mul(*counts), SHARED), THREADS, ONE_THREAD)
     if not found.batch:
@@ -170,7 +176,7 @@ def _batch(
     many = ge(total, mul(THREADS, BATCHES_A_THREAD))
     return If(
         _is_small(tile, blocks, counts, classes),
-        Block((_shared(over(tiles(), LoopKind.PARALLEL), over(tiles())),)),
+        Block((_shared(tiles(LoopKind.PARALLEL), tiles()),)),
         block(If(many, over(product(ONE_THREAD), LoopKind.PARALLEL), over(product(own)))),
     )
 
@@ -180,32 +186,40 @@ def _shared(parallel: Block, serial: Block) -> If:
 
 
 def _is_small(tile: Tile, blocks: Blocks, counts: list[Expr], classes: list[Steps]) -> Expr:
-    """Whether each step of the batch is a few whole tiles that can read both operands in place: to
-    decide and to copy would take longer than to compute."""
+    """Whether each step of the batch is a few tiles that can read both operands in place: to decide
+    and to copy would take longer than to compute. Columns too few for a tile must be neighbours in
+    the result as well."""
     _, columns, depth = counts
-    _, _, left_rows, left_depth, right_depth, right_columns = classes
+    _, result_columns, left_rows, left_depth, right_depth, right_columns = classes
+    neighbours = and_(result_columns.even, eq(result_columns.stride, 1))
     return and_(
         left_rows.even,
         left_depth.even,
         right_depth.even,
         right_columns.even,
         eq(right_columns.stride, 1),
-        eq(mod(columns, tile.columns), 0),
+        or_(eq(mod(columns, tile.columns), 0), neighbours),
         le(mul(depth, right_depth.stride), blocks.near),
         le(mul(*counts), SMALL),
     )
 
 
 def _in_place(
-    tile: Tile, starts: tuple[Place, ...], counts: list[Expr], classes: list[Steps]
-) -> Invoke:
-    """The tiles of one step of the batch."""
+    tile: Tile, starts: Callable[[], Places], counts: list[Expr], classes: list[Steps]
+) -> Block:
+    """One step of the batch: its tiles, then the columns that are too few for one."""
     result_rows, result_columns, left_rows, left_depth, right_depth, _ = classes
-    tables = [*result_rows.places(0), *result_columns.places(0)]
-    strides = (left_rows.stride, left_depth.stride, mul(left_rows.stride, tile.rows))
-    right = (right_depth.stride, const(tile.columns))
-    values = (*result_rows.values, *result_columns.values)
-    return Invoke(BLOCK, (*starts, *tables), (*counts, *strides, *right, const(False), *values))
+    rows, columns, depth = counts
+    c, a, b = starts()
+    tables = (*result_rows.places(0), *result_columns.places(0))
+    strides = (left_rows.stride, left_depth.stride)
+    steps = (*result_rows.values, *result_columns.values)
+    whole = mul(div(columns, tile.columns), tile.columns)
+    own = (mul(left_rows.stride, tile.rows), right_depth.stride, const(tile.columns), const(False))
+    some = Invoke(BLOCK, (c, a, b, *tables), (rows, whole, depth, *strides, *own, *steps))
+    edge = (rows, whole, columns, depth, *strides, right_depth.stride, *steps)
+    rest = Invoke(EDGE, (c, a, b, *tables), edge)
+    return block(If(lt(0, whole), block(some)), If(lt(0, sub(columns, whole)), block(rest)))
 
 
 def _coordinates(step: Var, batch: tuple[str, ...], sizes: Mapping[str, Expr]) -> dict[str, Expr]:
