@@ -25,6 +25,7 @@ from polyhedral.model import Access, Nest, Statement
 from polyhedral.schedule import Schedule, original, permute
 from polyhedral.tile import tile
 from polyhedral.tile_size import Cache, Solution, reuse_counts, solve, vector_scores
+from polyhedral.traffic import bytes_into, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class TilePlan:
     points   the order of the loops inside a tile, or of the band itself when it is not tiled
     traffic  predicted bytes that move into the cache, where all extents are known
     reasons  how the plan came about, a line each
+    levels   the same for each of the question's caches
     """
 
     loops: tuple[str, ...]
@@ -42,6 +44,7 @@ class TilePlan:
     points: tuple[str, ...]
     traffic: float | None
     reasons: tuple[str, ...]
+    levels: tuple[float, ...] = ()
 
     @property
     def tiles(self) -> bool:
@@ -59,6 +62,7 @@ class TilePlan:
         tiled = f"tile {', '.join(names)} by {', '.join(map(str, sizes))}"
         head = f"{tiled if self.sizes else 'do not tile'}; {self.points[-1]} innermost"
         moved = [] if self.traffic is None else [f"traffic: {round(self.traffic)} bytes"]
+        moved = [told(self.levels)] if self.levels else moved
         return "\n  ".join([head, *self.reasons, *moved])
 
 
@@ -68,6 +72,7 @@ class Question:
 
     extents        iterations of the loops, where known
     element_bytes  of the arrays, 8 where not given
+    caches         bytes of all caches, the nearest first: the plan tells what moves into each
     """
 
     nest: Nest
@@ -75,6 +80,7 @@ class Question:
     cache: Cache
     extents: tuple[tuple[str, int], ...] = ()
     element_bytes: tuple[tuple[str, int], ...] = ()
+    caches: tuple[int, ...] = ()
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -131,7 +137,8 @@ def plan_permutable(
     reasons = (*reasons, f"innermost: {vector}, for the scores {_listed(scores)}")
     fitting = _fits_untiled(question, parts)
     if fitting is not None:
-        return TilePlan(loops, (), points, _traffic(question, parts, {}), (*reasons, fitting))
+        moved = _traffic(question, parts, {}), _levels(question, parts, {}, points)
+        return TilePlan(loops, (), points, moved[0], (*reasons, fitting), moved[1])
     reuse = reuse_counts(question.accesses, loops)
     solution = solve(parts, reuse, vector, question.cache, dict(question.extents))
     reasons = (
@@ -140,8 +147,9 @@ def plan_permutable(
         f"footprint: {'; '.join(map(str, parts))}",
         _solved(solution, question.cache),
     )
-    traffic = _traffic(question, parts, dict(solution.sizes))
-    return TilePlan(loops, solution.sizes, points, traffic, reasons)
+    sizes = dict(solution.sizes)
+    traffic, levels = _traffic(question, parts, sizes), _levels(question, parts, sizes, points)
+    return TilePlan(loops, solution.sizes, points, traffic, reasons, levels)
 
 
 def _untouched(question: Question, reason: str) -> TilePlan:
@@ -197,3 +205,16 @@ def _loads(part: Footprint, loops: Sequence[str], trips: Mapping[str, int]) -> i
     while running and running[-1] not in part.loops:
         running.pop()
     return prod(trips[loop] for loop in running)
+
+
+def _levels(
+    question: Question, parts: Sequence[Footprint], sizes: Mapping[str, int], points: Sequence[str]
+) -> tuple[float, ...]:
+    """Bytes moved into each cache by the loops over tiles and those inside, nearest first."""
+    extents = dict(question.extents)
+    if any(loop not in extents for loop in question.loops):
+        return ()
+    over = [(loop, ceil(extents[loop] / sizes[loop])) for loop in question.loops if loop in sizes]
+    inside = [(loop, sizes.get(loop, extents[loop])) for loop in points]
+    line = question.cache.line
+    return tuple(bytes_into(parts, (*over, *inside), cache, line) for cache in question.caches)

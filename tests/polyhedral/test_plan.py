@@ -39,6 +39,15 @@ def test_traffic_is_predicted_where_extents_are_known() -> None:
     assert f"traffic: {round(tiled.traffic)} bytes" in str(tiled)
 
 
+def test_traffic_into_each_cache() -> None:
+    caches = (1 << 15, 1 << 20, 1 << 25)
+    plan = plan_tiles(Question(GEMM, ("i", "j", "k"), L2, CUBE, caches=caches))
+    first, second, third = plan.levels
+    assert third >= 3 * 8e6  # each array once at least; all fit, so no more than that in lines
+    assert third < 1.1 * 3 * 8e6 < second < 8 * 2e7 < first
+    assert f"into cache 1 {first:.2g} bytes, into cache 2 {second:.2g}, into cache 3" in str(plan)
+
+
 def test_no_tiles_where_the_operands_fit() -> None:
     small = tuple((name, 100) for name in "ijk")
     plan = plan_tiles(Question(GEMM, ("i", "j", "k"), L2, small))
