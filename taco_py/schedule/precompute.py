@@ -310,9 +310,14 @@ class _Maker:
         regions = Regions(all_iterators(self.problem, producer), frozenset())
         where = (regions.statement(producer, index) for index in self.indices)
         full = all(isinstance(region, Everything) for region in where)
-        if full or self.meets_others(occurrence):
+        if full or self.meets_others(occurrence) or self.read_in_tiles(nest):
             return WorkspaceKind.DENSE, full
         return (WorkspaceKind.ROW if len(self.indices) == 1 else WorkspaceKind.HASH), False
+
+    def read_in_tiles(self, nest: _Nest) -> bool:
+        """Whether the loops that read it are over tiles: a list of coordinates has none."""
+        tiles = filter(self.provenance.is_derived, nest.consumer)
+        return any(set(self.provenance.roots(v)) & set(self.indices) for v in tiles)
 
     def check_pattern(self, place: Assign, occurrence: Occurrence) -> None:
         """Raise ScheduleError where a sparse result would store what it did not store before."""

@@ -112,6 +112,15 @@ FIXED = (
         "R[j,i] = B[j,i] + (A[j,k] + z[i]) * x[i]",
         {"B": "dense", "A": "ss", "z": "dense", "x": "s"}, "dd", "reorder(i,j)",
     ),
+    # a workspace that is read in tiles has no list of coordinates
+    (
+        "C[i,j] = T[i,j] + S[i,j]", {"T": "dense", "S": "ss"}, "dd",
+        "split(j,a,b,2), precompute(T(i,j) + S(i,j),{a,b},{a,b},w)",
+    ),
+    (
+        "C[i,j] = A[i,j] * x[j]", {"A": "CSR", "x": "dense"}, "dd",
+        "split(j,a,b,2), precompute(A(i,j) * x(j),{a,b},{a,b},w)",
+    ),
     # a parallel loop inside a serial one
     ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
 )  # fmt: skip
