@@ -41,7 +41,9 @@ def contenders() -> tuple[dict[str, Any], dict[str, float]]:
     modes, values = tensor_coordinates((300, 300, 300), a.nnz, 0.0)
     tensor = tp.Tensor.from_coo(list(modes), values, (300, 300, 300), format=tp.CSF(3))
     stored, doubly = tp.tensor(a), tp.tensor(a, format=tp.DCSR)
-    products = multiplied(a, b)
+    listed = stored.to_format(tp.COO(2))
+    narrow = sp.csr_array(uniform(SIZE, SIZE // 40, ROW_ENTRIES, 3))
+    columns, products = a.tocsc(), multiplied(a, b)
     spmv, gemm = "y[i] = A[i,j] * x[j]", "C[i,j] = A[i,k] * B[k,j]"
     run = partial(tp.evaluate, threads=1)
     ways = {
@@ -50,9 +52,15 @@ def contenders() -> tuple[dict[str, Any], dict[str, float]]:
         "MERGE": lambda: run("s = A[i,j] * B[i,j]", A=a, B=b),
         "SCATTER": lambda: run("y[j] = A[i,j] * x[i]", A=a, x=x),
         "ROW": lambda: run(gemm, A=a, B=b),
-        "HASH": lambda: run(gemm, A=a.tocsc(), B=b, schedule="reorder(k,i,j)"),
+        "ROW, 1.5 products an element": lambda: run(gemm, A=a, B=narrow),
+        "HASH": lambda: run(gemm, A=columns, B=b, schedule="reorder(k,i,j)"),
+        "HASH, 1.5 products an element": lambda: run(
+            gemm, A=columns, B=narrow, schedule="reorder(k,i,j)"
+        ),
         "CONVERSION": lambda: stored.to_format(tp.CSC),
-        "SORTING": lambda: tensor.to_format("sss:2,0,1"),
+        "FOLDING": lambda: listed.to_format(tp.DCSR),
+        "SORTING, coordinate list": lambda: listed.to_format("ss:1,0"),
+        "SORTING, three modes": lambda: tensor.to_format("sss:2,0,1"),
         "TEMPORARY": lambda: run("C[i,j] = 2 * A[i,j]", A=doubly),
         "LOOKED_UP_ROW": lambda: doubly.to_format(tp.CSR),
     }
@@ -62,9 +70,13 @@ def contenders() -> tuple[dict[str, Any], dict[str, float]]:
         "MERGE": float(a.nnz + b.nnz),
         "SCATTER": float(a.nnz),
         "ROW": products,
+        "ROW, 1.5 products an element": multiplied(a, narrow),
         "HASH": products,
+        "HASH, 1.5 products an element": multiplied(a, narrow),
         "CONVERSION": float(a.nnz),
-        "SORTING": float(tensor.nnz),
+        "FOLDING": float(a.nnz),
+        "SORTING, coordinate list": float(a.nnz),
+        "SORTING, three modes": float(tensor.nnz),
         "TEMPORARY": float(a.nnz),
         "LOOKED_UP_ROW": float(SIZE),
     }

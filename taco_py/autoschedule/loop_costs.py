@@ -12,16 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf, pow, prod
 
-from taco_py.concrete.concretize import copies_pattern, result_order
+from taco_py.concrete.concretize import copies_pattern, restricts, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.cost.machine import (
     CONVERSION,
+    FOLDING,
     HASH,
+    LEAP,
+    LEAPS,
     MERGE,
+    REACH,
     ROW,
     SCATTER,
     SORTING,
@@ -45,7 +49,14 @@ State = tuple[int, int, int, float | None]
 
 def copying(pattern: Pattern) -> float:
     """What a copy of an operand in another order costs."""
-    return (CONVERSION if pattern.format.order < 3 else SORTING) * pattern.nnz
+    sorts = pattern.format.order > 2 or pattern.format.is_coo
+    return (SORTING if sorts else CONVERSION) * pattern.nnz
+
+
+def may_leap(statistics: Statistics) -> bool:
+    """Whether two sparse operands differ enough in their numbers of entries to leap through one."""
+    sizes = [pattern.nnz for pattern in statistics.patterns.values() if pattern.sparse]
+    return len(sizes) > 1 and max(sizes) >= LEAP * min(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +110,22 @@ class LoopCosts:
         self.above = [self._above(a) for a in self.accesses]
         self.below = self._below()
         self.copies = [copying(statistics.patterns[a.tensor]) for a in self.accesses]
+        self.folded = [self._folded(a) for a in self.accesses]
         self.walked = {i: self._walked(i) for i in self.indices}
         self.reads = {i: self._read_cost(i) for i in self.indices}
         self.used = self.bits_of(frozenset(inside))
         self.sizes = [(bit, statistics.sizes[index]) for index, bit in self.bits.items()]
         self.shares: dict[int, float] = {}
         self.counts: dict[int, float] = {0: 1.0}
+        self.needed = {k for k, a in enumerate(self.accesses) if restricts(term.body, a)}
+        self.leap = may_leap(statistics)
         self.rounds: dict[tuple[int, str, int], float] = {}
         self.steps: dict[tuple[int, str], float] = {}
         self.least: dict[int, float] = {self.every: 0.0}
 
     def start(self) -> Outside:
         """No loop yet, with the copies that every order needs."""
-        copied, cost = 0, 0.0
-        for place, access in enumerate(self.accesses):
-            if repeats_matter(self.problem, self.term, access):
-                copied |= 1 << place
-                cost += self.copies[place]
-        return Outside((), 0, cost, copied, 0, None)
+        return Outside((), 0, sum(self.folded), 0, 0, None)
 
     def open(self, bound: int) -> list[str]:
         """The indices whose loop may come next."""
@@ -172,7 +181,10 @@ class LoopCosts:
         outside = self.start()
         for index in order:
             outside = self.inside(outside, index)
-        copied = sum(c for place, c in enumerate(self.copies) if outside.copied >> place & 1)
+        copied = sum(
+            copy if outside.copied >> place & 1 else folded
+            for place, (copy, folded) in enumerate(zip(self.copies, self.folded, strict=True))
+        )
         rounds, innermost = self._rounds_of(statement, 0)
         return copied + rounds + (outside.write or 0.0) * self.count(innermost)
 
@@ -213,7 +225,7 @@ class LoopCosts:
         for place, above in enumerate(self.above):
             if above.get(bit, 0) & ~bound and not copied >> place & 1:
                 copied |= 1 << place
-                cost += self.copies[place]
+                cost += self.copies[place] - self.folded[place]
         write = outside.write
         if write is None and not self._goes_on(outside, index):
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
@@ -222,6 +234,11 @@ class LoopCosts:
         strayed = outside.strayed if bound == self.every else self._strayed(outside, bit)
         cost += STRAY * (strayed.bit_count() - outside.strayed.bit_count()) * self.count(self.every)
         return Outside((*outside.order, index), bound, cost, copied, strayed, write)
+
+    def _folded(self, access: Access) -> float:
+        """What a copy costs that an access needs in any order; 0 where it needs none."""
+        needed = repeats_matter(self.problem, self.term, access)
+        return FOLDING * self.statistics.patterns[access.tensor].nnz if needed else 0.0
 
     def _strayed(self, outside: Outside, bit: int) -> int:
         """The arrays that are not run through as they are stored with this loop, not innermost."""
@@ -270,11 +287,21 @@ class LoopCosts:
         return found if len(found) > 1 else []
 
     def _round(self, bound: int, index: str) -> float:
-        """The steps one round of a loop takes that walks several sparse levels together."""
+        """The steps one round of a loop takes that walks several sparse levels together.
+
+        Where all are needed and lengths differ much, the shortest leaps through the others.
+        """
         walked = [place for place in self.walked[index] if self._iterates(place, bound)]
         if len(walked) < 2:
             return 0.0
-        return sum(self._run(place, bound & self.masks[place], index) for place in walked)
+        runs = sorted(self._run(place, bound & self.masks[place], index) for place in walked)
+        leaps = self.leap and self.needed.issuperset(walked)
+        if not leaps or runs[-1] < LEAP * max(1.0, runs[0]):
+            return sum(runs)
+        first = max(1.0, runs[0])
+        return min(
+            sum(runs), sum(LEAPS * first * pow(max(r / first, 1.0), REACH) for r in runs[1:])
+        )
 
     def _run(self, place: int, bound: int, index: str) -> float:
         """How many coordinates of `index` an access has where its indices `bound` are bound."""

@@ -21,21 +21,30 @@ MERGE = 2.0
 LEAP = 16.0
 """How many times more entries the longer of two operands has where leaping through it pays. [The
 speed of walking both, for rows of 20 000: 0.7 times at 1, 1.3 at 10, 5 at 100]"""
+LEAPS, REACH = 2.9, 0.4
+"""An entry that leaps through r times as many costs LEAPS · r^REACH merged steps. [2.7, 8.5, 20 and
+46 for r = 1, 10, 100 and 1000]"""
 SCATTER = 1.3
 """An accumulation into memory instead of a register. [0.8]"""
 STRAY = 0.01
 """An iteration, for each dense array that outer loops do not run through as it is stored."""
-ROW = 2.0
-"""An accumulation into a row workspace. [10 with gathering and sorting the row of a product]"""
-HASH = 25.0
-"""An accumulation into a hash workspace. [141 with growing and sorting a table of 400,000]"""
+ROW = 6.0
+"""An accumulation into a row workspace, with its share of gathering the row. [4 to
+10, the more the longer the rows of the result; twice that where they are sorted]"""
+HASH = 80.0
+"""An accumulation into a hash workspace, with its share of growing and sorting the table. [40 to
+140, the more the larger it gets]"""
 
 # ---------------------------------------------------------------- copies and temporaries, in steps
 
-CONVERSION = 15.0
-"""An entry of a matrix that is copied into another order. [4]"""
-SORTING = 60.0
-"""An entry of a tensor of three or more modes that is copied: its coordinates are sorted. [29]"""
+CONVERSION = 10.0
+"""An entry of a matrix that is transposed. [5 where there are 40 000, 9 of a million, 22
+of 5 million]"""
+SORTING = 35.0
+"""An entry of a coordinate list, or of a tensor of three or more modes, that is copied into another
+order: its coordinates are sorted. [16 for a list in the caches, 25 to 37 for more]"""
+FOLDING = 5.0
+"""An entry of a coordinate list that is copied in its own order. [4 to 7]"""
 TEMPORARY = 4.0
 """An element of a temporary, written and read again. [2 for writing]"""
 LOOKED_UP_ROW = 2.0
@@ -47,6 +56,14 @@ by one product and read by another in 0.6 to 0.7 of CSR's time where 0.9 are sto
 with a dense factor; in 1.3 and 0.4 to 0.5 of it where 0.4 are]"""
 GAIN = 1.5
 """How many times cheaper a detour must be: a temporary, or a copy that is not necessary."""
+
+# ---------------------------------------------------------------- formats
+
+SPARSE_ROWS = 0.1
+"""Entries a row below which the copy of a coordinate list is stored without its empty rows."""
+VAST, FAR = 24, 6
+"""The bits of a size above which an array of that length is too much for few entries, and by how
+many bits they must be fewer."""
 
 # ---------------------------------------------------------------- threads
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from taco_py.cost.machine import SPARSE_ROWS
 from taco_py.formats import COO, Format, Level, LevelKind, dense
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Iterator, Regions
@@ -14,8 +15,6 @@ from taco_py.notation.nodes import Access, Assignment
 
 DENSE = Level(LevelKind.DENSE)
 COMPRESSED = Level(LevelKind.COMPRESSED)
-SPARSE_ROWS = 0.1
-"""Entries a row below which a matrix is stored without its empty rows."""
 
 
 def compressed_indices(

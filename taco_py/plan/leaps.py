@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from taco_py.autoschedule.loop_costs import may_leap
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Merge
 from taco_py.cost.estimate import Statistics
@@ -21,18 +22,12 @@ from taco_py.schedule.schedule import OPEN, Schedule
 
 def leaps(problem: Problem, orders: tuple[Order, ...], stats: Statistics) -> Schedule:
     """The `mergeby(…,Gallop)` of loops over intersections, most often none."""
-    if not _may_leap(stats):
+    if not may_leap(stats):
         return OPEN
     graph = Loops(problem.assignment, orders).graph(problem)
     paying = dict.fromkeys(loop.index for loop in graph.loops if _pays(loop, stats))
     found = (i for i in paying if all(_can(graph, each) for each in graph.loops if each.index == i))
     return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in found))
-
-
-def _may_leap(stats: Statistics) -> bool:
-    """Whether two sparse operands differ enough in their numbers of entries."""
-    sizes = [pattern.nnz for pattern in stats.patterns.values() if pattern.sparse]
-    return len(sizes) > 1 and max(sizes) >= LEAP * min(sizes)
 
 
 def _can(graph: IterationGraph, loop: Loop) -> bool:

@@ -9,6 +9,7 @@ from math import prod
 from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.cost.machine import FAR, VAST
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.formats import appendable
@@ -17,10 +18,6 @@ from taco_py.problem import Problem, TensorType
 
 SMALL = 64
 """A size below which no size is told from another."""
-
-VAST, FAR = 24, 6
-"""The bits of a size above which an array of that length is too much for few entries, and by how
-many bits they must be fewer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.orders import best_order, needs_copy, order_cost, ranked_orders
 from taco_py.concrete.terms import split_terms
+from taco_py.cost.machine import FOLDING, MERGE, SORTING
 from taco_py.notation.checks import accesses
 from taco_py.plan.request import statistics
 from taco_py.problem import Problem
@@ -159,3 +160,26 @@ def test_a_search_is_made_once() -> None:
     assert best_order(whole, term, known, effort) is best_order(whole, term, known, effort)
     other = statistics(whole.assignment, operands(whole, {"i": 7}))
     assert best_order(whole, term, other, effort) is not best_order(whole, term, known, effort)
+
+
+def test_an_intersection_of_very_different_lengths_costs_less_than_walking_both() -> None:
+    whole = problem("s = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSR"})
+    (term,) = split_terms(whole.assignment.value)
+    sizes = {"i": 20, "j": 20_000}
+
+    def cost(few: float) -> float:
+        known = operands(whole, sizes, {"A": few, "B": 2e5})
+        return order_cost(whole, term, statistics(whole.assignment, known), ("i", "j"))
+
+    walked = MERGE * (1e4 + 2e5)
+    assert 0.9 * walked < cost(1.3e4) < 1.2 * walked
+    assert cost(200.0) < 0.3 * MERGE * 2e5
+
+
+def test_a_coordinate_list_is_copied_in_its_own_order_for_less() -> None:
+    whole = problem("C[i,j] = A[i,j] * B[i,j]", {"A": "COO", "B": "COO"}, "ss")
+    (term,) = split_terms(whole.assignment.value)
+    known = statistics(whole.assignment, operands(whole, None, {"A": 2e3, "B": 5e5}))
+    kept, sorted_ = (order_cost(whole, term, known, order) for order in (("i", "j"), ("j", "i")))
+    assert sorted_ - kept > 0.9 * (SORTING - FOLDING) * (2e3 + 5e5)
+    assert best_order(whole, term, known).order == ("i", "j")

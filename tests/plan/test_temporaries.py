@@ -34,7 +34,7 @@ STORED: tuple[tuple[str, dict[str, float], str | None, str, str], ...] = (
     (CHAIN, {"A": 50.0, "B": 50.0, "C": 1e5}, "dd", "CSR", "ss"),
     (CHAIN, {"A": 1e5, "B": 1e5, "C": 1e5}, "dd", "CSR", "ds"),
     # T, far larger than A and B, is walked by columns: they are transposed, not T
-    (TURNED, {"A": 2e5, "B": 2e5, "C": 1e4}, "ds", "CSR", "ds:1,0"),
+    (TURNED, {"A": 2e5, "B": 2e5, "C": 2e3}, "ds", "CSR", "ds:1,0"),
     # D has the rows that T has, so that T has no others than A
     (CHAIN, {"A": 1e5, "B": 1e5, "C": 1e5}, None, "DCSR", "ss"),
 )
@@ -52,7 +52,7 @@ def test_formats_of_temporaries(
 
 
 def test_a_temporary_by_columns_is_not_copied() -> None:
-    found, _ = made(TURNED, {"A": 2e5, "B": 2e5, "C": 1e4}, "ds")
+    found, _ = made(TURNED, {"A": 2e5, "B": 2e5, "C": 2e3}, "ds")
     copied = {step.source for step in found.steps if isinstance(step, Reformat)}
     assert copied == {"A", "B"}
 
