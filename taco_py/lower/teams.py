@@ -42,7 +42,7 @@ from taco_py.lower.counted import Counted, counted
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
 from taco_py.lower.ranges import open_positions
 from taco_py.lower.result import ZERO, Result, make_result
-from taco_py.lower.shares import SMALL, THREADS_64, Shares, coordinates_of, guided
+from taco_py.lower.shares import LARGE, THREADS_64, Shares, coordinates_of, even
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
 
@@ -116,11 +116,17 @@ class Pieces:
 
 
 def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...]]:
-    """The ranges of `forall`, and the code that chooses them."""
+    """The ranges of `forall`, and the code that chooses them.
+
+    They are many and small, which costs nothing where they are not copied, for operands' entries do
+    not tell how much work there is to a product.
+    """
     scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
     pieces = _pieces(env, forall, scope)
-    several = build.select(build.eq(THREADS_64, 1), 1, build.mul(THREADS_64, 1 + SMALL))
-    chosen = Shares(env, forall, scope).edges(pieces.edges, pieces.count, guided)
+    shares = Shares(env, forall, scope)
+    many = build.add(shares.in_cache, build.mul(THREADS_64, LARGE))
+    several = build.select(build.eq(THREADS_64, 1), 1, many)
+    chosen = shares.edges(pieces.edges, pieces.count, even)
     return pieces, (*before, Declare(pieces.count, several, constant=True), *chosen)
 
 
