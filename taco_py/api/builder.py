@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from taco_py.api.arguments import Settings, as_schedule, check_threads
 from taco_py.api.draft import Draft
 from taco_py.api.kernel import Kernel, compile_draft
 from taco_py.api.ran import graphs_of, recipe_of
+from taco_py.concrete.nodes import Race
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import lower_recipe
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Compute, Plan, Reformat
 from taco_py.schedule.apply import apply_all
-from taco_py.schedule.commands import Command
+from taco_py.schedule.commands import Command, Parallelize
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.methods import methods
 from taco_py.schedule.moves import candidates
@@ -126,12 +127,17 @@ class ScheduleBuilder:
     def legal_moves(self) -> tuple[Command, ...]:
         """Commands that could come next, each tried: `s.apply(move)` will not refuse it.
 
-        Of the infinitely many there are, those with a few sizes that make a difference.
+        Of the infinitely many there are, those with a few sizes that make a difference, and none
+        that says how to add to common elements where there are none.
         """
         state = self._states[-1]
         tried = Schedule(tuple(candidates(state.loops, state.kernel.problem)))
         named = tried.reading(state.sources)
-        return tuple(command for command in named.commands if self._allows(command))
+        found: dict[Command, None] = {}
+        for command in named.commands:
+            if _without_race(command) not in found and self._allows(command):
+                found[command] = None
+        return tuple(found)
 
     def _allows(self, command: Command) -> bool:
         try:
@@ -163,6 +169,11 @@ class ScheduleBuilder:
 
     def __repr__(self) -> str:
         return f"<schedule of {to_text(self._draft.assignment)}: {str(self) or 'open'}>"
+
+
+def _without_race(command: Command) -> Command:
+    """`command` where each iteration writes elements of its own."""
+    return replace(command, race=Race.NONE) if isinstance(command, Parallelize) else command
 
 
 for _name, _method in methods(ScheduleBuilder._record).items():
