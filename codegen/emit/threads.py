@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from codegen import build
 from codegen.emit.abi import THREADS, buffer_name
 from codegen.emit.expressions import PRECEDENCE, widened
 from codegen.emit.memory import INDENT, Lines, Scope, indent, unless
@@ -88,7 +89,7 @@ def _watched(code: Lines, scope: Scope, inner: Scope) -> Lines:
 
 def parallel_for(loop: For, code: Lines, scope: Scope, inner: Scope) -> Lines:
     """The loop `code` with its iterations shared."""
-    extent = widened(loop.stop, PRECEDENCE["/"])
+    extent = widened(build.sub(loop.stop, loop.start), PRECEDENCE["/"])
     chunk = f"1 + {extent} / ({SHARES} * {THREADS.name})"
     pragma = [
         f"#pragma omp parallel for schedule(dynamic, {chunk}) \\",

@@ -43,6 +43,7 @@ SCATTERED = (
     ("y[i] = A[i,j] * x[j]", f"{ENTRIES}, divide(p,c,r,3), {SHARED}"),
     ("y[i] = A[i,j] * x[j]", "reorder(j,i), parallelize(j,CPUThread,Atomics)"),
     ("y[j] = A[i,j] * z[i]", "reorder(i,j), parallelize(i,CPUThread,Atomics)"),
+    ("y[i] = A[i,j] * x[j]", "parallelize(j,CPUThread,Atomics)"),
     (
         "C[i,k] = A[i,j] * B[j,k]",
         f"reorder(i,j,k), {ENTRIES}, split(p,c,r,8), reorder(c,r,k), {SHARED}",
@@ -187,6 +188,22 @@ def test_each_thread_adds_to_a_copy(threads: int) -> None:
     schedule = "reorder(i,j), parallelize(i,CPUThread,Temporary)"
     found = tp.evaluate("y[j] = A[i,j] * z[i]", A=TALL, z=Z, schedule=schedule, threads=threads)
     assert_allclose(found, TALL.T @ Z)
+
+
+@pytest.mark.usefixtures("all_threads")
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("race", ["Temporary", "Ordered"])
+def test_copies_are_made_anew_in_loops_around(race: str, threads: int) -> None:
+    schedule = f"reorder(i,j,k), parallelize(j,CPUThread,{race})"
+    found = tp.evaluate("C[i,k] = A[i,j] * B[j,k]", A=A, B=B, schedule=schedule, threads=threads)
+    assert_allclose(found, A @ B)
+
+
+def test_shares_of_a_loop_are_parts_of_its_own_length() -> None:
+    schedule = "parallelize(j,CPUThread,Atomics)"
+    text = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=schedule).source
+    (pragma,) = (line for line in text.splitlines() if "omp parallel for" in line)
+    assert "(A2_pos[i + 1] - (int64_t)A2_pos[i]) / " in pragma
 
 
 def arrays_of(value: Any) -> list[Any]:
