@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from math import factorial, prod
 
-from taco_py.cost.queries import MARK, Atom, Query, dimension, rename, variables
+from taco_py.cost.queries import MARK, Atom, Query, dimension, groups_of, rename, variables
 
 NAMINGS = 24
 """Namings of variables that stand alike up to which all are compared."""
@@ -50,16 +50,22 @@ def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[s
 
 def _maps(source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, str]) -> bool:
     """Whether a homomorphism that extends `start` takes all atoms of `source` into `target`."""
-    images: dict[str, list[tuple[str, ...]]] = {}
+    stored: dict[str, list[tuple[str, ...]]] = {}
     for atom in target:
-        images.setdefault(atom.relation, []).append(atom.variables)
-    pending = _ordered(source, start, images)
+        stored.setdefault(atom.relation, []).append(atom.variables)
+    images: dict[Atom, list[tuple[str, ...]]] = {}
+    for atom in source:
+        found = [i for i in stored.get(atom.relation, ()) if _may_be(atom.variables, i, start)]
+        if not found:
+            return False  # most often, before any search
+        images[atom] = found
+    pending = _ordered(start, images)
 
     def search(place: int, found: Mapping[str, str]) -> bool:
         if place == len(pending):
             return True
         atom = pending[place]
-        for image in images.get(atom.relation, ()):
+        for image in images[atom]:
             more = _unified(atom.variables, image, found)
             if more is not None and search(place + 1, more):
                 return True
@@ -68,22 +74,21 @@ def _maps(source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, st
     return search(0, start)
 
 
+def _may_be(names: tuple[str, ...], image: tuple[str, ...], start: Mapping[str, str]) -> bool:
+    """Whether what `start` says of `names` agrees with their image."""
+    return all(start.get(name, wanted) == wanted for name, wanted in zip(names, image, strict=True))
+
+
 def _ordered(
-    source: Iterable[Atom],
-    start: Mapping[str, str],
-    images: Mapping[str, Sequence[tuple[str, ...]]],
+    start: Mapping[str, str], images: Mapping[Atom, Sequence[tuple[str, ...]]]
 ) -> list[Atom]:
     """The atoms with the fewest open variables first, of those the ones with few images."""
-    rest = sorted(source)
+    rest = sorted(images)
     known = set(start)
     found: list[Atom] = []
     while rest:
         best = min(
-            rest,
-            key=lambda atom: (
-                sum(v not in known for v in atom.variables),
-                len(images.get(atom.relation, ())),
-            ),
+            rest, key=lambda atom: (sum(v not in known for v in atom.variables), len(images[atom]))
         )
         rest.remove(best)
         known.update(best.variables)
@@ -116,10 +121,19 @@ def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
     fixed = {head: head for head in whole.heads}
     for atom in sorted(atoms):
         less = atoms - {atom}
-        if any(other.relation == atom.relation for other in less) and _maps(atoms, less, fixed):
+        if not any(_same(atom, other, fixed) for other in less):
+            continue
+        (beside,) = (group for group in groups_of(Query(whole.heads, atoms)) if atom in group)
+        if _maps(beside, less, fixed):  # all others stay as they are
             atoms = less
     atoms = frozenset(a for a in atoms if not _says_nothing(a, atoms, whole.heads, nonempty))
     return Query(whole.heads, _named(atoms, frozenset(whole.heads)))
+
+
+def _same(atom: Atom, other: Atom, fixed: Mapping[str, str]) -> bool:
+    """Whether the second may be the image of the first, as far as that can be seen at once."""
+    same = atom.relation == other.relation
+    return same and _may_be(atom.variables, other.variables, fixed)
 
 
 def _says_nothing(
