@@ -75,6 +75,7 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-d=i:x"), "Expected sizes with commas between them"),
     ((SPMV, "-d=k:3"), "the indices are i, j"),
     ((SPMV, "-d=A:3"), "Expected 2 sizes for A, found 1"),
+    ((SPMV, "-d=i:3", "-d=i:4"), "Expected one size of i, found 3 in -d=i:3 and 4 in -d=i:4"),
     ((SPMV, "-d=i:3,4"), "Expected 1 size for i, found 2"),
     ((SPMV, "-d=A:3,4", "-d=j:5"), "Expected one size of j, found 4 in -d=A:3,4 and 5 in -d=j:5"),
     ((SPMV, "-t=A:real"), "Expected a type for A out of"),

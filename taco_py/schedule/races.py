@@ -95,7 +95,7 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     return Refusal(
         f"the loop {loop.index}{tiles} is summed over: its iterations add to the same elements",
         "put an index of the result outside, or let them add by atomic operations: "
-        f"parallelize({loop.index},CPUThread,Atomics)",
+        f"parallelize({graph.called(loop)},CPUThread,Atomics)",
     )
 
 

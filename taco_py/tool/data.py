@@ -96,7 +96,7 @@ def _said_sizes(
         if access.tensor in known:
             sizes, source = known[access.tensor].shape, files[access.tensor]
             yield from ((i, n, source) for i, n in zip(access.indices, sizes, strict=False))
-    for name, text in line.named("d").items():
+    for name, text in line.pairs("d"):
         sizes, source = _numbers(text), f"-d={name}:{text}"
         if name not in tensors | indices:
             raise OperandError(

@@ -92,14 +92,16 @@ class CommandLine:
         return self.values.get(flag, ("",))[-1]
 
     def named(self, flag: str) -> dict[str, str]:
-        """`<name>:<value>` as a mapping. Raises UsageError."""
-        found = {}
+        """`<name>:<value>` as a mapping, of a name that is repeated the last one. Raises UsageError."""
+        return dict(self.pairs(flag))
+
+    def pairs(self, flag: str) -> Iterator[tuple[str, str]]:
+        """Each `<name>:<value>`. Raises UsageError."""
         for value in self.all(flag):
             name, colon, rest = value.partition(":")
             if not (name.strip() and colon and rest.strip()):
                 raise UsageError(f"Expected -{flag}={FLAGS[flag].value}, found -{flag}={value}")
-            found[name.strip()] = rest.strip()
-        return found
+            yield name.strip(), rest.strip()
 
     def count(self, flag: str, default: int | None) -> int | None:
         """A positive number. Raises UsageError."""
