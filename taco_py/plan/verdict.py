@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, product
+from itertools import chain, combinations
 from math import inf
 from time import monotonic
 
@@ -44,9 +44,6 @@ from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.split import split
-
-CHOICES = 4096
-"""Protocols that are looked at, for the sake of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +131,7 @@ def verdict(
     sparse = tuple(a for a in read if not operands[a.tensor].type.format.is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
     least_found = [(cost, costs.union(cost.queries)) for cost in found.costs]
-    own = tuple(_protocols(costs, nests, sparse, scope, end))
-    least = [u for u in own if not any(costs.strictly_below(other, u) for other in own)]
+    least = _least(costs, nests, sparse, scope, end)
     verdicts = [(union, _below(costs, union, least_found)) for union in least]
     stats = statistics(assignment, operands)
 
@@ -191,23 +187,33 @@ def _below(costs: Costs, union: Union, frontier: Iterable[tuple[Cost, Union]]) -
     return next((cost for cost, low in frontier if costs.strictly_below(low, union)), None)
 
 
-def _protocols(
+def _least(
     costs: Costs, nests: Nests, sparse: Sequence[Access], scope: Scope, end: float
-) -> Iterator[Union]:
-    """The different costs of a statement with every choice of protocols, up to CHOICES and to the
-    `end`."""
-    open_ = (*sparse, *nests.temporaries)
+) -> tuple[Union, ...]:
+    """The least costs of a statement over all choices of protocols, as far as found by the `end`.
+
+    Protocols are chosen for one access after the other; with those left open known and free, a cost
+    that is no less than one found already has nothing less below it.
+    """
     recorder = Recorder(scope)
-    seen: set[Union] = set()
-    choices = product(*(_subsets(access.indices) for access in open_))
-    for _, steps in zip(range(CHOICES), choices, strict=False):
-        if seen and monotonic() > end:
-            break
-        directed = Directed(nests.statement, dict(zip(open_, steps, strict=True)))
-        union = costs.union(recorder.queries(directed))
-        if union not in seen:
-            seen.add(union)
-            yield union
+    found: list[Union] = []
+
+    def decide(steps: Mapping[Access, frozenset[str]], open_: tuple[Access, ...]) -> None:
+        if found and monotonic() > end:
+            return
+        directed = Directed(nests.statement, steps)
+        union = costs.union(recorder.queries(directed, frozenset(open_)))
+        if any(costs.below(low, union) for low in found):
+            return
+        if not open_:
+            found[:] = [*(old for old in found if not costs.below(union, old)), union]
+            return
+        access, *rest = open_
+        for chosen in _subsets(access.indices):
+            decide({**steps, access: chosen}, tuple(rest))
+
+    decide({}, (*sparse, *nests.temporaries))
+    return tuple(found)
 
 
 def _subsets(indices: tuple[str, ...]) -> tuple[frozenset[str], ...]:
