@@ -92,7 +92,7 @@ class CommandLine:
         return self.values.get(flag, ("",))[-1]
 
     def named(self, flag: str) -> dict[str, str]:
-        """`<name>:<value>` as a mapping, of a name that is repeated the last one. Raises UsageError."""
+        """`<name>:<value>` as a mapping, the last for a repeated name. Raises UsageError."""
         return dict(self.pairs(flag))
 
     def pairs(self, flag: str) -> Iterator[tuple[str, str]]:
