@@ -40,9 +40,10 @@ from taco_py.concrete.nodes import (
 from taco_py.concrete.terms import summed
 from taco_py.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration import region
 from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
 from taco_py.iteration.lattice import build_lattice
-from taco_py.iteration.region import Everything, Regions
+from taco_py.iteration.region import Coordinates, Everything, Regions
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Expr
@@ -338,7 +339,8 @@ class _Maker:
                 )
 
     def meets_others(self, occurrence: Occurrence) -> bool:
-        """Whether what is left walks another sparse level along an index of the workspace."""
+        """Whether what is left walks another sparse level along an index of the workspace, or goes
+        on where it has nothing: a list's coordinates, or a table's, are met alone."""
         own = {w.name: w for w in workspaces_of(self.whole)}
         for access in accesses(occurrence.value):
             if access == self.access:
@@ -349,7 +351,10 @@ class _Maker:
                 levels = sparse_levels(self.problem, access)
             if set(levels) & set(self.indices):
                 return True
-        return False
+        levels = {index: region.Iterator(self.access, k) for k, index in enumerate(self.indices)}
+        regions = Regions({self.access: levels}, frozenset())
+        found = {index: regions.expression(occurrence.value, index) for index in levels}
+        return found != {index: Coordinates(level) for index, level in levels.items()}
 
     def dtype(self, nest: _Nest, place: Assign) -> str:
         """What the part is computed in. Raises ScheduleError where integers would wrap later."""

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.schedule import Schedule
@@ -121,6 +123,11 @@ FIXED = (
         "C[i,j] = A[i,j] * x[j]", {"A": "CSR", "x": "dense"}, "dd",
         "split(j,a,b,2), precompute(A(i,j) * x(j),{a,b},{a,b},w)",
     ),
+    # a table is walked alone, and so is a list, which need not be in order
+    (
+        "C[i,j] = A[i,j] + D[i,j]", {"A": "dense", "D": "CSR"}, None,
+        "precompute(D(i,j),{i,j},{i,j},w)",
+    ),
     # a parallel loop inside a serial one
     ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
 )  # fmt: skip
@@ -129,6 +136,18 @@ FIXED = (
 @pytest.mark.parametrize(("text", "forms", "result", "schedule"), FIXED)
 def test_fixed(text: str, forms: dict[str, str], result: str | None, schedule: str) -> None:
     run(program(text, forms, result), schedule)
+
+
+def test_a_workspace_beside_dense_operands_need_not_be_filled_in_order() -> None:
+    case = program("C[i,j] = A[i,j] + D[i,j]", {"A": "dense", "D": "CSR"})
+    rows = case.stored["D"]
+    backwards = sp.csr_array(
+        (rows.data[::-1].copy(), rows.indices[::-1].copy(), rows.nnz - rows.indptr[::-1]),
+        shape=rows.shape,
+    )
+    arrays = {**case.arrays, "D": backwards.toarray()}
+    case = replace(case, arrays=arrays, stored={**case.stored, "D": backwards})
+    run(case, "precompute(D(i,j),j,j,w)")
 
 
 REFUSED = (
