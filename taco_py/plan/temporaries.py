@@ -115,18 +115,18 @@ def _may_be_full(index: str, last: Assignment, result: Format) -> bool:
 
 
 def _arranged(usual: Format) -> Iterator[Format]:
-    """The format in every order of modes, with a dense and with a compressed root."""
+    """The format in every order of modes, and with a dense or with a compressed root."""
     modes = range(usual.order)
-    orders = list(permutations(modes)) if usual.order <= MODES else [usual.mode_order]
-    if usual.is_dense:
-        roots = [usual.levels]
-    elif usual.order > 1 and all(level == COMPRESSED for level in usual.levels[1:]):
-        roots = [(root, *usual.levels[1:]) for root in (DENSE, COMPRESSED)]
-    else:
-        return
-    for order in orders:
-        for levels in roots:
-            yield Format(levels, order)
+    if usual.order <= MODES and (usual.is_dense or _by_rows(usual)):
+        yield from (Format(usual.levels, order) for order in permutations(modes))
+    if not usual.is_dense and _by_rows(usual):
+        root = COMPRESSED if usual.levels[0].full else DENSE
+        yield replace(usual, levels=(root, *usual.levels[1:]))
+
+
+def _by_rows(form: Format) -> bool:
+    """Whether all levels but the root are compressed."""
+    return form.order > 1 and all(level == COMPRESSED for level in form.levels[1:])
 
 
 # ---------------------------------------------------------------- rows in any order
