@@ -31,7 +31,7 @@ from codegen.ir import (
 )
 from codegen.names import Names
 from codegen.types import INT32, ScalarType
-from polyhedral.blocked import BLOCK, block_function, shape
+from polyhedral.blocked import BLOCK, Shape, block_function, shape
 from polyhedral.contraction import Contraction
 from polyhedral.edge import EDGE, edge_function
 from polyhedral.micro_kernel import tile_function
@@ -39,11 +39,14 @@ from polyhedral.offsets import Steps, made
 from polyhedral.packing import pack_left, pack_right
 from polyhedral.product import STRIPS, product_function, strips_function
 from polyhedral.register_tile import Blocks, Tile
+from polyhedral.turned import TURNED, turned_function
 
 SMALL = 1 << 15
 """Products of elements up to which a step of a batch is small."""
 SHARED = 1 << 19
 """Products of elements from which on threads share one product of matrices."""
+TURNS = 4
+"""Vectors along rows, columns and depth up to which squares take less time than a copy."""
 ONE_THREAD = const(1, INT32)
 BATCHES_A_THREAD = 4
 """Steps of a batch for each thread from which on threads share them."""
@@ -108,7 +111,7 @@ def to_functions(
         (
             *tiles,
             block_function(whole),
-            *([edge_function(whole)] if found.batch else []),
+            *(_small_functions(whole) if found.batch else ()),
             pack_right(tile, operands.element, whole.right_columns, whole.right_depth),
             pack_left(tile, operands.element, whole.left_rows, whole.left_depth),
             product_function(whole),
@@ -116,6 +119,12 @@ def to_functions(
             main,
         )
     )
+
+
+def _small_functions(whole: Shape) -> tuple[Function, ...]:
+    """Those for the steps of a batch: `turned` where vectors have several lanes."""
+    edge = edge_function(whole)
+    return (edge, turned_function(whole)) if whole.tile.lanes > 1 else (edge,)
 
 
 def _main(
@@ -173,11 +182,19 @@ def _batch(
     own = select(ge(mul(*counts), SHARED), THREADS, ONE_THREAD)
     if not found.batch:
         return product(own)
+
+    def turned(kind: LoopKind = LoopKind.SERIAL) -> Block:
+        return over(_turned(starts, counts, classes), kind)
+
     many = ge(total, mul(THREADS, BATCHES_A_THREAD))
+    general = block(If(many, over(product(ONE_THREAD), LoopKind.PARALLEL), over(product(own))))
+    if tile.lanes > 1:
+        pays = _is_turned(tile, counts, classes)
+        general = block(If(pays, Block((_shared(turned(LoopKind.PARALLEL), turned()),)), general))
     return If(
         _is_small(tile, blocks, counts, classes),
         Block((_shared(tiles(LoopKind.PARALLEL), tiles()),)),
-        block(If(many, over(product(ONE_THREAD), LoopKind.PARALLEL), over(product(own)))),
+        general,
     )
 
 
@@ -217,9 +234,35 @@ def _in_place(
     whole = mul(div(columns, tile.columns), tile.columns)
     own = (mul(left_rows.stride, tile.rows), right_depth.stride, const(tile.columns), const(False))
     some = Invoke(BLOCK, (c, a, b, *tables), (rows, whole, depth, *strides, *own, *steps))
-    edge = (rows, whole, columns, depth, *strides, right_depth.stride, *steps)
+    edge = (rows, whole, columns, depth, *strides, right_depth.stride, const(1), *steps)
     rest = Invoke(EDGE, (c, a, b, *tables), edge)
     return block(If(lt(0, whole), block(some)), If(lt(0, sub(columns, whole)), block(rest)))
+
+
+def _is_turned(tile: Tile, counts: list[Expr], classes: list[Steps]) -> Expr:
+    """Whether each step of the batch is small, with rows that are neighbours in left and columns
+    that are in the result."""
+    rows, columns, depth = counts
+    _, result_columns, left_rows, left_depth, right_depth, right_columns = classes
+    neighbours = and_(eq(left_rows.stride, 1), eq(result_columns.stride, 1))
+    even = (left_rows, left_depth, right_depth, right_columns, result_columns)
+    square = tile.lanes * TURNS
+    return and_(
+        *(steps.even for steps in even),
+        neighbours,
+        le(rows, square),
+        le(columns, square),
+        le(depth, square),
+    )
+
+
+def _turned(starts: Callable[[], Places], counts: list[Expr], classes: list[Steps]) -> Invoke:
+    """One step of the batch in squares."""
+    result_rows, result_columns, left_rows, left_depth, right_depth, right_columns = classes
+    tables = (*result_rows.places(0), *result_columns.places(0))
+    strides = tuple(s.stride for s in (left_rows, left_depth, right_depth, right_columns))
+    steps = (*result_rows.values, *result_columns.values)
+    return Invoke(TURNED, (*starts(), *tables), (*counts, *strides, *steps))
 
 
 def _coordinates(step: Var, batch: tuple[str, ...], sizes: Mapping[str, Expr]) -> dict[str, Expr]:

@@ -12,7 +12,7 @@ elements. Both operands are read where they lie, and nothing beyond them.
 
 from __future__ import annotations
 
-from codegen.build import add, block, const, div, load, mul, sub, zero
+from codegen.build import add, block, const, div, eq, load, mul, select, sub, zero
 from codegen.ir import (
     Array,
     Assign,
@@ -39,27 +39,29 @@ FOUR = 4
 """Rows at a time: their sums do not wait for each other, and share what is read of right."""
 
 ROWS, COLUMNS, DEPTH, FIRST = Var("rows"), Var("columns"), Var("depth"), Var("first")
-A_ROW, A_K, B_K = Var("a_row"), Var("a_k"), Var("b_k")
+A_ROW, A_K, B_K, B_COLUMN = Var("a_row"), Var("a_k"), Var("b_k"), Var("b_column")
 I, J, K = Var("i"), Var("j"), Var("k")  # noqa: E741
 WHOLE, LAST = Var("whole"), Var("last")
 
 
 def edge_function(shape: Shape) -> Function:
-    """`edge(C, A, B, …)`: columns from `first` on, neighbours in C and in B."""
+    """`edge(C, A, B, …)`: columns from `first` on, neighbours in C; where they are none in B, that
+    is where `b_column` is not 1, one by one."""
     element, lanes = shape.element, shape.tile.lanes
     arrays = (
         Array("C", element, Storage.OUTPUT),
         Array("A", element, Storage.INPUT),
         Array("B", element, Storage.INPUT),
     )
+    filled = mul(div(sub(COLUMNS, FIRST), lanes), lanes)
     body = block(
         Declare(WHOLE, mul(div(ROWS, FOUR), FOUR), True),
-        Declare(LAST, add(FIRST, mul(div(sub(COLUMNS, FIRST), lanes), lanes)), True),
+        Declare(LAST, select(eq(B_COLUMN, 1), add(FIRST, filled), FIRST), True),
         _columns(shape, arrays, FIRST, LAST, lanes),
         _columns(shape, arrays, LAST, COLUMNS, 1),
     )
     tables, steps = parameters(shape.result_rows, shape.result_columns)
-    scalars = (ROWS, FIRST, COLUMNS, DEPTH, A_ROW, A_K, B_K, *steps)
+    scalars = (ROWS, FIRST, COLUMNS, DEPTH, A_ROW, A_K, B_K, B_COLUMN, *steps)
     return Function(EDGE, (*arrays, *tables), scalars, body, internal=True)
 
 
@@ -79,7 +81,7 @@ def _sums(shape: Shape, arrays: Arrays, rows: int, lanes: int) -> Block:
     c, a, b = arrays
     kind = vector(shape.element, lanes) if lanes > 1 else shape.element
     totals = [Var(f"c_{row}", kind) for row in range(rows)]
-    right, at = Var("right", kind), add(mul(K, B_K), J)
+    right, at = Var("right", kind), add(mul(K, B_K), J if lanes > 1 else mul(J, B_COLUMN))
     nothing, read = _wide(zero(shape.element), lanes), load(b, at)
     products: list[Stmt] = [
         Declare(right, VectorLoad(b, at, lanes) if lanes > 1 else read, constant=True)

@@ -16,6 +16,8 @@ TEXTS = (
     "ij,kj->ki",
     "bij,bjk->bik",
     "bij,bkj->kib",
+    "bik,bkj->bji",
+    "bkj,bki->bji",
     "aebf,dfce->abcd",
     "abc,dca->bd",
     "ace,ecb->ba",

@@ -157,7 +157,15 @@ def shaped(
     return np.lib.stride_tricks.as_strided(flat, shape, steps)
 
 
-TEXTS = ("ik,kj->ij", "ki,jk->ij", "bik,bkj->bij", "aebf,dfce->abcd", "ace,ecb->ba", "ik,jk->ij")
+TEXTS = (
+    "ik,kj->ij",
+    "ki,jk->ij",
+    "bik,bkj->bij",
+    "bik,bkj->bji",
+    "aebf,dfce->abcd",
+    "ace,ecb->ba",
+    "ik,jk->ij",
+)
 
 
 @pytest.mark.parametrize(("text", "gaps"), list(combinations(TEXTS, (1, 2))))
