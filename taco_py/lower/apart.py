@@ -24,8 +24,7 @@ from taco_py.concrete.tree import workspaces_of
 from taco_py.lower import workspaces
 from taco_py.lower.copies import Copies, copies_for
 from taco_py.lower.environment import Environment, Scope
-from taco_py.lower.loops import walked_positions
-from taco_py.lower.ranges import Ranges, named, open_positions
+from taco_py.lower.ranges import Ranges, named, open_positions, walked_positions
 from taco_py.lower.shares import SMALL, THREADS_64, Shares, even
 from taco_py.provenance.relations import Interval
 

@@ -18,17 +18,24 @@ from codegen.ir import Assign, Declare, Expr, For, LoopKind, Search, Stmt, Var, 
 from codegen.passes.vectorize import carried
 from codegen.types import BOOL, INT64
 from taco_py.concrete.nodes import Forall, Merge
-from taco_py.concrete.tree import assignments, read_in
+from taco_py.concrete.tree import assignments
 from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import Lattice, Point, build_lattice
 from taco_py.levels import Compressed
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.pattern import Given, read_row
-from taco_py.lower.ranges import Opening, Ranges, chain, open_chain, open_positions
+from taco_py.lower.ranges import (
+    Opening,
+    Ranges,
+    chain,
+    open_chain,
+    open_positions,
+    walked_positions,
+)
 from taco_py.lower.result import Result
 from taco_py.lower.walks import Walk, Walker
-from taco_py.provenance.relations import Interval, Pos
+from taco_py.provenance.relations import Interval
 
 Body = Callable[[Scope], Iterator[Stmt]]
 
@@ -105,13 +112,6 @@ def _open(env: Environment, forall: Forall, scope: Scope) -> Opening:
     scope, code = open_positions(env, scope, forall.index)
     opening = open_chain(env, scope, pos)
     return replace(opening, before=(*code, *opening.before))
-
-
-def walked_positions(env: Environment, forall: Forall) -> Pos | None:
-    """The operand's positions through which a loop over an index walks, if it does."""
-    pos = env.provenance.position_of(forall.index)
-    reads = pos is not None and chain(env, pos)[0] in read_in(forall.body)
-    return pos if reads else None
 
 
 def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import TRUE, Const, Declare, Expr, Search, Stmt, Var
+from taco_py.concrete.nodes import Forall
+from taco_py.concrete.tree import read_in
 from taco_py.diagnostics.errors import InternalError
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, Scope
@@ -195,6 +197,13 @@ def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
             levels = (form.mode_order.index(access.indices.index(root)) for root in roots)
             return access, tuple(levels)
     raise InternalError(f"{pos} names no operand with {', '.join(roots)}")
+
+
+def walked_positions(env: Environment, forall: Forall) -> Pos | None:
+    """The operand's positions through which a loop over an index walks, if it does."""
+    pos = env.provenance.position_of(forall.index)
+    reads = pos is not None and chain(env, pos)[0] in read_in(forall.body)
+    return pos if reads else None
 
 
 def segments(
