@@ -45,6 +45,8 @@ def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
         yield f"  computes    {step.target}, with " + ", ".join(named)
     types = [*problem.operands, (problem.assignment.target.tensor, problem.result)]
     yield "  formats     " + ", ".join(f"{name}: {type}" for name, type in types)
+    if problem.static:
+        yield "  made for    " + ", ".join(f"{index} = {size}" for index, size in problem.static)
     yield "  loop order  " + "; ".join(",".join(order) for order in step.orders)
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)

@@ -133,3 +133,11 @@ def test_where_the_kernel_came_from_and_how_long_that_took() -> None:
 def test_every_kind_of_hit_has_words(hit: str) -> None:
     (step,) = plan(problem(SPMV, {"A": "CSR"})).kernels
     assert HITS[hit] in explain(Plan((step,)), [replace(compiled(step), hit=hit)])
+
+
+def test_made_for_static_sizes() -> None:
+    made = plan(problem(SPMV))
+    (step,) = made.kernels
+    fixed = replace(step, problem=replace(step.problem, static=(("j", 8),)))
+    assert "made for" not in shown(made)
+    assert shown(replace(made, steps=(fixed,)))["made for"] == "j = 8"
