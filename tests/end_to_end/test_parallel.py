@@ -309,14 +309,46 @@ def test_forked_processes_assemble_in_parts() -> None:
     assert done.returncode == 0
 
 
+WAITING = """
+import os, subprocess, sys
+import numpy as np, scipy.sparse as sp
+import taco_py as tp
+tp.evaluate("y[i] = A[i,j] * x[j]", A=sp.eye_array(9, format="csr"), x=np.ones(9))
+told = subprocess.run(["/bin/sh", "-c", "echo $GOMP_SPINCOUNT"], capture_output=True, text=True)
+print(told.stdout.strip())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="libgomp is asked what it has been told")
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+)
+def test_threads_that_wait_sleep_soon(given: dict[str, str], count: str) -> None:
+    """As the user says, or after a short while; what is in the environment stays as it is."""
+    usual = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    environment = {**usual, "OMP_DISPLAY_ENV": "verbose", **given}
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING],
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    if "GOMP_SPINCOUNT" in done.stderr:  # another OpenMP does not say so
+        assert f"GOMP_SPINCOUNT = '{count}'" in done.stderr
+    assert done.stdout.strip() == given.get("GOMP_SPINCOUNT", "")
+
+
 INTERRUPTED = """
 import _thread, threading
 import numpy as np, scipy.sparse as sp
 import taco_py as tp
 a = sp.random_array((2000, 2000), density=0.02, rng=np.random.default_rng(0), format="csr")
 tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
-threading.Timer(0.2, _thread.interrupt_main).start()
 try:
+    threading.Timer(0.2, _thread.interrupt_main).start()
     while True:
         tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
 except KeyboardInterrupt:
