@@ -14,6 +14,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, pow, prod
 
+import numpy as np
+
+from taco_py.autoschedule.locality import Locality, Touched
 from taco_py.concrete.concretize import copies_pattern, restricts, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term
@@ -119,6 +122,7 @@ class LoopCosts:
         self.counts: dict[int, float] = {0: 1.0}
         self.needed = {k for k, a in enumerate(self.accesses) if restricts(term.body, a)}
         self.leap = may_leap(statistics)
+        self.locality = Locality(tuple(self._touched()), self.every, self.count)
         self.rounds: dict[tuple[int, str, int], float] = {}
         self.steps: dict[tuple[int, str], float] = {}
         self.least: dict[int, float] = {self.every: 0.0}
@@ -162,7 +166,7 @@ class LoopCosts:
                 cost = max(cost, MERGE * self.count(bound) * self._round(bound, index))
             if whole == self.every:
                 cost += count * self.reads[index]
-            self.steps[key] = cost
+            self.steps[key] = cost + self.locality.fetching(bound, self.bits[index])
         return self.steps[key]
 
     def nest(self, bound: int, inner: Sequence[str]) -> float:
@@ -253,6 +257,21 @@ class LoopCosts:
     def bits_of(self, names: Iterable[str]) -> int:
         """A set of indices as a number."""
         return sum(self.bits[index] for index in set(names).intersection(self.bits))
+
+    def _touched(self) -> Iterable[Touched]:
+        """The arrays of the operands, and of a dense result, which is read and written."""
+        target = self.problem.assignment.target
+        for access in (*self.accesses, target):
+            type = self.problem.type_of(access.tensor)
+            indices = [access.indices[mode] for mode in type.format.mode_order]
+            stored = tuple(self.bits[index] for index in indices)
+            size = np.dtype(type.dtype).itemsize
+            if not type.format.is_dense:
+                if access != target:
+                    yield Touched(stored, size + np.dtype(type.index_dtype).itemsize, ())
+                continue
+            sizes = tuple(float(self.statistics.sizes[index]) for index in indices)
+            yield Touched(stored, size, sizes, 2 if access == target else 1)
 
     def _above(self, access: Access) -> dict[int, int]:
         """For each index of a sparse level the indices of the levels above it."""

@@ -35,6 +35,10 @@ HASH = 80.0
 """An accumulation into a hash workspace, with its share of growing and sorting the table. [40 to
 140, the more the larger it gets]"""
 
+LINE, LINE_BYTES, NEAR = 2.0, 64, 1 << 19
+"""A line of so many bytes that comes from beyond the caches that are near, and the bytes of these
+that loops can count on. [1 for lines of a row each in L3, 4 for neighbours in memory]"""
+
 # ---------------------------------------------------------------- copies and temporaries, in steps
 
 CONVERSION = 10.0
