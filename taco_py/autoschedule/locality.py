@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from taco_py.cost.machine import LINE, LINE_BYTES, NEAR
+from taco_py.cost.machine import LINE, LINE_BYTES, NEAR, NEXT_LINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,23 @@ class Touched:
     moves: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Lines of one array in runs of neighbours."""
+
+    runs: float
+    each: float
+
+    @property
+    def lines(self) -> float:
+        return self.runs * self.each
+
+    @property
+    def cost(self) -> float:
+        """Steps: of each run the first line is waited for, others are fetched ahead of use."""
+        return self.runs * (LINE + NEXT_LINE * (self.each - 1))
+
+
 class Locality:
     """The lines that the loops over `every` index of a term fetch.
 
@@ -55,7 +72,7 @@ class Locality:
         self.arrays = tuple(arrays)
         self.every = every
         self.count = count
-        self.touched: dict[int, list[float]] = {}
+        self.found: dict[int, tuple[Fetch, ...]] = {}
 
     def fetching(self, outer: int, bit: int) -> float:
         """Steps of the fetches that belong to the loop over `bit` inside loops over `outer`."""
@@ -63,44 +80,45 @@ class Locality:
         if self.fits(self.every) or self.fits(inner | bit) or not self.fits(inner):
             return 0.0
         entered, rounds = self.count(outer), self.count(outer | bit)
-        fetched = 0.0
-        for place, array in enumerate(self.arrays):
-            one, all_ = self.lines(inner)[place], self.lines(inner | bit)[place]
-            indexed, led = bit in array.stored, all_ > one * LED
-            fetched += array.moves * (
-                entered * all_ if indexed else (rounds if led else entered) * one
-            )
-        return LINE * fetched
+        nest, whole = self.touched(inner), self.touched(inner | bit)
+        cost = 0.0
+        for array, one, all_ in zip(self.arrays, nest, whole, strict=True):
+            if bit in array.stored:
+                cost += array.moves * entered * all_.cost
+            else:
+                led = all_.lines > one.lines * LED
+                cost += array.moves * (rounds if led else entered) * one.cost
+        return cost
 
     def fits(self, inner: int) -> bool:
         """Whether loops over these indices are a nest; those over none are."""
-        return not inner or sum(self.lines(inner)) * LINE_BYTES <= NEAR
+        return not inner or sum(f.lines for f in self.touched(inner)) * LINE_BYTES <= NEAR
 
-    def lines(self, inner: int) -> list[float]:
-        """The lines of each array that one execution of the loops over `inner` touches."""
-        if inner not in self.touched:
-            self.touched[inner] = [self._lines(array, inner) for array in self.arrays]
-        return self.touched[inner]
+    def touched(self, inner: int) -> tuple[Fetch, ...]:
+        """What one execution of the loops over `inner` touches of each array."""
+        if inner not in self.found:
+            self.found[inner] = tuple(self._touched(array, inner) for array in self.arrays)
+        return self.found[inner]
 
-    def _lines(self, array: Touched, inner: int) -> float:
+    def _touched(self, array: Touched, inner: int) -> Fetch:
         outer = self.every & ~inner
         around = max(self.count(outer), 1e-300)
         own = sum(bit for bit in set(array.stored) if bit & inner)
         met = min(self.count(outer | own), self.count(self.every))
         elements = max(1.0, met / around)
         if not array.sizes:
-            return max(1.0, elements * array.bytes / LINE_BYTES)
-        run, every = 1.0, 1.0  # neighbouring elements that are all touched, that may be touched
+            return Fetch(1.0, max(1.0, elements * array.bytes / LINE_BYTES))
+        run, room = 1.0, 1.0  # neighbouring elements that are all touched, that may be touched
         for bit, size in zip(reversed(array.stored), reversed(array.sizes), strict=True):
             if not own & bit:
                 break
-            every *= size
-            if run * size == every and self.count(outer | bit) >= around * size * DENSE:
-                run = every
-        runs = max(1.0, elements / run) * max(1.0, run * array.bytes / LINE_BYTES)
+            room *= size
+            if run * size == room and self.count(outer | bit) >= around * size * DENSE:
+                run = room
         others = prod(n for bit, n in zip(array.stored, array.sizes, strict=True) if bit & own)
-        full = others / every * max(1.0, every * array.bytes / LINE_BYTES)
-        return min(runs, full, elements)
+        some = Fetch(max(1.0, elements / run), max(1.0, run * array.bytes / LINE_BYTES))
+        full = Fetch(others / room, max(1.0, room * array.bytes / LINE_BYTES))
+        return min(some, full, Fetch(elements, 1.0), key=lambda fetch: fetch.cost)
 
 
 DENSE = 0.5

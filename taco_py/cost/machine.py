@@ -35,9 +35,11 @@ HASH = 80.0
 """An accumulation into a hash workspace, with its share of growing and sorting the table. [40 to
 140, the more the larger it gets]"""
 
-LINE, LINE_BYTES, NEAR = 2.0, 64, 1 << 19
-"""A line of so many bytes that comes from beyond the caches that are near, and the bytes of these
-that loops can count on. [1 for lines of a row each in L3, 4 for neighbours in memory]"""
+NEAR, LINE_BYTES = 1 << 19, 64
+"""Bytes of the near caches that loops can count on, and of a line of them."""
+LINE, NEXT_LINE = 2.5, 0.9
+"""A line from beyond the near caches, and one right behind it. [2.5 for one element of each of
+20 000 rows of 512 bytes, 0.9 for such rows whole, met in any order; 2 to 5 from memory]"""
 
 # ---------------------------------------------------------------- copies and temporaries, in steps
 
@@ -49,8 +51,9 @@ SORTING = 35.0
 order: its coordinates are sorted. [16 for a list in the caches, 25 to 37 for more]"""
 FOLDING = 5.0
 """An entry of a coordinate list that is copied in its own order. [4 to 7]"""
-TEMPORARY = 4.0
-"""An element of a temporary, written and read again. [2 for writing]"""
+TEMPORARY, DENSE_TEMPORARY = 4.0, 0.5
+"""An element of a sparse temporary, written and read again [2 for writing], and of a dense one,
+beside the loops that write and read it."""
 LOOKED_UP_ROW = 2.0
 """A row, empty or not, of a copy in CSR of a matrix that stores no empty rows. [9 with the ten
 entries of the row]"""
@@ -58,8 +61,9 @@ FULL, DENSE_SIZE = 0.7, 1 << 24
 """The expected share of stored elements from which a temporary of at most so many is dense. [Made
 by one product and read by another in 0.6 to 0.7 of CSR's time where 0.9 are stored, in 0.1 to 0.4
 with a dense factor; in 1.3 and 0.4 to 0.5 of it where 0.4 are]"""
-GAIN = 1.5
-"""How many times cheaper a detour must be: a temporary, or a copy that is not necessary."""
+GAIN, DENSE_GAIN = 1.5, 1.25
+"""How many times cheaper a detour must be: a temporary, or a copy that is not necessary; and a
+dense temporary, whose size is known."""
 
 # ---------------------------------------------------------------- formats
 

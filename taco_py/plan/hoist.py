@@ -8,7 +8,7 @@ from taco_py.autoschedule.loop_costs import LoopCosts
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import GAIN, TEMPORARY
+from taco_py.cost.machine import DENSE_GAIN, DENSE_TEMPORARY, GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
@@ -43,11 +43,9 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
             why = _reason(tuple(i for i in order[:depth] if i not in needs))
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
             continue
-        one, two = (
-            _together(splitter, assignment, expr, sum_),
-            _apart(splitter, assignment, expr, sum_),
-        )
-        if two * GAIN < one:
+        one = _together(splitter, assignment, expr, sum_)
+        two, gain = _apart(splitter, assignment, expr, sum_)
+        if two * gain < one:
             why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
     return expr
@@ -69,14 +67,19 @@ def _together(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Redu
     return best.cost - costs.nest(start, inner) + beside
 
 
-def _apart(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Reduce) -> float:
-    """What two kernels cost, with the temporary between them."""
+def _apart(
+    splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Reduce
+) -> tuple[float, float]:
+    """What two kernels cost, with the temporary between them, and how many times cheaper that must
+    be."""
     draft = splitter.drafting()
     value = exchange(expr, sum_, draft.temporary(sum_, free_indices(sum_), ""))
     (part,) = draft.made
     made = draft.operands[part.target.tensor]
-    cost = TEMPORARY * made.nnz + best_cost(draft, part, replace(draft.request, type=made.type))
-    return cost + best_cost(draft, replace(assignment, value=value), draft.request)
+    is_dense = made.type.format.is_dense
+    kept, gain = (DENSE_TEMPORARY, DENSE_GAIN) if is_dense else (TEMPORARY, GAIN)
+    cost = kept * made.nnz + best_cost(draft, part, replace(draft.request, type=made.type))
+    return cost + best_cost(draft, replace(assignment, value=value), draft.request), gain
 
 
 def _reason(others: tuple[str, ...]) -> str:

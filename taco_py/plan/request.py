@@ -17,7 +17,8 @@ from taco_py.plan.nodes import Operand
 from taco_py.problem import Problem, TensorType
 
 SMALL = 64
-"""A size below which no size is told from another."""
+"""A size below which no size is told from another, in tensors of no more elements than a matrix of
+that size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,11 @@ def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Stati
     The best order of a kernel that takes microseconds does not matter; that it is the order of the
     next larger operands does, for the kernel is compiled then already.
     """
-    largest = max((n for a in accesses(assignment) for n in operands[a.tensor].shape), default=0)
-    return _statistics(assignment, operands, SMALL if largest < SMALL else 1)
+    read = [operands[access.tensor] for access in accesses(assignment)]
+    tiny = all(
+        max(operand.shape, default=0) < SMALL and operand.nnz <= SMALL * SMALL for operand in read
+    )
+    return _statistics(assignment, operands, SMALL if tiny else 1)
 
 
 def real_statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
