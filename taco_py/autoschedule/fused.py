@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from taco_py.concrete.nodes import Assign, Forall, Statement, Where
 from taco_py.concrete.printer import to_text
@@ -29,7 +28,6 @@ from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 
 
-@lru_cache(maxsize=1024)
 def fused_schedule(assignment: Assignment, statement: Statement) -> Schedule | None:
     """The commands that make the loops of `statement` out of the assignment's, None where there
     are none: workspaces whose maker and reader run through them in different orders, and sums that
