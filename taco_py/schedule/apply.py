@@ -107,6 +107,12 @@ def _derive(loops: Loops, relation: Relation) -> Loops:
     _require_nests(loops, relation, relation.parents)
     for parent in relation.parents:
         _require_loop(loops, relation, parent)
+        if isinstance(loops.provenance.above(parent), Coord):
+            raise refuse(
+                relation,
+                f"{parent} meets only coordinates that are stored",
+                "derive variables from the positions, before coord",
+            )
         if loops.mode(parent) != loops.mode(""):
             raise refuse(
                 relation,
@@ -179,6 +185,15 @@ def _coord(loops: Loops, command: Coord) -> Loops:
             f"{command.parent} does not run over positions",
             "coord turns back what pos has made",
         )
+    variable = command.parent
+    while isinstance(relation := loops.provenance.above(variable), Split | Divide):
+        if variable != relation.inner:
+            raise refuse(
+                command,
+                f"{command.parent} counts tiles of positions, which have no coordinates",
+                f"coord({relation.inner},{command.child}) is about what is in a tile",
+            )
+        variable = relation.parent
     return _derive(loops, command)
 
 

@@ -59,6 +59,16 @@ LOOPS = (
         "coord turns back what pos has made",
     ),
     (
+        SPMV, "pos(j,p,A), split(p,a,b,2), coord(a,c)",
+        "a counts tiles of positions, which have no coordinates",
+        "coord(b,c) is about what is in a tile",
+    ),
+    (
+        SPMV, "pos(j,p,A), coord(p,c), split(c,a,b,2)",
+        "c meets only coordinates that are stored",
+        "derive variables from the positions, before coord",
+    ),
+    (
         "y[i] = A[i,j] * x[j] + B[i,k] * z[k]", "reorder(j,k)",
         "no term of the assignment has all these loops",
         "each reorder names loops of one nest",
