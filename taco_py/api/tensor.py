@@ -376,7 +376,15 @@ def read(
 
 
 def write(obj: Any, path: str | Path) -> None:
-    """Store anything `tensor` accepts in a .tns or .mtx file (each also .gz)."""
+    """Store anything `tensor` accepts in a .tns or .mtx file (each also .gz).
+
+    Raises OperandTypeError for something else, FormatError for what such a file cannot hold.
+    """
     from taco_py.storage import files
 
+    if isinstance(obj, str | Path):
+        raise OperandTypeError(
+            f"Expected a tensor to be written, found the {type(obj).__name__} {str(obj)!r}",
+            hint="the tensor comes first: tp.write(tensor, path)",
+        )
     files.write(as_data(obj), path)

@@ -102,6 +102,15 @@ def require_square(banner: Banner, shape: tuple[int, int], text: Text) -> None:
         )
 
 
+def require_no_diagonal(banner: Banner, on_diagonal: Array, text: Text) -> None:
+    """A skew-symmetric matrix has zeros there, which are left out."""
+    if banner.symmetry == "skew-symmetric" and on_diagonal.any():
+        raise text.fault(
+            text.line_of_entry(int(on_diagonal.argmax())),
+            "Expected no entry on the diagonal of a skew-symmetric matrix, found one",
+        )
+
+
 def read_entries(banner: Banner, columns: int, count: int, text: Text) -> NDArray[np.float64]:
     """The table below the sizes; it must have `count` rows."""
     table = read_table(text, columns)
@@ -122,6 +131,7 @@ def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: T
     table = read_entries(banner, 2 + banner.words, count, text)
     rows, columns = coordinates(table[:, :2], shape, text)
     values = field_values(banner, table[:, 2:], text, 2)
+    require_no_diagonal(banner, rows == columns, text)
     if banner.symmetry != "general":
         mirrored = np.flatnonzero(rows != columns)
         rows, columns, values = (

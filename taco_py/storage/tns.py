@@ -129,7 +129,9 @@ def header_line(text: Text, count: int) -> tuple[int, ...]:
     words = line.split()
     if len(words) != count or not all(word.isdigit() for word in words):
         raise text.fault(
-            text.first_line, f"Expected a header line of {count} integers, found {shown(line)}"
+            text.first_line,
+            f"Expected a header line of {count} integers, found {shown(line)}",
+            "numbers are separated by blanks" if b"," in line else None,
         )
     return tuple(int(word) for word in words)
 

@@ -224,6 +224,7 @@ BAD_MTX = {
     "column": (HEAD + "1 0 1\n2 2 1\n", "line 3: .*1 to 2 in mode 1, found 0"),
     "fraction": (BANNER + "integer general\n1 1 1\n1 1 1.5\n", "line 3: .*64-bit integer"),
     "too big": (BANNER + "integer general\n1 1 1\n1 1 9223372036854775808\n", "line 3: .*64-bit"),
+    "diagonal": (BANNER + "real skew-symmetric\n2 2 2\n2 1 1\n2 2 1\n", "line 4: .*no entry on"),
     "not square": (BANNER + "real symmetric\n2 3 1\n1 1 1\n", "line 2: Expected a square"),
     "array": ("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", "line 5: Expected 4"),
     "array line": ("%%MatrixMarket matrix array real general\n2 2\n1 2 3 4", "line 3: Expected 1"),
