@@ -1,7 +1,8 @@
 """What do the operations cost that schedules are chosen by (`taco_py/cost/machine.py`)?
 
 Each in units of an iteration of an SpMV, a gather and a multiplication, in the same round; one
-thread, matrices of 10 entries a row that fit the caches.
+thread, matrices of 10 entries a row that fit the caches. The lines are those of a dense matrix that
+does not fit the near ones: with the step, or the eight iterations, that each goes with.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def contenders() -> tuple[dict[str, Any], dict[str, float]]:
     listed = stored.to_format(tp.COO(2))
     narrow = sp.csr_array(uniform(SIZE, SIZE // 40, ROW_ENTRIES, 3))
     columns, products = a.tocsc(), multiplied(a, b)
+    wide, panel = uniform(5 * SIZE, 5 * SIZE, ROW_ENTRIES // 2, 4), np.ones((5 * SIZE, 64))
+    spmm, lines = "Y[i,f] = A[i,j] * X[j,f]", float(wide.nnz * panel.shape[1])
     spmv, gemm = "y[i] = A[i,j] * x[j]", "C[i,j] = A[i,k] * B[k,j]"
     run = partial(tp.evaluate, threads=1)
     ways = {
@@ -51,6 +54,8 @@ def contenders() -> tuple[dict[str, Any], dict[str, float]]:
         "VECTOR": lambda: run(spmv, A=dense, x=x[: SIZE // 4]),
         "MERGE": lambda: run("s = A[i,j] * B[i,j]", A=a, B=b),
         "SCATTER": lambda: run("y[j] = A[i,j] * x[i]", A=a, x=x),
+        "LINE, with its step": lambda: run(spmm, A=wide, X=panel, schedule="reorder(f,i,j)"),
+        "NEXT_LINE, with its eight": lambda: run(spmm, A=wide, X=panel, schedule="reorder(i,j,f)"),
         "ROW": lambda: run(gemm, A=a, B=b),
         "ROW, 1.5 products an element": lambda: run(gemm, A=a, B=narrow),
         "HASH": lambda: run(gemm, A=columns, B=b, schedule="reorder(k,i,j)"),
@@ -69,6 +74,8 @@ def contenders() -> tuple[dict[str, Any], dict[str, float]]:
         "VECTOR": float(dense.size),
         "MERGE": float(a.nnz + b.nnz),
         "SCATTER": float(a.nnz),
+        "LINE, with its step": lines,
+        "NEXT_LINE, with its eight": lines / 8,
         "ROW": products,
         "ROW, 1.5 products an element": multiplied(a, narrow),
         "HASH": products,

@@ -37,9 +37,10 @@ HASH = 80.0
 
 NEAR, LINE_BYTES = 1 << 19, 64
 """Bytes of the near caches that loops can count on, and of a line of them."""
-LINE, NEXT_LINE = 2.5, 0.9
-"""A line from beyond the near caches, and one right behind it. [2.5 for one element of each of
-20 000 rows of 512 bytes, 0.9 for such rows whole, met in any order; 2 to 5 from memory]"""
+LINE, NEXT_LINE = 1.5, 0.5
+"""A line from beyond the near caches, and one right behind it. [1.8 with its step for one element
+of each of 20 000 rows of 512 bytes, 0.9 with its eight elements for such rows met in any order;
+2 to 5 from memory]"""
 
 # ---------------------------------------------------------------- copies and temporaries, in steps
 
