@@ -1,12 +1,13 @@
 """A sparse result whose coordinates are given: they are compared, and values written to them.
 
-    for i …                                C = ds, C2_pos and C2_crd are read only
-      expect pC2 == C2_pos[i]
+    total = C2_pos[n]                      C = ds, C2_pos and C2_crd are read only
+    for i …
       end = C2_pos[i + 1]
+      expect pC2 == C2_pos[i] && end <= total
       for j …
         expect pC2 < end && C2_crd[pC2] == j
         C_vals[pC2] = …;  pC2++
-    expect pC2 == C2_pos[n]
+    expect pC2 == total
 
 Where all of this holds, the entries met are those given, in the same order; where it does not, the
 kernel ends at once, so that it never writes behind the values. (Kjolstad et al. 2017, section 6.3
@@ -17,7 +18,7 @@ the workspace knows which it has. It need not be sorted then:
 
       while pC2 < end:
         j = C2_crd[pC2]
-        expect w_set[j]
+        expect 0 <= j < n && w_set[j]
         C_vals[pC2] = w[j];  pC2++
       expect w_count == pC2 - C2_pos[i]
 """
@@ -42,6 +43,7 @@ class Given(Result):
     starts  how many entries there are before it, a group each
     stops   where its last entries are, a group each; none where others look at that
     ends    for each group, how many entries there are up to the end of the segment at hand
+    totals  for each group, how many entries there are
     cut     whether the range may begin and end within a segment of the first group
     rows    workspaces that are read in the order of the given coordinates
     """
@@ -49,12 +51,15 @@ class Given(Result):
     starts: tuple[Expr, ...] = ()
     stops: tuple[Expr, ...] = ()
     ends: tuple[Var, ...] = ()
+    totals: tuple[Var, ...] = ()
     cut: bool = False
     rows: frozenset[str] = frozenset()
 
     def prologue(self) -> Iterator[Stmt]:
         for group, start in zip(self.groups, self.starts, strict=True):
             yield Declare(group.counter, start)
+        for total, count in zip(self.totals, self.before(None), strict=True):
+            yield Declare(total, count, constant=True)
         if self.root is not None:
             end = build.load_index(self.root, build.const(1))
             yield Declare(self.end_of(self.groups[0]), end, constant=True)
@@ -131,15 +136,18 @@ class Given(Result):
     def _begin(self, below: Group, position: Expr, group: Group | None) -> Iterator[Stmt]:
         """The segment of `position`; an empty one where that is not the next entry of `group`."""
         pos, end = self._pos(below), self.end_of(below)
+        fits = build.le(end, self.totals[self.groups.index(below)])
         behind = build.load_index(pos, build.add(position, 1))
         yield Declare(below.start, below.counter, constant=True)
         if group is not None:
             found = build.select(self._met(group), behind, below.counter)
             yield Declare(end, found, constant=True)
+            yield Expect(fits)
             return
         first, cut = build.load_index(pos, position), self.cut and below is self.groups[0]
-        yield Expect(build.le(first, below.counter) if cut else build.eq(first, below.counter))
+        reached = build.le(first, below.counter) if cut else build.eq(first, below.counter)
         yield Declare(end, behind, constant=True)
+        yield Expect(build.and_(reached, fits))
 
 
 def read_row(
@@ -150,7 +158,8 @@ def read_row(
     if group is None or row.marks is None or row.count is None:
         raise InternalError(f"The workspace {row.workspace.name} is read as if it were a row")
     here = Declare(index, result.crd(level, group.counter), constant=True)
-    known = Expect(build.load(row.marks, index))
+    inside = build.and_(build.le(ZERO, index), build.lt(index, result.sizes[level]))
+    known = Expect(build.and_(inside, build.load(row.marks, index)))
     begin = group.start if group.first else result.starts[0]
     more = build.lt(group.counter, result.end_of(group))
     yield While(more, build.block(here, known, *body))

@@ -60,13 +60,16 @@ def _team(pieces: Pieces, result: Given) -> Stmt:
 
 
 def _given(env: Environment, whole: Result) -> Given:
-    ends = tuple(Var(env.names.fresh(f"{group.counter.name}_end")) for group in whole.groups)
+    names = [group.counter.name for group in whole.groups]
+    ends, totals = (
+        tuple(Var(env.names.fresh(f"{name}_{what}")) for name in names) for what in ("end", "total")
+    )
     known = {each.name: getattr(whole, each.name) for each in fields(whole)}
-    return Given(**known, ends=ends, rows=frozenset(_rows(env, whole)))
+    return Given(**known, ends=ends, totals=totals, rows=frozenset(_rows(env, whole)))
 
 
 def _rows(env: Environment, whole: Result) -> Iterator[str]:
-    """The workspaces with a row that makes up a segment of the result, and is read for that alone.
+    """The workspaces with a row that makes up a segment of the result, and is read for that once.
 
     Their loop runs over all of an index, which is that of a level with segments of its own.
     """
@@ -76,7 +79,8 @@ def _rows(env: Environment, whole: Result) -> Iterator[str]:
             for loop in env.graph.loops
             if any(i.access.tensor == name for i in loop.lattice.iterators)
         ]
-        if arrays.workspace.kind is not WorkspaceKind.ROW or len(reading) != 1:
+        workspace = arrays.workspace
+        if workspace.kind is not WorkspaceKind.ROW or workspace.kept or len(reading) != 1:
             continue
         (loop,) = reading
         level = _level_of(env, loop.index)

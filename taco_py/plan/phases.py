@@ -23,6 +23,7 @@ from taco_py.plan.run import (
     run_step,
     shape_of,
 )
+from taco_py.storage.check import check_lengths
 from taco_py.storage.tensor_data import TensorData, with_index_dtype
 
 
@@ -47,6 +48,7 @@ def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorDa
     shape, form = shape_of(last, operands), last.problem.result.format
     if pattern.shape != shape or str(pattern.format) != str(plain(form)):
         raise _of_another_kind(shape, str(plain(form)), pattern)
+    check_lengths(pattern)
     try:
         found = compute(last, execution, None, COMPUTE, _as_counted(last, execution, pattern))
     except StructureError:

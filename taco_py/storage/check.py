@@ -31,6 +31,17 @@ def check(data: TensorData) -> None:
     descends, and ends with the number of coordinates; coordinates lie within 0 … size - 1; there is
     one value a position. Order and duplicates are no errors. O(nnz), no copies of whole arrays.
     """
+    check_lengths(data)
+    for place, size in enumerate(level_sizes(data.shape, data.format)):
+        if data.levels[place].pos is not None:
+            check_monotone(data, place)
+        if data.levels[place].crd is not None:
+            check_range(data, place, size)
+
+
+def check_lengths(data: TensorData) -> None:
+    """What `check` checks without a look at all that the arrays hold: their kinds, their lengths,
+    where pos begins and ends. Raises StructureError."""
     require_dtype(data.dtype, "values")
     check_shape(data.shape)
     if data.format.order != len(data.shape):
@@ -51,7 +62,6 @@ def check(data: TensorData) -> None:
             count *= size
             continue
         count = check_level(data, place, count)
-        check_range(data, place, size)
     if data.values.shape != (count,):
         raise StructureError(
             f"Expected a vector of {count} values, one a position of the last level, found shape "
@@ -79,7 +89,7 @@ def check_level(data: TensorData, place: int, parents: int) -> int:
 
 
 def check_pos(data: TensorData, place: int, parents: int) -> int:
-    """Check pos of a compressed level; the number of children it ends with."""
+    """Check the length and the ends of a compressed level's pos; the number of children."""
     name = names(data, place)[0]
     pos = require_indices(data.levels[place].pos, name)
     if len(pos) != parents + 1:
@@ -93,6 +103,13 @@ def check_pos(data: TensorData, place: int, parents: int) -> int:
             f"Expected {name} to start with 0, found {pos[0]}",
             hint=f"subtract {pos[0]} from {name} if it counts from there",
         )
+    return int(pos[-1])
+
+
+def check_monotone(data: TensorData, place: int) -> None:
+    """No segment of a level ends before it begins."""
+    name, pos = names(data, place)[0], data.levels[place].pos
+    assert pos is not None
     falls = np.flatnonzero(pos[1:] < pos[:-1])
     if len(falls):
         row = int(falls[0])
@@ -101,7 +118,6 @@ def check_pos(data: TensorData, place: int, parents: int) -> int:
             f"{parent_name(data)} {row}",
             hint=f"{name}[r + 1] is where the entries of {parent_name(data)} r end. {REBUILD}",
         )
-    return int(pos[-1])
 
 
 def check_range(data: TensorData, place: int, size: int) -> None:

@@ -20,7 +20,7 @@ from taco_py.phase import COMPUTE
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import TensorData
 from tests.corpus.formats import to_dense
-from tests.lower.test_inserted import CASES, PRODUCT, arrays, first_loop, operands
+from tests.lower.test_inserted import ADD, CASES, PRODUCT, arrays, first_loop, operands
 from tests.problems import problem
 
 TABLE = ("C[i,j] = A[i,k] * B[k,j]", {"A": "CSC", "B": "CSR"}, "ss", "reorder(k,i,j), ")
@@ -146,3 +146,44 @@ def test_a_pattern_has_the_index_type_that_it_has(index_dtype: str) -> None:
         assert np.shares_memory(found.indices, pattern.indices)
         assert found.indptr.dtype == found.indices.dtype == index_dtype
         np.testing.assert_array_equal(found.toarray(), whole.toarray())
+
+
+@pytest.mark.parametrize("text", [PRODUCT, ADD])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_malformed_pattern_is_refused(text: str, threads: int, monkeypatch: Any) -> None:
+    """Kernels read and write within its arrays, whatever these hold."""
+    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+    formats = {"A": "CSR", "B": "CSR"}
+    given = {name: sp.csr_array(to_dense(a)) for name, a in stored(text, formats).items()}
+    kernel = tp.compile(text, A=tp.CSR, B=tp.CSR, C=tp.CSR, threads=threads)
+    data = tp.tensor(kernel(**given)).data
+    _, level = data.levels
+    assert level.pos is not None and level.crd is not None
+    last = len(level.pos) - 1
+    for array, place, value in (
+        *(("pos", place, value) for place in (0, 1, last) for value in (-1, 3, 10**8)),
+        *(("crd", 3, value) for value in (-1, data.shape[1], 10**6, 2**31 - 1, -(2**31))),
+    ):
+        wrong = getattr(level, array).copy()
+        wrong[place] = value
+        levels = (data.levels[0], replace(level, **{array: wrong}))
+        with pytest.raises(tp.StructureError):
+            kernel.compute(tp.Tensor(replace(data, levels=levels)), **given)
+
+
+def test_a_row_that_is_read_again_and_again_is_read_as_it_was_written() -> None:
+    """What has been read of it cannot be told, so that a coordinate given twice would pass."""
+    text = "C[i,l,j] = B[i,l] * sum(k, A[i,k] * D[k,j])"
+    random = np.random.default_rng(1)
+    given = {
+        name: tp.tensor(sp.csr_array(random.integers(1, 4, shape) * (random.random(shape) < 0.6)))
+        for name, shape in (("A", (4, 5)), ("B", (4, 3)), ("D", (5, 6)))
+    }
+    kernel = tp.compile(text, A="ds", B="ds", D="ds", C="dss", dtypes="int64")
+    pattern = kernel(**given)
+    found = kernel.compute(pattern, **given)
+    for one, other in zip(arrays(found), arrays(pattern), strict=True):
+        np.testing.assert_array_equal(one, other)
+    for data in changed(pattern.data):
+        with pytest.raises(tp.StructureError):
+            kernel.compute(tp.Tensor(data), **given)
