@@ -24,7 +24,7 @@ def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str]
         lines.append(f"split     {note}")
     for step in plan.steps:
         match step:
-            case Reformat(target, source, _, reason):
+            case Reformat(target, source, _, reason, _):
                 lines.append(f"convert   {target} from {source}: {reason}")
             case TakeDiagonal(target, source, labels):
                 lines.append(f"diagonal  {target} from {source}[{','.join(labels)}]")

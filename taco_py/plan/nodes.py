@@ -24,12 +24,16 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Reformat:
-    """`target` is `source` stored in `format`; `reason` says what asked for it."""
+    """`target` is `source` stored in `format`; `reason` says what asked for it.
+
+    index_dtype  of its index arrays, where `source` does not have wider ones
+    """
 
     target: str
     source: str
     format: Format
     reason: str
+    index_dtype: str
 
 
 @dataclass(frozen=True, slots=True)

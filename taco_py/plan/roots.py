@@ -43,7 +43,8 @@ def look_up_rows(
         after, copied = _best(changed, with_copy, request)
         if target not in copied and (after + _copy_cost(source, form)) * GAIN < before:
             reason = f"its rows are looked up: {describe(source.type.format, form)}"
-            copies.append(Reformat(target, access.tensor, form, reason))
+            index_dtype = source.type.index_dtype
+            copies.append(Reformat(target, access.tensor, form, reason, index_dtype))
             assignment, operands = changed, with_copy
     return assignment, operands, tuple(copies)
 

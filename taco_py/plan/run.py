@@ -31,7 +31,7 @@ from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, with_index_dtype
 from taco_py.storage.tensor_data import ordered as ordered_format
 
 BARE = LevelArrays()
@@ -80,8 +80,9 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
 def transformed(step: Reformat | TakeDiagonal | Squeeze | Cast, data: TensorData) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
-        case Reformat(_, _, format):
-            return recopied(data, format)
+        case Reformat(_, _, format, _, index_dtype):
+            made = recopied(data, format)
+            return with_index_dtype(made, index_dtype) if index_dtype == "int64" else made
         case TakeDiagonal(_, _, labels):
             return diagonal(data, labels)
         case Squeeze(_, _, axes):

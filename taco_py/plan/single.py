@@ -92,7 +92,8 @@ def plan_single(
     wanted = request.type.format
     if str(final.result.format) != str(wanted):
         reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"
-        steps.append(Reformat(names.fresh(target), target, wanted, reason))
+        index_dtype = request.type.index_dtype
+        steps.append(Reformat(names.fresh(target), target, wanted, reason, index_dtype))
     return tuple(steps)
 
 
@@ -167,7 +168,8 @@ def _copies(
         for access in dict.fromkeys(accesses(term.body)):
             if not needs_copy(problem, term, access, order):
                 continue
-            form = problem.type_of(access.tensor).format
+            type = problem.type_of(access.tensor)
+            form = type.format
             rows = _entries_a_row(problem, access, order, stats)
             dense = _looked_up(problem, term, access, order, stats)
             target = reordered(form, access, order, rows, dense)
@@ -175,7 +177,7 @@ def _copies(
             if key not in made:
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
                 name = names.fresh(f"{access.tensor}_{''.join(_stored(access, target))}")
-                made[key] = Reformat(name, access.tensor, target, reason)
+                made[key] = Reformat(name, access.tensor, target, reason, type.index_dtype)
             found[-1][access] = made[key]
     return tuple(found)
 

@@ -247,3 +247,13 @@ def test_a_result_has_the_rows_of_a_coordinate_list_alone(form: str) -> None:
         y = tp.evaluate(text, given)
         assert y.nnz == 2
         np.testing.assert_array_equal(y.to_numpy(), tp.evaluate_dense(text, given))
+
+
+def test_a_dense_temporary_is_copied_with_the_indices_that_its_reader_has() -> None:
+    random = np.random.default_rng(0)
+    a, b, d = (random.integers(0, 3, shape) * 1.0 for shape in ((8, 5), (5, 6), (6, 13)))
+    formats = {"A": "ss", "B": "dd", "D": "ss:1,0", "C": "ss:1,0"}
+    kernel = tp.compile("C[i,j] = A[i,k] * B[k,l] * D[l,j]", formats, index_dtype="int64")
+    given = {"A": tp.tensor(a, format="ss"), "B": b, "D": tp.tensor(d, format="ss:1,0")}
+    for found in (kernel(**given), kernel.compute(kernel.assemble(**given), **given)):
+        np.testing.assert_array_equal(found.to_numpy(), a @ b @ d)

@@ -21,7 +21,7 @@ def outline(made: Plan) -> list[str]:
     lines = []
     for step in made.steps:
         match step:
-            case Reformat(target, source, form, _):
+            case Reformat(target, source, form):
                 lines.append(f"{target} = {source} as {form}")
             case TakeDiagonal(target, source, labels):
                 lines.append(f"{target} = {source}[{','.join(labels)}]")
