@@ -1,6 +1,7 @@
 """What loops in some order are expected to cost, added up from the outermost to the innermost.
 
     cost = Σ iterations of each loop + copies of operands that are stored the other way round
+         + lines fetched from beyond the near caches (`locality`)
          + innermost iterations · (a result met out of order + strides that are not one
                                    + dense arrays that are not run through as they are stored)
 

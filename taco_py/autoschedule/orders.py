@@ -3,7 +3,8 @@
 For each additive term all orders of its indices are searched by depth-first branch and bound. The
 cost of an order is the expected number of iterations of each of its loops, plus what the order
 makes necessary: copies of operands that are stored the other way round, workspaces for a result
-that is met out of order, strides that are not one in the innermost loop (`loop_costs`).
+that is met out of order, strides that are not one in the innermost loop (`loop_costs`), lines that
+come from beyond the near caches (`locality`).
 
     visit loops (i,k):  cost so far + the least that loops inside i and k cost  ≥  best  →  leave
 
