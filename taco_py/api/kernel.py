@@ -227,24 +227,28 @@ class Kernel:
             named = {name: obj for name, obj in objects.items() if name != begin}
             ways.add(named, task.out, lambda: make_call(task, by_name, limit)[0])
 
-    def assemble(self, *operands: Any, **named: Any) -> Any:
-        """The result's structure with values of zero, for `compute`."""
+    def assemble(self, *operands: Any, threads: int | None = None, **named: Any) -> Any:
+        """The result's structure with values of zero, for `compute`; by `threads` at most."""
         given, _ = self._given(self._named(operands, named))
-        data = assemble(self.plan, self._execution(given, None, None))
+        data = assemble(self.plan, self._execution(given, check_threads(threads), None))
         return hand_out(data, self._kind(given))
 
-    def compute(self, pattern: Any, /, *operands: Any, **named: Any) -> Any:
+    def compute(
+        self, pattern: Any, /, *operands: Any, threads: int | None = None, **named: Any
+    ) -> Any:
         """The values for a structure that `assemble` or a call made from operands of the same
         patterns.
 
         Nothing is assembled: coordinates are compared with those of `pattern`, and rows that are
         gathered in a workspace are read in its order, whatever that is. The result shares its index
-        arrays with `pattern`, which is not modified. Raises StructureError where these operands
-        make another structure.
+        arrays with `pattern`, which is not modified. `threads` at most take part.
+
+        Raises StructureError where these operands make another structure, OperandTypeError where
+        `pattern` is no tensor.
         """
         given, _ = self._given(self._named(operands, named))
-        execution = self._execution(given, None, None)
-        data = recompute(self.plan, execution, as_data(pattern))
+        execution = self._execution(given, check_threads(threads), None)
+        data = recompute(self.plan, execution, _as_pattern(pattern))
         return hand_out(data, self._kind(given))
 
     def _execution(
@@ -319,6 +323,16 @@ class Kernel:
         elif found.index_dtype != wanted.index_dtype:
             data = reindexed(data, name, wanted.index_dtype)
         return replace(given, data=data)
+
+
+def _as_pattern(pattern: Any) -> TensorData:
+    try:
+        return as_data(pattern)
+    except OperandTypeError:
+        raise OperandTypeError(
+            f"Expected a pattern as assemble() makes it, found {type(pattern).__name__}",
+            hint="the pattern comes first: kernel.compute(pattern, A=A, …)",
+        ) from None
 
 
 def laid_out(data: TensorData, type: TensorType) -> TensorData:

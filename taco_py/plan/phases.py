@@ -102,6 +102,6 @@ def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
 def _of_another_kind(shape: tuple[int, ...], form: str, pattern: TensorData) -> StructureError:
     return StructureError(
         f"Expected a pattern of shape {shape} in the format {form}, found shape {pattern.shape} "
-        f"in {pattern.format}",
+        f"in {str(pattern.format) or 'no format, a scalar'}",
         hint="make it by assemble() with the same operands",
     )

@@ -171,6 +171,19 @@ def test_a_malformed_pattern_is_refused(text: str, threads: int, monkeypatch: An
             kernel.compute(tp.Tensor(replace(data, levels=levels)), **given)
 
 
+def test_what_is_no_pattern_is_refused() -> None:
+    given = {"A": sp.eye_array(3, format="csr"), "B": sp.eye_array(3, format="csr")}
+    kernel = tp.compile(ADD, A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    for pattern in (None, "C", {}):
+        with pytest.raises(tp.OperandTypeError, match="Expected a pattern as assemble"):
+            kernel.compute(pattern, **given)
+    for pattern in (1.0, np.eye(3), sp.csr_array((4, 3)), sp.csc_array((3, 3))):
+        with pytest.raises(tp.StructureError, match=r"Expected a pattern of shape \(3, 3\) in the"):
+            kernel.compute(pattern, **given)
+    found = kernel.compute(kernel.assemble(**given, threads=1), **given, threads=1)
+    np.testing.assert_array_equal(found.toarray(), 2 * np.eye(3))
+
+
 def test_a_row_that_is_read_again_and_again_is_read_as_it_was_written() -> None:
     """What has been read of it cannot be told, so that a coordinate given twice would pass."""
     text = "C[i,l,j] = B[i,l] * sum(k, A[i,k] * D[k,j])"
