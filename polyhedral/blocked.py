@@ -55,7 +55,10 @@ I, J = Var("i"), Var("j")  # noqa: E741
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What the functions of one contraction are made for: element type, tile, blocks, and each
-    class in each array as parameters."""
+    class in each array as parameters.
+
+    factor  where given, a parameter of theirs: they add factor * left * right to what is there
+    """
 
     element: ScalarType
     tile: Tile
@@ -66,6 +69,12 @@ class Shape:
     left_depth: Steps
     right_depth: Steps
     right_columns: Steps
+    factor: Var | None = None
+
+    @property
+    def factors(self) -> tuple[Var, ...]:
+        """The factor as a parameter, where there is one."""
+        return () if self.factor is None else (self.factor,)
 
     @property
     def classes(self) -> tuple[Steps, ...]:
@@ -80,8 +89,11 @@ class Shape:
         )
 
 
-def shape(element: ScalarType, tile: Tile, blocks: Blocks, several: dict[str, bool]) -> Shape:
-    """With tables for the classes of `several` loops, by "rows", "columns" and "depth"."""
+def shape(
+    element: ScalarType, tile: Tile, blocks: Blocks, several: dict[str, bool], adds: bool = False
+) -> Shape:
+    """With tables for the classes of `several` loops, by "rows", "columns" and "depth"; where it
+    `adds`, with a factor."""
     return Shape(
         element,
         tile,
@@ -92,6 +104,7 @@ def shape(element: ScalarType, tile: Tile, blocks: Blocks, several: dict[str, bo
         formal("left_depth", several["depth"]),
         formal("right_depth", several["depth"]),
         formal("right_columns", several["columns"]),
+        Var("factor", element) if adds else None,
     )
 
 

@@ -93,13 +93,7 @@ def to_functions(
 
     names  a supply that has handed out those of `head`'s parameters
     """
-    several = {
-        "rows": len(found.rows) > 1,
-        "columns": len(found.columns) > 1,
-        "depth": len(found.depth) > 1,
-    }
-    whole = shape(operands.element, tile, blocks, several)
-    tiles = [tile_function(rows, tile, operands.element) for rows in range(1, tile.rows + 1)]
+    whole = shape(operands.element, tile, blocks, several_loops(found))
     main = Function(
         head.name,
         head.arrays,
@@ -107,17 +101,29 @@ def to_functions(
         _main(found, operands, names, tile, blocks),
         threaded=True,
     )
-    return Module(
-        (
-            *tiles,
-            block_function(whole),
-            *(_small_functions(whole) if found.batch else ()),
-            pack_right(tile, operands.element, whole.right_columns, whole.right_depth),
-            pack_left(tile, operands.element, whole.left_rows, whole.left_depth),
-            product_function(whole),
-            strips_function(whole),
-            main,
-        )
+    return Module((*functions_of(whole, bool(found.batch)), main))
+
+
+def several_loops(found: Contraction) -> dict[str, bool]:
+    """Which classes have several loops."""
+    return {
+        "rows": len(found.rows) > 1,
+        "columns": len(found.columns) > 1,
+        "depth": len(found.depth) > 1,
+    }
+
+
+def functions_of(whole: Shape, batch: bool) -> tuple[Function, ...]:
+    """The internal functions of contractions of one shape, with those for steps of a `batch`."""
+    tile, element = whole.tile, whole.element
+    return (
+        *(tile_function(rows, tile, element) for rows in range(1, tile.rows + 1)),
+        block_function(whole),
+        *(_small_functions(whole) if batch else ()),
+        pack_right(tile, element, whole.right_columns, whole.right_depth),
+        pack_left(tile, element, whole.left_rows, whole.left_depth, whole.factor),
+        product_function(whole),
+        strips_function(whole),
     )
 
 
@@ -130,6 +136,12 @@ def _small_functions(whole: Shape) -> tuple[Function, ...]:
 def _main(
     found: Contraction, operands: Operands, names: Names, tile: Tile, blocks: Blocks
 ) -> Block:
+    code, classes = class_steps(found, operands, names)
+    return block(code, _batch(found, operands, classes, names, tile, blocks))
+
+
+def class_steps(found: Contraction, operands: Operands, names: Names) -> tuple[Block, list[Steps]]:
+    """Each class in each array, in the order in which functions take them, and the code before."""
     code: list[Stmt] = []
     classes: list[Steps] = []
     for name, loops, data in (
@@ -144,7 +156,7 @@ def _main(
         before, steps = made(name, sizes, data.along(loops), names)
         code.append(before)
         classes.append(steps)
-    return block(*code, _batch(found, operands, classes, names, tile, blocks))
+    return block(*code), classes
 
 
 def _batch(

@@ -32,6 +32,7 @@ from codegen.build import (
 from codegen.ir import (
     Array,
     Assign,
+    Binary,
     Block,
     Declare,
     Expr,
@@ -191,12 +192,20 @@ def _apart(across: Steps, width: int) -> Block:
     )
 
 
-def pack_left(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> Function:
+def pack_left(
+    tile: Tile, element: ScalarType, across: Steps, down: Steps, factor: Var | None = None
+) -> Function:
     """The function that packs a block of `rows`, steps `across`, over `depth`, steps `down`; as
-    rows where `along`, which says that k runs through neighbouring elements."""
+    rows where `along`, which says that k runs through neighbouring elements. Each is multiplied by
+    `factor` where that is given, a parameter."""
+
+    def taken(at: Expr) -> Expr:
+        value = load(source, at)
+        return value if factor is None else Binary("*", factor, value)
+
     packed, source = Array("P", element, Storage.OUTPUT), Array("A", element, Storage.INPUT)
     start, first = Var("start"), Var("first")
-    copied = Store(packed, add(mul(ROW, add(DEPTH, PAD)), K), load(source, add(start, K)))
+    copied = Store(packed, add(mul(ROW, add(DEPTH, PAD)), K), taken(add(start, K)))
     as_rows = _nest(
         block(Declare(start, add(across.at(ROW), down.at(0)), True), _nest(copied, (K, DEPTH))),
         (ROW, ROWS),
@@ -204,7 +213,7 @@ def pack_left(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> Fu
 
     def panel(rows: Expr | int) -> Stmt:
         place = add(mul(first, DEPTH), mul(K, tile.rows), ROW)
-        element_ = load(source, add(start, across.at(add(first, ROW))))
+        element_ = taken(add(start, across.at(add(first, ROW))))
         row = For(ROW, const(0), add(rows, 0), Block((Store(packed, place, element_),)))
         return _nest(block(Declare(start, down.at(K), True), row), (K, DEPTH))
 
@@ -215,7 +224,7 @@ def pack_left(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> Fu
     return Function(
         PACK_LEFT,
         (packed, source, *tables),
-        (ROWS, DEPTH, ALONG, *scalars),
+        (ROWS, DEPTH, ALONG, *scalars, *(() if factor is None else (factor,))),
         block(If(ALONG, Block((as_rows,)), Block((panels,)))),
         internal=True,
     )

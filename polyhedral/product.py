@@ -16,7 +16,7 @@ columns into strips that keep what they pack in half of the second cache, and th
 Right is read in place where its columns are neighbours and all of it lies in the first cache (rows
 a power of two apart fall into few sets of a larger one), or where it is read once or twice. Left is
 read in place where k runs along its rows and these do not start a page or more apart, or where
-there are few panels of right to read it for.
+there are few panels of right to read it for; a factor that is not 1 it is packed with.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from codegen.build import (
     maximum,
     minimum,
     mul,
+    one,
     or_,
     select,
     sub,
@@ -102,7 +103,7 @@ class _Arrays:
 
 
 def product_function(shape: Shape) -> Function:
-    """`product(C, A, B, …)`: C = A * B by `threads` threads."""
+    """`product(C, A, B, …)`: C = A * B, or C += factor * A * B, by `threads` threads."""
     element = shape.element
     arrays = _Arrays(
         Array("C", element, Storage.OUTPUT),
@@ -120,7 +121,7 @@ def product_function(shape: Shape) -> Function:
         For(J0, const(0), COLUMNS, _columns_block(shape, arrays), shape.blocks.columns),
     )
     tables, steps = parameters(*shape.classes)
-    scalars = (ROWS, COLUMNS, DEPTH, *steps)
+    scalars = (ROWS, COLUMNS, DEPTH, *steps, *shape.factors)
     parameters_ = (arrays.c, arrays.a, arrays.b, *tables)
     return Function(PRODUCT, parameters_, scalars, body, threaded=True, internal=True)
 
@@ -150,6 +151,7 @@ def _decisions(shape: Shape) -> Block:
         rows.even,
         depth.even,
         or_(and_(along, by_rows), le(mul(DEPTH, depth.stride), near), once),
+        *(eq(factor, one(shape.element)) for factor in shape.factors),
     )
     columns, deep = shape.right_columns, shape.right_depth
     readable = and_(columns.even, eq(columns.stride, 1), deep.even)
@@ -224,7 +226,7 @@ def _row_blocks(shape: Shape, arrays: _Arrays) -> If:
             *rows.places(I0),
             *depth.places(K0),
         ),
-        (TALL, STEEP, LEFT_ALONG, *rows.values, *depth.values),
+        (TALL, STEEP, LEFT_ALONG, *rows.values, *depth.values, *shape.factors),
     )
     copied = block(
         Allocate(arrays.packed, mul(HIGH, add(STEEP, PAD)), align=LINE),
@@ -273,7 +275,8 @@ def _block_call(
     rows, across = shape.result_rows, shape.result_columns
     start = add(rows.origin(I0), across.origin(j))
     places = (Place(arrays.c, start), left, right, *rows.places(I0), *across.places(j))
-    scalars = (TALL, columns, STEEP, *steps, lt(0, K0), *rows.values, *across.values)
+    adds = lt(0, K0) if shape.factor is None else const(True)
+    scalars = (TALL, columns, STEEP, *steps, adds, *rows.values, *across.values)
     return Invoke(BLOCK, places, scalars)
 
 
@@ -299,7 +302,8 @@ def strips_function(shape: Shape) -> Function:
         ]
         left = Place(a, const(0))
         operands = (places[0], left, places[1])
-        return Invoke(PRODUCT, (*operands, *inside), (ROWS, columns, DEPTH, *steps), threads)
+        scalars = (ROWS, columns, DEPTH, *steps, *shape.factors)
+        return Invoke(PRODUCT, (*operands, *inside), scalars, threads)
 
     start = (Place(c, across.origin(j)), Place(b, over.origin(j)))
     part = product(start, minimum(sub(COLUMNS, j), width), j, const(1, INT32))
@@ -310,7 +314,7 @@ def strips_function(shape: Shape) -> Function:
         block(_shared(strip, const(0), _quotient(COLUMNS, const(width)), Block((part,)))),
         block(all_at_once),
     )
-    scalars = (ROWS, COLUMNS, DEPTH, *steps)
+    scalars = (ROWS, COLUMNS, DEPTH, *steps, *shape.factors)
     return Function(
         STRIPS, (c, a, b, *tables), scalars, Block((body,)), threaded=True, internal=True
     )

@@ -9,6 +9,7 @@ from codegen.names import Names
 from polyhedral.isl.limits import BUDGET
 from polyhedral.jam import unroll_and_jam
 from polyhedral.model import Nest
+from polyhedral.program_calls import without_loops
 from polyhedral.program_plan import ProgramPlan
 from polyhedral.sums import hoist_sums, used_names
 from polyhedral.to_loops import Body, to_loops
@@ -22,10 +23,12 @@ def program_loops(
     taken: Iterable[str] = (),
     budget: int = BUDGET,
 ) -> Block:
-    """Loops that run `nest` as `plan` says; their names differ from those that are `taken`.
+    """Loops that run `nest` as `plan` says; their names differ from those that are `taken`. The
+    bodies of its products run all of their instances.
 
     Raises BudgetExceededError.
     """
+    nest = without_loops(nest, (product.statement for product in plan.products))
     loops = to_loops(nest, plan.schedule, bodies, parameters, budget, taken)
     names = Names({*taken, *used_names(loops)})
     return hoist_sums(unroll_and_jam(loops, names), names)

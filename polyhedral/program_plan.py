@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from codegen.types import ScalarType
 from polyhedral.affine import Affine, affine
 from polyhedral.band_size import Band, BandSizes, choose_sizes
 from polyhedral.directions import introduced, plane_extents
@@ -23,7 +24,9 @@ from polyhedral.isl.held import Held, carried, hold
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest, Statement
 from polyhedral.point_order import PointOrder, as_written, choose_order, padded
+from polyhedral.program_product import Product, ProductPlan, plan_product
 from polyhedral.register_jam import choose_factors
+from polyhedral.register_tile import Machine
 from polyhedral.schedule import Row, Schedule, Tag, original
 from polyhedral.tile_size import advances_by_one, changes
 
@@ -35,6 +38,12 @@ class Processor:
     caches: tuple[int, ...] = (32768, 1 << 20)
     registers: int = 16
     line: int = 64
+    vector_bytes: int = 32
+
+    def machine(self, element: ScalarType) -> Machine:
+        """What register tiles of `element` depend on."""
+        lanes = max(1, self.vector_bytes // element.itemsize)
+        return Machine(lanes, element.itemsize, self.registers, self.caches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class ProgramQuestion:
                    outermost loop on, the last one for all that follow; () for no tiles
     reorder        whether loops inside a tile, or without tiles, may change places
     parallel       whether threads may share tiles
+    products       statements that add or subtract products of two elements, by name
     """
 
     nest: Nest
@@ -55,19 +65,22 @@ class ProgramQuestion:
     tiles: tuple[int, ...] | None = None
     reorder: bool = True
     parallel: bool = False
+    products: Mapping[str, Product] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramPlan:
-    """An order for a nest and the reasons for it, a line each."""
+    """An order for a nest and the reasons for it, a line each; of `products`, the schedule says
+    when each runs as a whole."""
 
     schedule: Schedule
     reasons: tuple[str, ...]
+    products: tuple[ProductPlan, ...] = ()
 
     @property
     def kernel_key(self) -> str:
         """What of the plan decides the loops."""
-        return repr(self.schedule)
+        return repr((self.schedule, self.products))
 
     def __str__(self) -> str:
         return "\n".join(self.reasons)
@@ -100,10 +113,11 @@ class _Part:
     component: Component
     order: PointOrder
     sizes: BandSizes
+    product: ProductPlan | None = None
 
     @property
     def changed(self) -> bool:
-        return self.order.planes is not None or self.sizes.tiles
+        return bool(self.order.planes is not None or self.sizes.tiles or self.product)
 
 
 def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
@@ -112,7 +126,8 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
     choose = choose_order if question.reorder else _keep_order
     for component in found:
         order = choose(held, nest, found, component)
-        parts.append(_Part(component, order, _sizes(question, component, order)))
+        sizes = _sizes(question, component, order)
+        parts.append(_Part(component, order, sizes, _product(held, question, component)))
     if not any(part.changed for part in parts):
         rows = {each.name: original(nest).of(each.name) for each in nest.statements}
         reasons = tuple(line for part in parts for line in part.sizes.reasons)
@@ -124,6 +139,7 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
     jammed = {
         name: _jammed(held, question, padded(points), nest.statement(name), dict(part.order.own))
         for part in parts
+        if part.product is None
         for name in part.component.statements
     }
     return _assembled(held, question, parts, padded(points), jammed)
@@ -133,6 +149,17 @@ def _keep_order(
     held: Held, nest: Nest, parts: Sequence[Component], component: Component
 ) -> PointOrder:
     return as_written(nest, component)
+
+
+def _product(held: Held, question: ProgramQuestion, component: Component) -> ProductPlan | None:
+    """How the only statement of a component runs as a contraction, where it may and tiles of other
+    sizes are not asked for."""
+    (name, *others) = component.statements
+    if others or name not in question.products or question.tiles is not None:
+        return None
+    statement, product = question.nest.statement(name), question.products[name]
+    machine = question.processor.machine(product.element)
+    return plan_product(held, statement, product, question.values, machine, question.parallel)
 
 
 # ---------------------------------------------------------------- tiles
@@ -203,13 +230,18 @@ def _assembled(
     rows: dict[str, tuple[Row, ...]] = {}
     reasons: list[str] = []
     for place, part in enumerate(parts):
+        if part.product is not None:
+            rows[part.product.statement] = (Row("", affine(place)),)
+            reasons += part.product.reasons
+            continue
         names = _plane_names(question.nest, part.component)
         planes = dict(part.component.planes)
         for name in part.component.statements:
             tiles = _tile_rows(question, part, names, planes[name]) if part.sizes.tiles else ()
             rows[name] = (Row("", affine(place)), *tiles, *jammed[name][1:])
         reasons += _told(part, names, jammed)
-    return ProgramPlan(padded(rows), tuple(reasons))
+    products = tuple(part.product for part in parts if part.product is not None)
+    return ProgramPlan(padded(rows), tuple(reasons), products)
 
 
 def _told(part: _Part, names: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> list[str]:

@@ -85,25 +85,31 @@ def make_source(
     from codegen.ir import For as Loop
     from codegen.ir import Function, LoopKind, Module, Var
     from codegen.names import Names
-    from codegen.passes.order import run_nest_passes
+    from codegen.passes.order import run_nest_passes, run_passes
     from codegen.runtime.kernels import KernelSource
     from codegen.runtime.signature import signature_of
     from codegen.tree import find
+    from polyhedral.program_calls import product_calls
     from polyhedral.program_loops import program_loops
     from taco_py.affine.lower import bodies, lay_out
+    from taco_py.affine.products import values_of_products
 
     names = Names()
     memory = lay_out(statements, types, names)
     sizes = {name: Var(names.fresh(name)) for name in lowered.nest.parameters}
     scalars = (*sizes.values(), *(var for var, _ in memory.scalars))
-    taken = {*(each.name for each in memory.arrays), *(each.name for each in scalars)}
-    body = program_loops(
-        lowered.nest, plan, bodies(statements, memory, sizes), sizes, taken, budget
-    )
+    given = values_of_products(statements, memory, sizes)
+    calls = product_calls(lowered.nest, plan.products, given, sizes, names)
+    made = {**bodies(statements, memory, sizes), **calls.bodies}
+    used = {*(each.name for each in memory.arrays), *(each.name for each in scalars)}
+    taken = used | calls.names
+    body = program_loops(lowered.nest, plan, made, sizes, taken, budget)
     threaded = any(loop.kind is LoopKind.PARALLEL for loop in find(body, Loop))
+    threaded = threaded or any(each.threaded for each in plan.products)
     function = Function("run", memory.arrays, scalars, body, threaded=threaded)
-    module = run_nest_passes(Module((function,), header=_header(lowered, plan)), target)
-    (function,) = module.functions
+    (function,) = run_nest_passes(Module((function,)), target).functions
+    inner = run_passes(Module(calls.functions), target).functions
+    module = Module((*inner, function), header=_header(lowered, plan))
     sources: dict[str, Argument] = {var.name: ("size", name, 0) for name, var in sizes.items()}
     sources |= {var.name: source for var, source in memory.scalars}
     arrays = {each.array.name: name for name, each in memory.data.items() if each.array}
@@ -118,7 +124,7 @@ def processor_of(target: Target) -> Processor:
     """What of `target` plans depend on."""
     from polyhedral.program_plan import Processor
 
-    return Processor(target.caches, target.registers)
+    return Processor(target.caches, target.registers, vector_bytes=target.vector_bytes)
 
 
 def _header(lowered: Lowered, plan: ProgramPlan) -> str:

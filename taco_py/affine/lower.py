@@ -112,13 +112,13 @@ def _store(update: Update, memory: Memory, values: Mapping[str, Expr]) -> Stmt:
     element = scalar(memory.dtypes[target.tensor].name)
     place = _place(target, memory, values)
     if operator is not None and _stays(update, memory, element):
-        number = _value(value, memory, values, element)
+        number = value_of(value, memory, values, element)
         if operator.c_operator == ADD.c_operator:
             return Store(place.array, place.index, number, "+")
         return Store(place.array, place.index, number, operator.c_operator)
     if operator is not None:
         value = nodes.Call(operator, (target, value), update.span)
-    return Store(place.array, place.index, _value(value, memory, values, element))
+    return Store(place.array, place.index, value_of(value, memory, values, element))
 
 
 def _stays(update: Update, memory: Memory, element: ScalarType) -> bool:
@@ -143,7 +143,9 @@ def _affine(value: Affine, values: Mapping[str, Expr]) -> Expr:
     return build.add(*parts, value.constant) if parts else build.const(value.constant)
 
 
-def _value(expr: nodes.Expr, memory: Memory, values: Mapping[str, Expr], type: ScalarType) -> Expr:
+def value_of(
+    expr: nodes.Expr, memory: Memory, values: Mapping[str, Expr], type: ScalarType
+) -> Expr:
     """The value of `expr`, converted to `type`."""
     match expr:
         case nodes.Literal(value):
@@ -153,7 +155,7 @@ def _value(expr: nodes.Expr, memory: Memory, values: Mapping[str, Expr], type: S
             return build.cast(type, _place(expr, memory, values) if number is None else number)
         case nodes.Call():
             own = scalar(operand_dtype(expr, memory.dtypes).name)
-            args = [_value(arg, memory, values, own) for arg in expr.args]
+            args = [value_of(arg, memory, values, own) for arg in expr.args]
             return build.cast(type, _call(expr.operator, args, own))
         case nodes.Reduce():
             raise TypeError("a program has no sums inside expressions")

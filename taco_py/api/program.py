@@ -168,6 +168,7 @@ class Program:
         from polyhedral.isl.limits import BUDGET
         from polyhedral.program_plan import ProgramQuestion, plan_program, unchanged
         from taco_py.affine.compile import processor_of
+        from taco_py.affine.products import products
         from taco_py.driver import native_target
 
         check_types(self.statements, types)
@@ -180,6 +181,7 @@ class Program:
             tiles,
             reorder=tiles != (),
             parallel=parallel,
+            products=products(self.statements, types),
         )
         plan = plan_program(question)
         given = (self.statements, self.lowered, types)

@@ -1,0 +1,160 @@
+"""Statements of programs that run as products of matrices, against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+from taco_py.affine.lower import OperandType
+from taco_py.affine.oracle import run_program
+from taco_py.affine.products import products
+from tests.codegen.test_emit import needs_compiler
+
+pytestmark = needs_compiler
+SHAPES = {
+    "A": (10, 13),
+    "At": (13, 10),
+    "B": (13, 11),
+    "Bt": (11, 13),
+    "C": (10, 11),
+    "G": (5, 2, 11),
+    "H": (5, 2, 2, 5),
+    "K": (5, 2, 11),
+    "S": (32, 13),
+}
+"""Of arrays by their names; those of one shape have a number behind it."""
+NUMBERS = {"alpha": 1.5, "beta": -0.25}
+CONTRACTIONS = """
+C[i,j] += A[i,k] * B[k,j]
+C1[i,j] += B[k,j] * A[i,k]
+C2[i,j] += alpha * A[i,k] * B[k,j]
+C3[i,j] -= B[k,j] * (At[k,i] * (2 * alpha))
+C4[i,j] -= A[i,k] * Bt[j,k]
+C5[i,j] += At[k,i] * Bt[j,k]
+C6[i+1,j] += A[i,k+2] * B[k+2,j-1]
+for i in max(1, M)..:
+    for j in M..min(N, 10):
+        for k in N: C7[i,j] += A[i,k+M] * B[k,j]
+G[a,b,c] -= beta * H[a,d,b,e] * K[e,d,c]
+for strips in N:
+    for block in N: C8[strips,block] = beta * C8[strips,block]
+    for product in N:
+        for block in N: C8[strips,block] += alpha * A[strips,product] * B[product,block]
+    for block in N: C8[strips,block] = C8[strips,block] + 1
+for i in 16:
+    for j in M..N:
+        for k in N: S[i,j] += S[i+16,k] * S[k+16,j]
+for i in N:
+    for j in N:
+        for k in 40..P: C9[i,j] += A[i,k] * B[k,j]
+"""
+OTHERS = """
+for i in N:
+    for j in N:
+        for k in N: C[i,j] += C[i,k] * B[k,j]
+for t in 2:
+    C1[i,j] += A[i,k] * B[k,j]
+    A[i,k] = A[i,k] + 1
+for i in N:
+    for j in i+1:
+        for k in N: C2[i,j] += A[i,k] * B[k,j]
+C3[i,j] += A[i,k] * B[k,j] * alpha
+C4[i,j] += A[i,k] * (alpha * B[k,j])
+C5[i,j] += alpha * A[i,k] * (beta * B[k,j])
+C6[i,j] += A[i,k] * B[k,j] + 1
+for i in 4:
+    for j in N:
+        for k in N: C7[i,j] += At[i+k,j] * B[k,j]
+for i in N:
+    for k in N: C8[i,0] += A[i,k] * B[k,0]
+"""
+
+
+def operands(program: Any, dtype: str = "float64") -> dict[str, Any]:
+    """Random arrays, C3 of the shape of C."""
+    random = np.random.default_rng(0)
+    values: dict[str, Any] = {**NUMBERS, "N": 9, "M": 1, "P": 33}
+    for name in program.operands:
+        if name not in values:
+            values[name] = random.random(SHAPES[name.rstrip("0123456789")]).astype(dtype)
+    return {name: values[name] for name in program.operands}
+
+
+def right(program: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the oracle makes of copies."""
+    sizes = {name: given[name] for name in ("N", "M", "P") if name in given}
+    arrays = {name: np.array(given[name]) for name in given if name not in sizes}
+    for name in NUMBERS.keys() & arrays.keys():
+        arrays[name] = arrays[name].astype(given["A"].dtype)
+    run_program(program.parsed, arrays, sizes)
+    return arrays
+
+
+def check(program: Any, given: Mapping[str, Any], threads: int = 1, rest: float = 1e-12) -> None:
+    expected = right(program, given)
+    program(**given, threads=threads)
+    for each in program.changed:
+        np.testing.assert_allclose(given[each], expected[each], rest, err_msg=each)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sums_of_products_run_as_contractions(threads: int) -> None:
+    program = tp.program(CONTRACTIONS)
+    given = operands(program)
+    given["C9"] = np.full((10, 11), -0.0)
+    told = program.explain(**given, threads=threads)
+    assert told.count("contraction of") == 12
+    check(program, given, threads)
+    assert np.signbit(given["C9"]).all()  # its range is empty: not even 0 is added
+
+
+def test_other_statements_run_in_loops() -> None:
+    program = tp.program(OTHERS)
+    given = operands(program)
+    assert "contraction of" not in program.explain(**given)
+    check(program, given)
+
+
+def test_each_term_is_computed_as_written() -> None:
+    """(alpha * A) * B overflows here, alpha * (A * B) does not."""
+    program = tp.program("C[i,j] += alpha * A[i,k] * B[k,j]; D[i,j] += A[i,k] * B[k,j]")
+    a, b = np.full((40, 20), 1e200), np.full((20, 30), 1e-300)
+    found = {name: np.zeros((40, 30)) for name in "CD"}
+    program(A=a, B=b, alpha=1e200, **found)
+    assert np.isinf(found["C"]).all()
+    np.testing.assert_allclose(found["D"], 20e-100)
+
+
+def test_products_of_two_types_have_functions_of_their_own() -> None:
+    program = tp.program("C[i,j] += alpha * A[i,k] * B[k,j]; C1[i,j] += A1[i,k] * B1[k,j]")
+    given = operands(program, "float32")
+    given |= {name: given[name].astype("float64") for name in ("C1", "A1", "B1")}
+    given["alpha"] = np.float32(1.5)
+    assert program.explain(**given).count("contraction of") == 2
+    check(program, given, rest=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "left"),
+    [({}, {"S0", "S1"}), ({"alpha": "float32"}, {"S0", "S1"}), ({"A": "float32"}, set()),
+     ({"C": "float32"}, {"S1"}), (dict.fromkeys(("C1", "A", "B"), "int64"), set())],
+)  # fmt: skip
+def test_all_is_of_one_floating_type(changed: Mapping[str, str], left: set[str]) -> None:
+    program = tp.program("C[i,j] += alpha * A[i,k] * B[k,j]; C1[i,j] += A[i,k] * B[k,j]")
+    types = {name: OperandType("float64", 2) for name in program.operands}
+    types["alpha"] = OperandType("float64", 0)
+    types |= {name: replace(types[name], dtype=dtype) for name, dtype in changed.items()}
+    assert products(program.statements, types).keys() == left
+
+
+def test_asked_tiles_and_small_arrays_run_in_loops() -> None:
+    program = tp.program("C[i,j] += A[i,k] * B[k,j]")
+    given = operands(program)
+    assert "contraction of" not in program.explain(**given, tiles=8)
+    small = {name: np.ones((4, 4)) for name in given}
+    assert "contraction of" not in program.explain(**small)
