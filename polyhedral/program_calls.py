@@ -9,45 +9,23 @@ Such a statement has no loops of its own any more (`without_loops`): its one ins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from codegen.build import add, and_, block, const, ge, lt, maximum, minimum, mul, select, sub
-from codegen.emit.abi import THREADS
-from codegen.ir import Array, Block, Expr, Function, If, Invoke, Place
+from codegen.ir import Block, Expr, Function, Invoke
 from codegen.names import Names
 from codegen.tree import rewrite
-from polyhedral.affine import Affine
 from polyhedral.blocked import Shape, shape
 from polyhedral.contract import (
-    ONE_THREAD,
-    SHARED,
-    Data,
-    Operands,
-    class_steps,
     functions_of,
     several_loops,
 )
-from polyhedral.model import Access, Nest, Statement
-from polyhedral.program_product import ProductPlan, loop_of
+from polyhedral.model import Nest, Statement
+from polyhedral.product_call import Caller, Given, in_box
+from polyhedral.program_product import ProductPlan
+from polyhedral.program_triangle import in_strips
 from polyhedral.sums import used_names
 from polyhedral.to_loops import Body
-
-
-@dataclass(frozen=True, slots=True)
-class Strided:
-    """An array and the distance of its elements along each mode."""
-
-    array: Array
-    strides: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Where the arrays of a product lie, by name, and the value of its factor."""
-
-    arrays: Mapping[str, Strided]
-    factor: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +65,8 @@ def product_calls(
         function = made[whole][-1].name
         statement = nest.statement(plan.statement)
         where = given[plan.statement]
-        blocks[plan.statement] = _call(statement, plan, where, parameters, names, function)
+        caller = Caller(plan, statement, where, parameters, function, names)
+        blocks[plan.statement] = in_box(caller) if plan.region.strip is None else in_strips(caller)
     return Calls(blocks, tuple(each for functions in made.values() for each in functions))
 
 
@@ -116,51 +95,3 @@ def _renamed(functions: tuple[Function, ...], names: Names) -> tuple[Function, .
     return tuple(
         replace(each, name=new[each.name], body=rewrite(each.body, rename)) for each in functions
     )
-
-
-def _call(
-    statement: Statement,
-    plan: ProductPlan,
-    given: Given,
-    parameters: Mapping[str, Expr],
-    names: Names,
-    function: str,
-) -> Block:
-    found = plan.contraction.contraction
-    lower = {x.name: _extreme(maximum, x.lower, parameters) for x in plan.loops}
-    sizes = {x.name: sub(_extreme(minimum, x.upper, parameters), lower[x.name]) for x in plan.loops}
-    values = {**parameters, **lower}
-    where = [(use, given.arrays[use.array]) for use in plan.uses]
-    data = [_data(use, statement, strided) for use, strided in where]
-    places = tuple(Place(strided.array, _start(use, strided, values)) for use, strided in where)
-    operands = Operands(data[0], data[1], data[2], sizes)
-    before, classes = class_steps(found, operands, names)
-    counts = [mul(*(sizes[x] for x in loops)) for loops in (found.rows, found.columns, found.depth)]
-    tables = tuple(place for steps in classes for place in steps.places(0))
-    scalars = (*counts, *(value for steps in classes for value in steps.values), given.factor)
-    shared = select(ge(mul(*counts), SHARED), THREADS, ONE_THREAD) if plan.threaded else ONE_THREAD
-    call = Invoke(function, (*places, *tables), scalars, shared)
-    return block(If(and_(*(lt(0, size) for size in sizes.values())), block(before, call)))
-
-
-def _data(access: Access, statement: Statement, where: Strided) -> Data:
-    """The array of `access` with its strides along loops."""
-    loops = (loop_of(subscript, statement) for subscript in access.subscripts)
-    pairs = zip(loops, where.strides, strict=True)
-    return Data(where.array, {loop: stride for loop, stride in pairs if loop is not None})
-
-
-def _start(access: Access, where: Strided, values: Mapping[str, Expr]) -> Expr:
-    """The element at which all loops begin."""
-    pairs = zip(access.subscripts, where.strides, strict=True)
-    return add(const(0), *(mul(_value(subscript, values), stride) for subscript, stride in pairs))
-
-
-def _extreme(
-    of: Callable[..., Expr], bounds: tuple[Affine, ...], parameters: Mapping[str, Expr]
-) -> Expr:
-    return of(*(_value(bound, parameters) for bound in bounds))
-
-
-def _value(value: Affine, values: Mapping[str, Expr]) -> Expr:
-    return add(value.constant, *(mul(values[name], factor) for name, factor in value.terms))

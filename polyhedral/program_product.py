@@ -4,7 +4,8 @@
 
 is a contraction of the part of C at [0, 1] with N rows and M - 1 columns. It may run as one where
 
-- its loops make a box: no bound or guard has the index of another loop;
+- its loops make a box, where no bound or guard has the index of another loop; or a triangle in the
+  result, where one has (polyhedral.program_triangle);
 - each subscript is one loop and an offset, and of the three classes none is empty;
 - no other statement shares its band of loops, so that all of it runs before what comes later;
 - of its instances, only those depend on each other that add to one element: then any order will do.
@@ -12,7 +13,7 @@ is a contraction of the part of C at [0, 1] with N rows and M - 1 columns. It ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -24,6 +25,8 @@ from polyhedral.isl.held import Held
 from polyhedral.model import Access, Loop, Mode, Statement
 from polyhedral.register_tile import Machine
 
+EDGE = 96
+"""The height of the strips that cut a triangle into rectangles and small triangles."""
 LEAST = 8
 """Rows, columns and depth from which on copies and register tiles pay."""
 
@@ -42,25 +45,41 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """Loops that make a box; or a triangle, in which the bounds of `cut` advance with `strip`."""
+
+    loops: tuple[Loop, ...]
+    strip: str | None = None
+    cut: str | None = None
+
+    def loop(self, name: str | None) -> Loop:
+        return next(each for each in self.loops if each.name == name)
+
+
+@dataclass(frozen=True, slots=True)
 class ProductPlan:
     """How a statement runs as a contraction.
 
-    loops     its loops, a box
+    region    its loops
     uses      its target, left and right, with the offsets that the contraction is without
     threaded  whether threads may share it
+    edge      height of the strips of a triangle
     """
 
     statement: str
-    loops: tuple[Loop, ...]
+    region: Region
     uses: tuple[Access, Access, Access]
     contraction: ContractionPlan
     element: ScalarType
     threaded: bool
+    edge: int
 
     @property
     def reasons(self) -> tuple[str, ...]:
         _, left, right = self.uses
         head = f"{self.statement}: contraction of {left} and {right}, added to what is there"
+        if self.region.strip is not None:
+            head += f"; {self.edge} of {self.region.strip} at a time, their corner apart"
         return (head, *(f"  {line}" for line in str(self.contraction).splitlines()))
 
 
@@ -74,19 +93,34 @@ def plan_product(
 ) -> ProductPlan | None:
     """The plan of a statement that has its band of loops for itself, for parameters about
     `values`; None where it is no contraction, or too small for one."""
-    loops, found = box(statement), as_contraction(statement, product)
-    if loops is None or found is None or not _in_any_order(held, statement):
+    where, found = region(statement), as_contraction(statement, product)
+    if where is None or found is None or not _in_any_order(held, statement):
         return None
-    extents = _extents(loops, values)
-    sizes = [prod(extents[x] for x in loops) for loops in (found.rows, found.columns, found.depth)]
-    if min(sizes) < LEAST:
+    extents = _extents(where, values)
+    if not (_pays(found, extents) and _suits(found, where, extents)):
         return None
     plan = plan_contraction(found, machine, extents)
     left, right = product.left, product.right
     if _plain(left, statement) != found.left:
         left, right = right, left
     uses = (statement.accesses[0], left, right)
-    return ProductPlan(statement.name, loops, uses, plan, product.element, threaded)
+    return ProductPlan(statement.name, where, uses, plan, product.element, threaded, EDGE)
+
+
+def _pays(found: Contraction, extents: Mapping[str, int]) -> bool:
+    classes = (found.rows, found.columns, found.depth)
+    return min(prod(extents[x] for x in loops) for loops in classes) >= LEAST
+
+
+def _suits(found: Contraction, region: Region, extents: Mapping[str, int]) -> bool:
+    """Whether a triangle lies in the result, of one loop a class, and is several strips high."""
+    if region.strip is None:
+        return True
+    plain = (region.strip, region.cut) in (
+        (found.rows[0], found.columns[0]), (found.columns[0], found.rows[0])
+    )  # fmt: skip
+    high = min(extents[x] for x in (region.strip, region.cut) if x) >= 2 * EDGE
+    return plain and high and len(found.statement.loops) == 3
 
 
 def as_contraction(statement: Statement, product: Product) -> Contraction | None:
@@ -103,18 +137,41 @@ def as_contraction(statement: Statement, product: Product) -> Contraction | None
     return found if scaled in (None, found.left) else None
 
 
-def box(statement: Statement) -> tuple[Loop, ...] | None:
-    """The loops of `statement` where none has another one's index in its bounds; guards of one
-    loop each are bounds of it."""
+def region(statement: Statement) -> Region | None:
+    """Where `statement` runs, as a box or a triangle; guards of one loop each are bounds of it."""
     loops = {loop.name: loop for loop in statement.loops}
     for guard in statement.guards:
         used = [name for name in guard.names if name in loops]
         if len(used) != 1 or abs(guard.coefficient(used[0])) != 1:
             return None
         loops[used[0]] = _guarded(loops[used[0]], guard)
-    bounds = (bound for loop in loops.values() for bound in (*loop.lower, *loop.upper))
-    free = not any(loops.keys() & set(bound.names) for bound in bounds)
-    return tuple(loops.values()) if free else None
+    cut = [name for name, loop in loops.items() if _others(loop, loops.keys())]
+    if not cut:
+        return Region(tuple(loops.values()))
+    return _triangle(loops, cut[0]) if len(cut) == 1 else None
+
+
+def _others(loop: Loop, names: Collection[str]) -> set[str]:
+    """The loops in the bounds of `loop`."""
+    return {name for bound in (*loop.lower, *loop.upper) for name in bound.names if name in names}
+
+
+def _triangle(loops: dict[str, Loop], cut: str) -> Region | None:
+    """Where one loop's bounds advance with another one, of which only the part is left where some
+    instance runs."""
+    strip, *more = _others(loops[cut], loops.keys())
+    lower, upper = loops[cut].lower, loops[cut].upper
+    slopes = [[bound.coefficient(strip) for bound in bounds] for bounds in (lower, upper)]
+    if more or any(sum(map(abs, each)) > 1 for each in slopes):
+        return None
+    for low in lower:
+        for high in upper:
+            left = high - low - 1
+            if abs(left.coefficient(strip)) > 1:
+                return None
+            if left.coefficient(strip):
+                loops[strip] = _guarded(loops[strip], left)
+    return Region(tuple(loops.values()), strip, cut)
 
 
 def _guarded(loop: Loop, guard: Affine) -> Loop:
@@ -126,13 +183,21 @@ def _guarded(loop: Loop, guard: Affine) -> Loop:
     return replace(loop, upper=(*loop.upper, rest + 1))
 
 
-def _extents(loops: tuple[Loop, ...], values: Mapping[str, int]) -> dict[str, int]:
-    """The length of each loop of a box."""
-    return {
-        loop.name: min(bound.evaluate(values) for bound in loop.upper)
-        - max(bound.evaluate(values) for bound in loop.lower)
-        for loop in loops
-    }
+def _extents(region: Region, values: Mapping[str, int]) -> dict[str, int]:
+    """The length of each loop of a box, and about the greatest one of the loop that is cut."""
+    found = {each.name: _length(each, values) for each in region.loops if each.name != region.cut}
+    if region.strip is not None:
+        cut, strip = region.loop(region.cut), region.loop(region.strip)
+        first = max(bound.evaluate(values) for bound in strip.lower)
+        count = max(found[strip.name], 1)
+        some = (first, first + count // 2, first + count - 1)
+        found[cut.name] = max(_length(cut, {**values, strip.name: at}) for at in some)
+    return found
+
+
+def _length(loop: Loop, values: Mapping[str, int]) -> int:
+    first = max(bound.evaluate(values) for bound in loop.lower)
+    return min(bound.evaluate(values) for bound in loop.upper) - first
 
 
 def loop_of(subscript: Affine, statement: Statement) -> str | None:

@@ -27,7 +27,7 @@ from taco_py.notation.dtypes import DType, operand_dtype
 from taco_py.notation.operators import ADD, MUL, SUB
 
 if TYPE_CHECKING:
-    from polyhedral.program_calls import Given
+    from polyhedral.product_call import Given
     from polyhedral.program_product import Product
 
 
@@ -60,7 +60,7 @@ def values_of_products(
     statements: Iterable[Placed], memory: Memory, sizes: Mapping[str, Expr]
 ) -> dict[str, Given]:
     """Where the arrays of each sum of products lie, and its factor."""
-    from polyhedral.program_calls import Given, Strided
+    from polyhedral.product_call import Given, Strided
 
     arrays = {
         name: Strided(data.array, data.strides)

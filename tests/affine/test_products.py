@@ -26,6 +26,7 @@ SHAPES = {
     "H": (5, 2, 2, 5),
     "K": (5, 2, 11),
     "S": (32, 13),
+    "T": (11, 12),
 }
 """Of arrays by their names; those of one shape have a number behind it."""
 NUMBERS = {"alpha": 1.5, "beta": -0.25}
@@ -75,6 +76,51 @@ for i in N:
 """
 
 
+TRIANGLES = """
+for i in N:
+    for j in i+1:
+        for k in 5: T[i,j] += alpha * A[i,k] * A[j,k]
+for i in 1..N-1:
+    for j in i..N:
+        for k in 5: T1[i,j] -= B[k,i] * B[k,j]
+for i in N:
+    for j in max(i-4, 0)..min(i+3, N):
+        for k in 5: T2[i,j] += A[i,k] * B[k,j]
+for i in N:
+    for j in N-i..N:
+        for k in 5: T3[i,j] += A[i,k] * B[k,j]
+for i in N:
+    for j in i-3:
+        for k in 5: T4[i,j] += A[i-4,k] * B[k,j+1]
+for j in N:
+    for i in j..N:
+        for k in 5: T5[i,j] += A[i,k] * B[k,j]
+for i in N:
+    for j in M..i:
+        for k in 5: T6[j,i] += A[j,k] * B[k,i]
+for i in N:
+    for j in i:
+        for k in 40..P: T7[i,j] += A[i,k] * B[k,j]
+"""
+OTHER_TRIANGLES = """
+for i in 5:
+    for j in 2*i:
+        for k in 5: T[i,j] += A[i,k] * B[k,j]
+for i in N:
+    for k in i:
+        for j in N: T1[i,j] += A[k,i] * B[k,j]
+for i in N:
+    for j in i:
+        for k in j: T2[i,j] += A[i,k] * B[k,j]
+for i in N:
+    for j in min(i+1, N-i):
+        for k in 5: T3[i,j] += A[i,k] * B[k,j]
+for i in N:
+    for j in i+1..N-i:
+        for k in 5: T4[i,j] += A[i,k] * B[k,j]
+"""
+
+
 def operands(program: Any, dtype: str = "float64") -> dict[str, Any]:
     """Random arrays, C3 of the shape of C."""
     random = np.random.default_rng(0)
@@ -95,26 +141,66 @@ def right(program: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def check(program: Any, given: Mapping[str, Any], threads: int = 1, rest: float = 1e-12) -> None:
+def check(program: Any, given: Mapping[str, Any], rest: float = 1e-12) -> None:
     expected = right(program, given)
-    program(**given, threads=threads)
+    program(**given)
     for each in program.changed:
         np.testing.assert_allclose(given[each], expected[each], rest, err_msg=each)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_sums_of_products_run_as_contractions(threads: int) -> None:
+def test_sums_of_products_run_as_contractions() -> None:
     program = tp.program(CONTRACTIONS)
     given = operands(program)
     given["C9"] = np.full((10, 11), -0.0)
-    told = program.explain(**given, threads=threads)
+    told = program.explain(**given)
     assert told.count("contraction of") == 12
-    check(program, given, threads)
+    check(program, given)
     assert np.signbit(given["C9"]).all()  # its range is empty: not even 0 is added
 
 
 def test_other_statements_run_in_loops() -> None:
     program = tp.program(OTHERS)
+    given = operands(program)
+    assert "contraction of" not in program.explain(**given)
+    check(program, given)
+
+
+@pytest.fixture
+def low(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strips of three rows, whatever they cost."""
+    monkeypatch.setattr("polyhedral.program_product.EDGE", 3)
+    monkeypatch.setattr("polyhedral.program_product.LEAST", 1)
+
+
+def test_triangles_are_cut_into_rectangles(low: None) -> None:
+    program = tp.program(TRIANGLES)
+    given = operands(program)
+    given["T7"] = np.full((11, 12), -0.0)
+    told = program.explain(**given)
+    assert told.count("; 3 of ") == 8
+    check(program, given)
+    assert np.signbit(given["T7"]).all()  # its range is empty
+    check(program, {**given, "N": 2})
+
+
+def test_threads_share_large_products() -> None:
+    """And strips as high as they are."""
+    program = tp.program("""
+C[i,j] += alpha * A[i,k] * B[k,j]
+for i in N:
+    for j in i+1:
+        for k in N: S[i,j] -= A[i,k] * A[j,k]
+""")
+    a, b = np.random.default_rng(0).random((2, 260, 260))
+    given = {"A": a, "B": b, "C": np.ones((260, 260)), "S": np.zeros((260, 260)), "alpha": 0.5}
+    assert program.explain(**given, N=260, threads=2).count("contraction of") == 2
+    program(**given, N=260, threads=2)
+    np.testing.assert_allclose(given["C"], 1 + 0.5 * a @ b, 1e-12)
+    np.testing.assert_allclose(given["S"], np.tril(-a @ a.T), 1e-12)
+
+
+def test_other_shapes_run_in_loops(low: None) -> None:
+    program = tp.program(OTHER_TRIANGLES)
     given = operands(program)
     assert "contraction of" not in program.explain(**given)
     check(program, given)
