@@ -153,7 +153,7 @@ def match_nest(root: For) -> Nest | None:
     columns = _columns(root)
     if columns is None or columns is root or columns.step != 1:
         return None
-    store = _only_store(columns.body)
+    store = only_store(columns.body)
     if store is None or store.op != "+" or store.array.element.kind != "float":
         return None
     nest = Nest(root, columns, store)
@@ -170,7 +170,7 @@ def _columns(loop: For) -> For | None:
     return _columns(last) if isinstance(last, For) else loop
 
 
-def _only_store(body: Block) -> Store | None:
+def only_store(body: Block) -> Store | None:
     """The single store of a body of declarations, with these put in."""
     values: dict[Var, Expr] = {}
     for stmt in body.body:

@@ -42,7 +42,7 @@ from codegen.ir import (
     VectorStore,
 )
 from codegen.names import Names
-from codegen.passes.panels import in_lanes
+from codegen.passes.panels import in_lanes, only_store
 from codegen.passes.vectorize import stride
 from codegen.target import Target
 from codegen.tree import map_children, map_fields, walk
@@ -96,8 +96,8 @@ class _Rows:
 
 def _rows(root: For, target: Target) -> _Rows | None:
     loops = _nest(root)
-    store = _only_store(loops[-1].body) if len(loops) > 1 else None
-    if store is None or loops[-1].kind is not LoopKind.SERIAL:
+    store = only_store(loops[-1].body) if len(loops) > 1 else None
+    if store is None or store.op is not None or loops[-1].kind is not LoopKind.SERIAL:
         return None
     rows = _Rows(loops, store, target.lanes(store.array.element))
     return rows if _is_legal(rows, root) else None
@@ -111,22 +111,6 @@ def _nest(loop: For) -> tuple[For, ...]:
     if not all(isinstance(stmt, Declare) for stmt in body[:-1]):
         return (loop,)
     return (loop, *_nest(body[-1]))
-
-
-def _only_store(body: Block) -> Store | None:
-    """The single store of a body of declarations, with these put in."""
-    values: dict[Var, Expr] = {}
-    for stmt in body.body:
-        match stmt:
-            case Declare(var=var, value=value):
-                values[var] = substitute(value, values)
-            case Comment():
-                pass
-            case Store(op=None) if stmt is body.body[-1]:
-                return substitute(stmt, values)
-            case _:
-                return None
-    return None
 
 
 def _is_legal(rows: _Rows, root: For) -> bool:

@@ -40,7 +40,7 @@ NEAR, LINE_BYTES = 1 << 19, 64
 LINE, NEXT_LINE = 1.5, 0.5
 """A line from beyond the near caches, and one right behind it. [1.8 with its step for one element
 of each of 20 000 rows of 512 bytes, 0.9 with its eight elements for such rows met in any order;
-2 to 5 from memory]"""
+1.6 to 5 for neighbours from memory]"""
 
 # ---------------------------------------------------------------- copies and temporaries, in steps
 
