@@ -56,10 +56,13 @@ class Given(Result):
     rows: frozenset[str] = frozenset()
 
     def prologue(self) -> Iterator[Stmt]:
-        for group, start in zip(self.groups, self.starts, strict=True):
-            yield Declare(group.counter, start)
         for total, count in zip(self.totals, self.before(None), strict=True):
             yield Declare(total, count, constant=True)
+        for group, start, total in zip(self.groups, self.starts, self.totals, strict=True):
+            yield Declare(group.counter, start)
+            if start != ZERO:  # read from the pattern, and where the next group's start is read
+                inside = build.and_(build.le(ZERO, group.counter), build.le(group.counter, total))
+                yield Expect(inside)
         if self.root is not None:
             end = build.load_index(self.root, build.const(1))
             yield Declare(self.end_of(self.groups[0]), end, constant=True)
