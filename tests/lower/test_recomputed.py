@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +19,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from codegen.ir import Reserve, Sort, Storage, Store
 from codegen.passes.dead_code import clean
+from codegen.toolchain.compiler import find_compiler
 from codegen.tree import find
 from taco_py.driver import Recipe, lower_recipe
 from taco_py.phase import COMPUTE
@@ -148,27 +154,80 @@ def test_a_pattern_has_the_index_type_that_it_has(index_dtype: str) -> None:
         np.testing.assert_array_equal(found.toarray(), whole.toarray())
 
 
-@pytest.mark.parametrize("text", [PRODUCT, ADD])
+def malformed(data: TensorData) -> Iterator[TensorData]:
+    """`data` with one edge or coordinate that no pattern has."""
+    for number, level in enumerate(data.levels):
+        if level.pos is None or level.crd is None:
+            continue
+        last, size = len(level.pos) - 1, data.shape[data.format.mode_order[number]]
+        for name, place, value in (
+            *(("pos", place, value) for place in (0, 1, last) for value in (-1, 3, 10**8)),
+            *(("pos", place, -1) for place in range(2, last)),
+            *(("crd", 0, value) for value in (-1, size, 10**6, 2**31 - 1, -(2**31))),
+        ):
+            wrong = getattr(level, name).copy()
+            wrong[place] = value
+            if not np.array_equal(wrong, getattr(level, name)):
+                levels = list(data.levels)
+                levels[number] = replace(level, **{name: wrong})
+                yield replace(data, levels=tuple(levels))
+
+
+FIBRES = "C[i,j,k] = A[i,j,k] * b[k]"
+
+
+def refuse_malformed_patterns(text: str, threads: int) -> None:
+    """Raises AssertionError where one is taken."""
+    if text == FIBRES:
+        dense = np.arange(1, 61).reshape(3, 4, 5) % 3
+        given = {"A": tp.tensor(dense, format="dss"), "b": tp.tensor(np.arange(1, 6), format="s")}
+        schedule = "parallelize(i)"
+    else:
+        given = stored(text, {"A": "CSR", "B": "CSR"})
+        schedule = f"parallelize({first_loop(text, '')})"
+    formats = {name: operand.format for name, operand in given.items()}
+    formats["C"] = "ds" if len(given["A"].shape) == 2 else "dss"
+    dtypes = {name: str(operand.dtype) for name, operand in given.items()}
+    kernel = tp.compile(text, formats, schedule=schedule, threads=threads, dtypes=dtypes)
+    pattern = kernel(**given)
+    for data in malformed(pattern.data):
+        with pytest.raises(tp.StructureError):
+            kernel.compute(tp.Tensor(data), **given)
+
+
+@pytest.mark.parametrize("text", [PRODUCT, ADD, FIBRES])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_malformed_pattern_is_refused(text: str, threads: int, monkeypatch: Any) -> None:
-    """Kernels read and write within its arrays, whatever these hold."""
     monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
-    formats = {"A": "CSR", "B": "CSR"}
-    given = {name: sp.csr_array(to_dense(a)) for name, a in stored(text, formats).items()}
-    kernel = tp.compile(text, A=tp.CSR, B=tp.CSR, C=tp.CSR, threads=threads)
-    data = tp.tensor(kernel(**given)).data
-    _, level = data.levels
-    assert level.pos is not None and level.crd is not None
-    last = len(level.pos) - 1
-    for array, place, value in (
-        *(("pos", place, value) for place in (0, 1, last) for value in (-1, 3, 10**8)),
-        *(("crd", 3, value) for value in (-1, data.shape[1], 10**6, 2**31 - 1, -(2**31))),
-    ):
-        wrong = getattr(level, array).copy()
-        wrong[place] = value
-        levels = (data.levels[0], replace(level, **{array: wrong}))
-        with pytest.raises(tp.StructureError):
-            kernel.compute(tp.Tensor(replace(data, levels=levels)), **given)
+    refuse_malformed_patterns(text, threads)
+
+
+SANITISED = """
+import taco_py.plan.work
+from tests.lower.test_recomputed import ADD, FIBRES, PRODUCT, refuse_malformed_patterns
+taco_py.plan.work.PARALLEL = 0
+for text in (PRODUCT, ADD, FIBRES):
+    refuse_malformed_patterns(text, 2)
+"""
+
+
+def test_kernels_stay_within_a_malformed_pattern(tmp_path: Path) -> None:
+    """Whatever its arrays hold: as the compiler's own checks of memory see it."""
+    compiler = find_compiler()
+    asked = [*compiler.command, "-print-file-name=libasan.so"]
+    library = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    if not Path(library).is_file():
+        pytest.skip("this compiler has no AddressSanitizer")
+    environ = {
+        **os.environ,
+        "CC": shlex.join([*compiler.command, "-fsanitize=address"]),
+        "TACO_PY_CACHE_DIR": str(tmp_path),
+        "LD_PRELOAD": library,
+        "ASAN_OPTIONS": "detect_leaks=0",
+    }
+    words = [sys.executable, "-c", SANITISED]
+    run = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_what_is_no_pattern_is_refused() -> None:
