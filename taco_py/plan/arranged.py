@@ -14,14 +14,14 @@ from dataclasses import replace
 from itertools import permutations
 
 from codegen.names import Names
-from taco_py.cost.machine import GAIN, TEMPORARY
+from taco_py.cost.machine import GAIN
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, statistics
 from taco_py.plan.split import split
-from taco_py.plan.splitter import Splitter, best_cost
+from taco_py.plan.splitter import Splitter, best_cost, keeping
 
 MODES = 3
 """Modes up to which every order is compared."""
@@ -93,6 +93,5 @@ def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Requ
     cost = best_cost(splitter, last, request)
     for part in before:
         made = parts.operands[part.target.tensor]
-        cost += TEMPORARY * made.nnz
-        cost += best_cost(splitter, part, replace(request, type=made.type))
+        cost += keeping(made) + best_cost(splitter, part, replace(request, type=made.type))
     return cost

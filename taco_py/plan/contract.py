@@ -10,14 +10,14 @@ from dataclasses import replace
 from itertools import combinations
 
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
-from taco_py.cost.machine import GAIN, TEMPORARY
+from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product, as_product
 from taco_py.plan.request import SMALL
-from taco_py.plan.splitter import Splitter, best_cost
+from taco_py.plan.splitter import Splitter, best_cost, keeping
 
 Path = Sequence[tuple[int, ...]]
 
@@ -131,8 +131,7 @@ def _cost_along(
     cost = best_cost(draft, replace(assignment, value=last), draft.request)
     for part in draft.made:
         made = draft.operands[part.target.tensor]
-        cost += TEMPORARY * made.nnz
-        cost += best_cost(draft, part, replace(draft.request, type=made.type))
+        cost += keeping(made) + best_cost(draft, part, replace(draft.request, type=made.type))
     return cost
 
 

@@ -20,12 +20,11 @@ from taco_py.autoschedule.orders import order_cost
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.terms import Term, split_terms, sums_outside
-from taco_py.cost.machine import TEMPORARY
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.splitter import Splitter, keeping
 from taco_py.schedule.commands import Reorder
 
 
@@ -57,28 +56,28 @@ def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Reques
         costs = LoopCosts(draft, terms[0], statistics(whole, operands))
         return costs.fused(candidate.statement, order)
     kernels = kernels_of(unfused(candidate.statement))
-    return None if kernels is None else sequence_cost(kernels, operands, request, 0.0)
+    return None if kernels is None else sequence_cost(kernels, operands, request, stored=False)
 
 
 def sequence_cost(
     kernels: Sequence[ScheduledKernel],
     operands: Mapping[str, Operand],
     request: Request,
-    kept: float = TEMPORARY,
+    stored: bool = True,
 ) -> float:
     """What kernels cost that are computed in turn, with the temporaries between them.
 
-    kept  what an element of a temporary costs
+    stored  whether the temporaries are, or no more than handed from loops to loops
     """
     sizes = _sizes(kernels, operands)
     splitter = Splitter(dict(operands), request, Names(()), sizes, [], [])
     cost = 0.0
     for kernel in kernels[:-1]:
         made = splitter.described(kernel.assignment)
-        if not kept:
+        if not stored:
             made = _as_filled(made, kernel)
         splitter.operands[kernel.assignment.target.tensor] = made
-        cost += kept * made.nnz
+        cost += keeping(made) if stored else 0.0
         cost += kernel_cost(kernel, splitter.operands, replace(request, type=made.type))
     return cost + kernel_cost(kernels[-1], splitter.operands, request)
 

@@ -8,11 +8,11 @@ from taco_py.autoschedule.loop_costs import LoopCosts
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import DENSE_GAIN, DENSE_TEMPORARY, GAIN, TEMPORARY
+from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
-from taco_py.plan.splitter import Splitter, best_cost, copy_cost
+from taco_py.plan.splitter import Splitter, best_cost, copy_cost, keeping
 
 
 def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
@@ -76,9 +76,8 @@ def _apart(
     value = exchange(expr, sum_, draft.temporary(sum_, free_indices(sum_), ""))
     (part,) = draft.made
     made = draft.operands[part.target.tensor]
-    is_dense = made.type.format.is_dense
-    kept, gain = (DENSE_TEMPORARY, DENSE_GAIN) if is_dense else (TEMPORARY, GAIN)
-    cost = kept * made.nnz + best_cost(draft, part, replace(draft.request, type=made.type))
+    gain = DENSE_GAIN if made.type.format.is_dense else GAIN
+    cost = keeping(made) + best_cost(draft, part, replace(draft.request, type=made.type))
     return cost + best_cost(draft, replace(assignment, value=value), draft.request), gain
 
 

@@ -14,7 +14,7 @@ from taco_py.autoschedule.loop_costs import copying
 from taco_py.autoschedule.orders import best_order, needs_copy
 from taco_py.concrete.terms import Term, split_terms, summed
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import DENSE_SIZE, FULL
+from taco_py.cost.machine import DENSE_SIZE, DENSE_TEMPORARY, FULL, TEMPORARY
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
@@ -114,6 +114,13 @@ class Splitter:
         stats, keep = self.statistics(assignment.value), assignment.target.indices
         volume = stats.volume(frozenset(keep))
         return result_size(stats, assignment.value, keep) / max(volume, 1.0)
+
+
+def keeping(made: Operand) -> float:
+    """What it costs to keep a temporary, beside the loops that write and read it."""
+    if made.type.format.is_dense:
+        return DENSE_TEMPORARY * max(made.nnz, prod(made.shape))
+    return TEMPORARY * made.nnz
 
 
 def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:

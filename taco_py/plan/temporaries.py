@@ -20,14 +20,14 @@ from itertools import permutations
 from math import prod
 
 from taco_py.autoschedule.dense import choose_strategy
-from taco_py.cost.machine import DENSE_SIZE, GAIN, RATE, STEP, TEMPORARY
+from taco_py.cost.machine import DENSE_SIZE, GAIN, RATE, STEP
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.formats import COMPRESSED, DENSE, unordered_last
 from taco_py.plan.nodes import Compute, Operand, Step
 from taco_py.plan.request import Request, draft_of
-from taco_py.plan.splitter import Splitter, best_cost
+from taco_py.plan.splitter import Splitter, best_cost, keeping
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.loops import Loops
 from taco_py.strategy import Strategy
@@ -62,12 +62,12 @@ def _cost(
 ) -> float:
     """What the kernels around a temporary cost together where it is `stored` so."""
     changed = replace(splitter, operands={**splitter.operands, part.target.tensor: stored})
-    made = TEMPORARY * (prod(stored.shape) if stored.type.format.is_dense else stored.nnz)
+    cost = keeping(stored)
     for each in (part, *readers):
         target = changed.operands.get(each.target.tensor)
         type = splitter.request.type if target is None else target.type
-        made += _kernel_cost(changed, each, replace(splitter.request, type=type))
-    return made
+        cost += _kernel_cost(changed, each, replace(splitter.request, type=type))
+    return cost
 
 
 def _kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:

@@ -33,7 +33,6 @@ from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.domination import Costs, Union, assumptions
 from taco_py.cost.estimate import Statistics, query_size
-from taco_py.cost.machine import TEMPORARY
 from taco_py.cost.protocols import Directed
 from taco_py.cost.tasks import Recorder, Scope
 from taco_py.notation.checks import accesses
@@ -44,6 +43,7 @@ from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.split import split
+from taco_py.plan.splitter import keeping
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def chosen_nests(
         wanted = request
         if part is not parts.assignments[-1]:
             wanted = replace(request, type=known[part.target.tensor].type)
-            estimate += TEMPORARY * known[part.target.tensor].nnz
+            estimate += keeping(known[part.target.tensor])
         cost, statement = _nest(part, known, wanted)
         estimate += cost
         made.append((part.target, statement))
