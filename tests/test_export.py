@@ -40,6 +40,8 @@ CASES: tuple[tuple[str, str, Operands, Operands], ...] = (
     ("turned", "C[i,j] = X[i,j] + Y[j,i]", {"X": X, "Y": rng.random((7, 9))}, {"C": "dd:1,0"}),
     ("chain", "D[i,l] = A[i,j] * B[j,k] * C[k,l]", {"A": A, "B": B, "C": B.T.tocsr()}, {}),
     ("waves", "y[i] = z[i] * z[i]", {"z": np.array([1 + 2j, -3j, np.inf])}, {}),
+    ("vast", "y[i] = z[i] * z[i]", {"z": np.float32([np.inf, -np.inf, 3e38, 0.1])}, {}),
+    ("edges", "y[i] = -z[i]", {"z": np.array([complex(1, np.inf), complex(-0.0, 2)])}, {}),
     ("few", "s = b[i] * c[i]", {"b": np.int32([3, -4]), "c": np.int32([5, 6])}, {}),
 )
 
@@ -121,6 +123,7 @@ def test_a_schedule_is_exported_with_its_kernel(tmp_path: Path) -> None:
 INSERTED = (
     (1, "reorder(i,k,j), assemble(C,Insert)"),
     (2, "fuse(i,j,f), pos(f,p,A), split(p,a,b,4), parallelize(a)"),
+    (4, "parallelize(i), assemble(C,Insert)"),
 )
 
 
@@ -160,8 +163,10 @@ def test_what_cannot_be_exported_is_refused_in_words(tmp_path: Path) -> None:
         with pytest.raises(tp.OperandError, match="Expected a name for C functions"):
             spmv.export(tmp_path, name=name)
     gemm = tp.compile("C[i,j] = X[i,k] * Y[k,j]", X=tp.dense(2), Y=tp.dense(2))
-    with pytest.raises(tp.OperandError, match="no function inside the kernel has"):
-        gemm.export(tmp_path, name="product")
+    taken = ((gemm, "product"), *((spmv, name) for name in ("check", "puts", "exit", "y_vals")))
+    for kernel, name in taken:
+        with pytest.raises(tp.OperandError, match="Expected a name that means nothing else"):
+            kernel.export(tmp_path, name=name)
     with pytest.raises(tp.OperandError, match="Expected a small example"):
         spmv.export(tmp_path, A=sp.csr_array(np.ones((400, 400))), x=np.ones(400))
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,6 @@
 """Remove what has no effect that anyone can see.
 
-    t = a[i]            (t is never read)                 ->  nothing
+    t = a[i]            (t is never read where it is known)  ->  nothing
     t += 1              (t is never read)                 ->  nothing
     w = new float64[n]; w[i] = 0   (w is never loaded)    ->  nothing
     if c: pass                                            ->  nothing
@@ -58,7 +58,7 @@ from codegen.ir import (
     VectorStore,
     While,
 )
-from codegen.tree import fixpoint, map_children, map_fields, walk
+from codegen.tree import find, fixpoint, map_children, map_fields, walk
 from codegen.variables import assigned_vars, count_reads, declared_vars, statements
 
 _VISIBLE = (
@@ -89,9 +89,11 @@ class _Uses:
     """How often each variable is read, and which arrays and tables are asked for what they hold.
 
     `mentioned`: the tables that anything but their creation is about.
+    `again`: the variables that are declared in several places.
     """
 
     reads: Counter[Var]
+    again: frozenset[Var]
     arrays: frozenset[Array]
     tables: frozenset[Table]
     mentioned: frozenset[Table]
@@ -119,8 +121,13 @@ def _uses(node: object) -> _Uses:
                 tables.add(table)
             case Insert(table=table) | SortTable(table=table) | ClearTable(table=table):
                 changed.add(table)
+    declared = Counter(declare.var for declare in find(node, Declare))
     return _Uses(
-        count_reads(node), frozenset(arrays), frozenset(tables), frozenset(tables | changed)
+        count_reads(node),
+        frozenset(var for var, count in declared.items() if count > 1),
+        frozenset(arrays),
+        frozenset(tables),
+        frozenset(tables | changed),
     )
 
 
@@ -128,13 +135,27 @@ def _uses(node: object) -> _Uses:
 
 
 def _block(block: Block, uses: _Uses) -> Block:
-    body = tuple(after for stmt in block.body if (after := _statement(stmt, uses)) is not None)
+    body = tuple(
+        after
+        for place, stmt in enumerate(block.body)
+        if not _is_unread(stmt, block.body[place + 1 :], uses)
+        and (after := _statement(stmt, uses)) is not None
+    )
     if all(isinstance(stmt, Comment) for stmt in body):
         body = ()
     same = len(body) == len(block.body) and all(
         a is b for a, b in zip(body, block.body, strict=True)
     )
     return block if same else Block(body)
+
+
+def _is_unread(stmt: Stmt, behind: tuple[Stmt, ...], uses: _Uses) -> bool:
+    """Whether nothing `behind` a declaration is about its variable, though the name is read in
+    other places where it is declared too."""
+    if not isinstance(stmt, Declare) or stmt.var not in uses.again:
+        return False
+    rest = Block(behind)
+    return not count_reads(rest)[stmt.var] and stmt.var not in assigned_vars(rest)
 
 
 def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:

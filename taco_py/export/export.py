@@ -11,7 +11,7 @@ from codegen.toolchain.build import RUNTIME_FOLDER
 from taco_py.diagnostics.errors import FormatError, InternalError, OperandError
 from taco_py.driver import CompiledKernel, make_source
 from taco_py.export.abi import Exported, header_text, release_text
-from taco_py.export.program import program_text
+from taco_py.export.program import program_text, used_words
 from taco_py.plan.nodes import Compute, Plan, Reformat
 from taco_py.plan.run import known_order, satisfies
 from taco_py.storage.pack import canonical
@@ -20,6 +20,18 @@ from taco_py.storage.tensor_data import TensorData
 RUNTIME = "taco_runtime.h"
 MOST_VALUES = 100_000
 """So many numbers at most are written into a program."""
+
+C_FUNCTIONS = frozenset(
+    """
+    abort atexit atof atoi atol bsearch calloc clearerr div exit fclose feof ferror fflush fgetc
+    fgets fopen fputc fputs fread freopen fscanf fseek ftell fwrite getc getchar getenv gets index
+    labs lldiv memchr memcmp memmove perror putc putchar puts rand random read realloc remove rename
+    rewind scanf select setbuf snprintf sprintf srand sscanf strcat strchr strcmp strcpy strlen
+    strncat strncmp strncpy strstr strtod strtol strtok system time tmpfile truncate ungetc wait
+    write y0 y1 yn j0 j1 jn
+    """.split()
+)
+"""Functions of C's library that are no name for another."""
 
 PRAGMAS = """\
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* functions of one kind share an interface */
@@ -45,6 +57,7 @@ def export(
     kernels = exported(plan, compiled, name)
     check_example(operands)
     operands = in_order(kernels, operands)
+    _check_names(kernels, used_words(kernels, operands))
     runtime = (RUNTIME_FOLDER / RUNTIME).read_text()
     files = {f"{each.name}.c": _source(name, each) for each in kernels}
     if any(each.makes_arrays for each in kernels):
@@ -79,13 +92,21 @@ def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tup
         Exported(each, step, kernel, make_source(kernel.recipe, each).source)
         for each, step, kernel in zip(names, steps, compiled, strict=True)
     )
-    for each in found:
-        if len(re.findall(rf"\bint32_t {each.name}\(", each.source)) > 1:
-            raise OperandError(
-                f"Expected a name that no function inside the kernel has, found {name}",
-                hint=f'as in name="{name}_kernel"',
-            )
     return found
+
+
+def _check_names(kernels: tuple[Exported, ...], used: frozenset[str]) -> None:
+    """Raise OperandError where a kernel's name means something else in the files.
+
+    used  the words of main.c
+    """
+    for each in kernels:
+        inside = len(re.findall(rf"\bint32_t {each.name}\(", each.source)) > 1
+        if inside or each.name in used or each.name in C_FUNCTIONS:
+            raise OperandError(
+                f"Expected a name that means nothing else in the files, found {each.name}",
+                hint=f'as in name="{each.name}_kernel"',
+            )
 
 
 def in_order(

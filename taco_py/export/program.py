@@ -14,8 +14,9 @@ What it looks like:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -40,6 +41,15 @@ class Program:
     buffers: list[str] = field(default_factory=list)
 
 
+def used_words(
+    kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]
+) -> frozenset[str]:
+    """The words that mean something in main.c already, whatever the kernels are called."""
+    numbered = tuple(replace(each, name=f"{k}") for k, each in enumerate(kernels))
+    code = re.sub(r'/\*.*?\*/|"[^"]*"', "", program_text("0", numbered, operands), flags=re.DOTALL)
+    return frozenset(re.findall(r"[A-Za-z_]\w*", code))
+
+
 def program_text(
     name: str, kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]
 ) -> str:
@@ -54,6 +64,7 @@ def program_text(
     program.body.append("return 0;")
     return TEMPLATE.format(
         name=name,
+        threads=_THREADS if any("THREADS" in line for line in program.body) else "",
         data="\n".join(program.data),
         body="\n".join(f"    {line}" for line in program.body),
     )
@@ -72,7 +83,7 @@ TEMPLATE = """\
 
 #include "{name}.h"
 
-{data}
+{threads}{data}
 
 static void check(int32_t status, const char *function)
 {{
@@ -88,6 +99,16 @@ int main(void)
 }}
 """
 
+
+_THREADS = """\
+#ifdef _OPENMP
+#include <omp.h>
+#define THREADS omp_get_max_threads()
+#else
+#define THREADS 1
+#endif
+
+"""
 
 # ---------------------------------------------------------------- data
 
@@ -115,9 +136,13 @@ def literal(number: Any, element: ScalarType) -> str:
     match element.kind:
         case "complex":
             part = SCALARS["float32" if element.bits == 64 else "float64"]
-            return f"{literal(number.real, part)} + {literal(number.imag, part)} * I"
+            real, imag = literal(number.real, part), literal(number.imag, part)
+            if np.isfinite(number.imag) and (number.real or not np.signbit(number.real)):
+                return f"{real} + {imag} * I"
+            return f"{'CMPLXF' if element.bits == 64 else 'CMPLX'}({real}, {imag})"  # of C11
         case "float":
-            return _real(float(number)) + ("f" if element.bits == 32 else "")
+            suffix = "f" if element.bits == 32 and np.isfinite(number) else ""
+            return f"{_real(float(number))}{suffix}"
         case "int" if int(number) == -(2**63):
             return "INT64_MIN"
         case "uint":
@@ -158,7 +183,7 @@ def _argument(
 ) -> str:
     step = exported.step
     if parameter.kind is Kind.THREADS:
-        return "1"
+        return "THREADS"
     if source is None:
         raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
     if source.what == "size":

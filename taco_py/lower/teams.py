@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from codegen import build
 from codegen.ir import (
@@ -33,9 +32,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.passes.phases import without_values
-from codegen.tree import fixpoint, rewrite
 from codegen.types import INT64
-from codegen.variables import count_reads
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.lower.apart import own_workspaces
 from taco_py.lower.counted import Counted, counted
@@ -179,22 +176,7 @@ def count(
         for name, arrays in env.workspaces.items()
     }
     code = (*loops(replace(env, workspaces=rows), result, statement, scope), *kept)
-    return fixpoint(without_values(Block(code)), _without_unread)
-
-
-def _without_unread(code: Block) -> Block:
-    """`code` without positions that were for values alone."""
-    reads = count_reads(code)
-
-    def is_read(stmt: Stmt) -> bool:
-        return not isinstance(stmt, Declare) or reads[stmt.var] > 0
-
-    def reduced(node: Any) -> Any:
-        if not isinstance(node, Block) or all(map(is_read, node.body)):
-            return node
-        return Block(tuple(filter(is_read, node.body)))
-
-    return rewrite(code, reduced)
+    return without_values(Block(code))
 
 
 def loops(env: Environment, result: Result, statement: Statement, scope: Scope) -> Iterator[Stmt]:

@@ -26,7 +26,7 @@ from taco_py.concrete.nodes import (
 )
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration.graph import all_iterators, sparse_levels
+from taco_py.iteration.graph import all_iterators
 from taco_py.iteration.region import Everything, Regions
 from taco_py.notation.nodes import Access
 from taco_py.notation.tree import map_accesses
@@ -41,7 +41,7 @@ def fission(
     problem: Problem, provenance: Provenance, statement: Statement, variable: str
 ) -> Statement:
     """One loop over `variable` around each statement inside it. Raises ScheduleError."""
-    maker = _Distribution(problem, provenance, variable)
+    maker = _Distribution(problem, provenance, statement, variable)
     found = maker.first(statement, (), maker.parted)
     if found is None:
         raise maker.refusal(
@@ -56,7 +56,7 @@ def loop_fuse(
     problem: Problem, provenance: Provenance, statement: Statement, variable: str
 ) -> Statement:
     """One loop over `variable` around statements that have one each. Raises ScheduleError."""
-    maker = _Distribution(problem, provenance, variable)
+    maker = _Distribution(problem, provenance, statement, variable)
     found = maker.first(statement, (), maker.joined)
     if found is None:
         raise maker.refusal(
@@ -73,6 +73,7 @@ class _Distribution:
 
     problem: Problem
     provenance: Provenance
+    whole: Statement
     variable: str
 
     def refusal(self, command: str, reason: str, hint: str) -> ScheduleError:
@@ -150,7 +151,7 @@ class _Distribution:
 
     def wider(self, workspace: Workspace, index: str, body: Where) -> Workspace:
         """The workspace with `index` as its first."""
-        regions = Regions(all_iterators(self.problem, body), frozenset())
+        regions = Regions(all_iterators(self.problem, self.whole), frozenset())
         full = isinstance(regions.statement(body.producer, index), Everything)
         indices = (index, *workspace.indices)
         variables = (self.variable, *(workspace.variables or workspace.indices))
@@ -171,9 +172,7 @@ class _Distribution:
     def meets_others(self, body: Where, index: str) -> bool:
         """Whether the consumer visits coordinates of `index` for other reasons too."""
         inside = {w.name for w in workspaces_of(body)}
-        operands = [a for a in read_in(body.consumer) if a.tensor not in inside]
-        others = [a for a in operands if index in a.indices]
-        return bool(others) or any(index in sparse_levels(self.problem, a) for a in operands)
+        return any(index in a.indices for a in read_in(body.consumer) if a.tensor not in inside)
 
     # ------------------------------------------------------------ together
 
@@ -183,8 +182,10 @@ class _Distribution:
             case Sequence(statements):
                 return self.joined_terms(statements, outer)
             case Where(workspace, Forall() as consumer, Forall() as producer):
-                wanted = self.is_wanted(consumer, outer) and self.is_wanted(producer, outer)
-                return self.joined_where(workspace, consumer, producer) if wanted else None
+                if not (self.is_wanted(consumer, outer) and self.is_wanted(producer, outer)):
+                    return None
+                self.check_alike((consumer, producer))
+                return self.joined_where(workspace, consumer, producer)
         return None
 
     def joined_terms(self, statements: tuple[Statement, ...], outer: Outer) -> Statement | None:
@@ -192,13 +193,26 @@ class _Distribution:
         loops = [s for s in wanted if isinstance(s, Forall)]
         if len(loops) < 2:
             return None
-        (index,) = {loop.index for loop in loops}
+        index = self.check_alike(loops)
         self.check_unique(index, loops)
         place = statements.index(loops[0])
         whole = Forall(index, Sequence(tuple(_flat(loop.body for loop in loops))))
         rest = [s for s in statements if s not in loops]
         together = (*rest[:place], whole, *rest[place:])
         return together[0] if len(together) == 1 else Sequence(together)
+
+    def check_alike(self, loops: Iterable[Forall]) -> str:
+        """The index that all loops are over. Raises ScheduleError where a fused variable goes
+        through its indices in different orders."""
+        first, *others = dict.fromkeys(loop.index for loop in loops)
+        if others:
+            raise self.refusal(
+                "loopfuse",
+                f"the loops over {self.variable} are over {first} in one place and over "
+                f"{others[0]} in another, and so come to the elements in different orders",
+                "reorder the indices alike before they are fused",
+            )
+        return first
 
     def check_unique(self, index: str, loops: list[Forall]) -> None:
         """Raise ScheduleError where a term meets a coordinate more than once."""
