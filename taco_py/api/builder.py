@@ -11,8 +11,10 @@ from taco_py.api.draft import Draft
 from taco_py.api.kernel import Kernel, compile_draft
 from taco_py.api.ran import graphs_of, recipe_of
 from taco_py.concrete.nodes import Race
+from taco_py.concrete.terms import sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import lower_recipe
+from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Compute, Plan, Reformat
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """A legal schedule with the plan it leads to."""
+    """A legal schedule of an assignment with the plan it leads to."""
 
+    assignment: Assignment
     schedule: Schedule
     plan: Plan
 
@@ -53,6 +56,9 @@ class State:
         compiler chooses them.
         """
         kernel = self.kernel
+        if not self.schedule.commands:
+            whole = sums_outside(self.assignment)
+            return Loops(whole, textual_orders(whole))
         assignment = kernel.problem.assignment
         orders = kernel.orders if self.schedule.shapes else textual_orders(assignment)
         return apply_all(Loops(assignment, orders), kernel.schedule)
@@ -65,7 +71,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     for step in plan.kernels:
         if step.strategy is Strategy.LOOPS:
             lower_recipe(recipe_of(step))
-    return State(schedule, plan)
+    return State(draft.assignment, schedule, plan)
 
 
 class ScheduleBuilder:
@@ -120,7 +126,10 @@ class ScheduleBuilder:
     def undo(self) -> ScheduleBuilder:
         """Take the last step back. Raises ScheduleError where there is none."""
         if len(self._states) == 1:
-            raise ScheduleError("Expected a command to take back, found none")
+            raise ScheduleError(
+                "Expected a command to take back, found none",
+                hint="undo() takes back what a method or apply() has added, once for each",
+            )
         self._states = self._states[:-1]
         return self
 
@@ -131,7 +140,8 @@ class ScheduleBuilder:
         that says how to add to common elements where there are none.
         """
         state = self._states[-1]
-        tried = Schedule(tuple(candidates(state.loops, state.kernel.problem)))
+        sparse = [n for n, o in self._draft.operands.items() if not o.type.format.is_dense]
+        tried = Schedule(tuple(candidates(state.loops, sparse)))
         named = tried.reading(state.sources)
         found: dict[Command, None] = {}
         for command in named.commands:

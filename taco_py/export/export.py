@@ -22,14 +22,18 @@ MOST_VALUES = 100_000
 """So many numbers at most are written into a program."""
 
 C_FUNCTIONS = frozenset(
-    """
-    abort atexit atof atoi atol bsearch calloc clearerr div exit fclose feof ferror fflush fgetc
-    fgets fopen fputc fputs fread freopen fscanf fseek ftell fwrite getc getchar getenv gets index
-    labs lldiv memchr memcmp memmove perror putc putchar puts rand random read realloc remove rename
-    rewind scanf select setbuf snprintf sprintf srand sscanf strcat strchr strcmp strcpy strlen
-    strncat strncmp strncpy strstr strtod strtol strtok system time tmpfile truncate ungetc wait
-    write y0 y1 yn j0 j1 jn
-    """.split()
+    re.findall(
+        r"\w+",
+        """
+        abort atexit atof atoi atol bsearch calloc clearerr div exit fclose feof ferror
+        fflush fgetc fgets fopen fputc fputs fread freopen fscanf fseek ftell fwrite getc
+        getchar getenv gets index labs lldiv memchr memcmp memmove perror putc putchar puts
+        rand random read realloc remove rename rewind scanf select setbuf snprintf sprintf
+        srand sscanf strcat strchr strcmp strcpy strlen strncat strncmp strncpy strstr
+        strtod strtol strtok system time tmpfile truncate ungetc wait write y0 y1 yn j0 j1
+        jn
+        """,
+    )
 )
 """Functions of C's library that are no name for another."""
 

@@ -41,9 +41,7 @@ class Program:
     buffers: list[str] = field(default_factory=list)
 
 
-def used_words(
-    kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]
-) -> frozenset[str]:
+def used_words(kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]) -> frozenset[str]:
     """The words that mean something in main.c already, whatever the kernels are called."""
     numbered = tuple(replace(each, name=f"{k}") for k, each in enumerate(kernels))
     code = re.sub(r'/\*.*?\*/|"[^"]*"', "", program_text("0", numbered, operands), flags=re.DOTALL)

@@ -15,7 +15,7 @@ from taco_py.concrete.narrow import narrow_apart
 from taco_py.concrete.terms import sums_apart, sums_outside
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.checks import rename
+from taco_py.notation.checks import all_indices, rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.canonical import canonical
@@ -24,7 +24,7 @@ from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
-from taco_py.plan.split import split
+from taco_py.plan.split import Split, split
 from taco_py.plan.temporaries import leave_unsorted
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
@@ -80,6 +80,9 @@ def make_plan(
         assignment, schedule = _distributed(sums_outside(assignment), options.schedule, dtypes)
         return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
     parts = split(assignment, known, request, names, options.path, options.contract)
+    marks_others = _marks_others(options.schedule, parts.assignments[-1])
+    if marks_others and not has_narrow_sums(assignment, known):
+        parts = Split((sums_outside(assignment),), known, ())
     known.update(parts.operands)
     for part in parts.assignments[:-1]:
         steps += _temporary(part, known, request, names, options.libraries)
@@ -87,6 +90,12 @@ def make_plan(
     steps += plan_single(last, known, request, names, libraries=options.libraries)
     shared = _with_threads(leave_unsorted(steps), options.schedule)
     return Plan(shared, parts.notes, request.effort.notes, request.stored)
+
+
+def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
+    """Whether a command marks a loop that the last of several kernels does not have."""
+    marked = set() if schedule is None else schedule.marked
+    return not marked <= set(all_indices(last))
 
 
 def _distributed(

@@ -201,14 +201,15 @@ def _coord(loops: Loops, command: Coord) -> Loops:
 
 
 def _multiply_out(loops: Loops, command: Distribute) -> Loops:
-    if loops != Loops(loops.assignment, textual_orders(loops.assignment)):
+    plain = Loops(loops.assignment, textual_orders(loops.assignment), serial=loops.serial)
+    if loops != plain:
         raise refuse(
             command,
             "other commands have been applied to the loops of its term",
             "distribute comes first",
         )
     assignment = multiply_out(loops.assignment, command)
-    return Loops(assignment, textual_orders(assignment))
+    return Loops(assignment, textual_orders(assignment), serial=loops.serial)
 
 
 def _reorder(loops: Loops, command: Reorder) -> Loops:
@@ -236,6 +237,8 @@ def _rearranged(order: Order, wanted: tuple[str, ...]) -> Order:
 
 def _parallelize(loops: Loops, command: Parallelize) -> Loops:
     _require_mark(loops, command, command.index)
+    if loops.serial:
+        raise refuse(command, "serial() says that no loop is shared", "leave one of the two out")
     mode = replace(loops.mode(command.index), parallel=command.race)
     return loops.with_mode(command.index, mode)
 
@@ -296,7 +299,12 @@ def _assemble(loops: Loops, command: Assemble) -> Loops:
 
 
 def _serial(loops: Loops, command: Serial) -> Loops:
-    return loops
+    for variable, mode in loops.modes:
+        if mode.parallel is not None:
+            raise refuse(
+                command, f"threads share the loop over {variable}", "leave one of the two out"
+            )
+    return replace(loops, serial=True)
 
 
 APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {

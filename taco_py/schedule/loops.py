@@ -38,6 +38,7 @@ class Loops:
     modes       how loops are carried out, where that has been said
     structure   what is done to the statement that these loops make, in order
     assembly    how a sparse result is assembled, where that has been said
+    serial      whether it has been said that no loop is shared
     """
 
     assignment: Assignment
@@ -46,6 +47,7 @@ class Loops:
     modes: tuple[tuple[str, Mode], ...] = ()
     structure: tuple[Structural, ...] = ()
     assembly: Assembly | None = None
+    serial: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:

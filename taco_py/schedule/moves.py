@@ -6,12 +6,11 @@ one that fits the first cache; as many parts as a small machine has cores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms
-from taco_py.problem import Problem
 from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Assemble,
@@ -34,20 +33,23 @@ PARTS = (4,)
 UNROLLS = (4,)
 
 
-def candidates(loops: Loops, problem: Problem) -> Iterator[Command]:
-    """Commands worth a try on `loops`: not each of them is legal."""
+def candidates(loops: Loops, sparse: Sequence[str]) -> Iterator[Command]:
+    """Commands worth a try on `loops`: not each of them is legal.
+
+    sparse  the operands with stored coordinates
+    """
     for term in split_terms(loops.assignment.value):
         if len(multiplied(term.body)) > 1:
             yield Distribute(term.body)
     yield from _orders(loops)
     for variable in loops.variables:
-        yield from _derivations(loops, problem, variable)
+        yield from _derivations(loops, sparse, variable)
     for outer, inner in _neighbours(loops):
         yield Fuse(outer, inner, _fresh(loops, f"{outer}{inner}"))
     for variable in loops.variables:
         yield from _modes(variable)
         yield from (Fission(variable), LoopFuse(variable))
-    yield from (Assemble(problem.assignment.target.tensor, way) for way in Assembly)
+    yield from (Assemble(loops.assignment.target.tensor, way) for way in Assembly)
     yield Serial()
 
 
@@ -63,16 +65,15 @@ def _orders(loops: Loops) -> Iterator[Command]:
         yield Reorder((inner, outer))
 
 
-def _derivations(loops: Loops, problem: Problem, variable: str) -> Iterator[Command]:
+def _derivations(loops: Loops, sparse: Sequence[str], variable: str) -> Iterator[Command]:
     outer, inner = _fresh(loops, f"{variable}0"), _fresh(loops, f"{variable}1")
     yield from (Split(variable, outer, inner, size) for size in TILES)
     yield from (Divide(variable, outer, inner, parts) for parts in PARTS)
     if loops.provenance.positions_above(variable) is not None:
         yield Coord(variable, _fresh(loops, f"{variable}crd"))
         return
-    for name, type in problem.operands:
-        if not type.format.is_dense:
-            yield Pos(variable, _fresh(loops, f"{variable}pos"), name)
+    for name in sparse:
+        yield Pos(variable, _fresh(loops, f"{variable}pos"), name)
 
 
 def _modes(variable: str) -> Iterator[Command]:

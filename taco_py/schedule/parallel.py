@@ -51,7 +51,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     shared as asked.
     """
     if schedule.serial:
-        return Parallelism(_unmarked(graph.statement), None, "one thread was asked for")
+        return Parallelism(graph.statement, None, "one thread was asked for")
     check_shared(graph)
     graph = _without_needless(graph)
     statement = graph.statement
@@ -145,13 +145,6 @@ def _eased(statement: Statement, needless: Set[int]) -> Statement:
             return Sequence(tuple(_eased(part, needless) for part in statements))
         case _:
             assert_never(statement)
-
-
-def _unmarked(statement: Statement) -> Statement:
-    if isinstance(statement, Forall):
-        serial = replace(statement.mode, parallel=None)
-        return Forall(statement.index, _unmarked(statement.body), serial)
-    return statement
 
 
 def refusal_reason(graph: IterationGraph) -> Refusal | None:

@@ -31,7 +31,8 @@ from taco_py.schedule.commands import (
 )
 
 GPU_UNITS = ("GPUBlock", "GPUWarp", "GPUThread", "GPUBlockReduction", "GPUWarpReduction")
-UNITS = ("CPUThread", "CPUVector", *GPU_UNITS)
+CPU_UNITS = ("CPUThread", "CPUVector")
+UNITS = (*CPU_UNITS, *GPU_UNITS)
 
 
 class _MisfitError(Exception):
@@ -40,9 +41,10 @@ class _MisfitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Syntax:
-    """What a command takes, in words, and how its arguments are read."""
+    """What a command takes, in words and by an example, and how its arguments are read."""
 
     expects: str
+    example: str
     read: Callable[[tuple[str, ...]], Command]
 
 
@@ -56,41 +58,66 @@ def parse_commands(text: str) -> tuple[Command, ...]:
     commands: list[Command] = []
     place = 0
     while text[place:].strip():
-        match = _COMMAND.match(text, place)
-        if match is None:
+        found = _call(text, place)
+        if found is None:
             raise ScheduleError(
                 "Expected a command such as reorder(i,j), found something else",
                 Span(source, place, len(text)),
                 f"the commands are {', '.join(_COMMANDS)}, with commas between them",
             )
-        commands.append(_command(match, source))
-        place = match.end()
+        commands.append(_command(found, source))
+        place = found.behind
     return tuple(commands)
 
 
-_LEVEL = r"(?:[^()]|\({}\))*"
-# Parentheses in parentheses: of accesses, in an expression that is precomputed.
-_ARGUMENTS = _LEVEL.format(_LEVEL.format(_LEVEL.format(_LEVEL.format("[^()]*"))))
-_COMMAND = re.compile(rf"\s*(?P<name>\w+)\s*\((?P<arguments>{_ARGUMENTS})\)\s*(?:[,;]|$)")
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A command in a text: its words, where they begin and end, and where the next one begins."""
+
+    name: str
+    arguments: str
+    start: int
+    stop: int
+    behind: int
+
+
+_OPENED = re.compile(r"\s*(\w+)\s*\(")
+_SEPARATED = re.compile(r"\s*(?:[,;]|$)")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
-def _command(match: re.Match[str], source: Source) -> Command:
-    name = match["name"]
-    span = Span(source, match.start("name"), match.end("arguments") + 1)
+def _call(text: str, place: int) -> _Call | None:
+    """The command at `place`, up to the parenthesis that closes its first; None for none."""
+    opened = _OPENED.match(text, place)
+    if opened is None:
+        return None
+    depth, stop = 1, opened.end()
+    while depth and stop < len(text):
+        depth += (text[stop] == "(") - (text[stop] == ")")
+        stop += 1
+    separated = _SEPARATED.match(text, stop)
+    if depth or separated is None:
+        return None
+    arguments = text[opened.end() : stop - 1]
+    return _Call(opened[1], arguments, opened.start(1), stop, separated.end())
+
+
+def _command(call: _Call, source: Source) -> Command:
+    name = call.name
+    span = Span(source, call.start, call.stop)
     if name not in _COMMANDS:
         raise ScheduleError(
             f"Expected a scheduling command, found {name!r}",
             span,
             f"the commands are {', '.join(_COMMANDS)}",
         )
-    arguments = tuple(_split(match["arguments"]))
+    arguments = tuple(_split(call.arguments))
     syntax = _COMMANDS[name]
     try:
         return syntax.read(arguments)
     except _MisfitError as misfit:
         found = ", ".join(arguments) or "nothing"
-        hint = str(misfit) or None
+        hint = str(misfit) or f"as in {syntax.example}"
         raise ScheduleError(
             f"Expected {syntax.expects} for {name}, found {found}", span, hint
         ) from None
@@ -111,15 +138,17 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _names(arguments: tuple[str, ...], count: int) -> tuple[str, ...]:
-    fits = len(arguments) == count == len(set(arguments))
-    if not fits or not all(map(_NAME.match, arguments)):
+    for argument in arguments:
+        if not _NAME.match(argument):
+            raise _MisfitError(f"{argument} is no name: letters, digits and _, no digit first")
+    if not len(arguments) == count == len(set(arguments)):
         raise _MisfitError
     return arguments
 
 
 def _number(text: str, least: int) -> int:
     if not re.fullmatch(r"-?\d{1,18}", text) or int(text) < least:
-        raise _MisfitError(f"the number must be from {least} to 10^18")
+        raise _MisfitError(f"the number must be a whole one from {least} on")
     return int(text)
 
 
@@ -171,9 +200,9 @@ def _parallelize(arguments: tuple[str, ...]) -> Command:
     race = arguments[2] if len(arguments) > 2 else Race.NONE.value
     races = {race.value: race for race in Race} | {"ParallelReduction": Race.TEMPORARY}
     if unit not in UNITS or len(arguments) > 3:
-        raise _MisfitError(f"the units are {', '.join(UNITS)}")
+        raise _MisfitError(f"the units are {' and '.join(CPU_UNITS)}")
     if unit in GPU_UNITS:
-        raise _MisfitError("this build of kernels has the units CPUThread and CPUVector alone")
+        raise _MisfitError(f"of TACO's units, kernels have {' and '.join(CPU_UNITS)} alone")
     if race not in races:
         raise _MisfitError(f"the strategies are {', '.join(races)}")
     return Parallelize(index, races[race]) if unit == "CPUThread" else Vectorize(index)
@@ -258,29 +287,45 @@ def _serial(arguments: tuple[str, ...]) -> Command:
 
 
 _COMMANDS = {
-    "distribute": _Syntax("a product with a sum in it", _distribute),
-    "reorder": _Syntax("two or more different indices", _reorder),
-    "split": _Syntax("a variable, two new names and a size", _split_command),
-    "divide": _Syntax("a variable, two new names and a number of tiles", _divide),
-    "fuse": _Syntax("an outer variable, an inner one and a new name", _fuse),
-    "pos": _Syntax("a variable, a new name and an operand", _pos),
-    "coord": _Syntax("a variable over positions and a new name", _coord),
-    "bound": _Syntax("a variable, a new name, a number and a kind of bound", _bound),
-    "parallelize": _Syntax("one index, and perhaps a unit and a strategy", _parallelize),
-    "unroll": _Syntax("one index and a number of iterations", _unroll),
-    "vectorize": _Syntax("one index", _vectorize),
-    "mergeby": _Syntax("one index and a strategy", _mergeby),
+    "distribute": _Syntax(
+        "a product with a sum in it", "distribute(a(i)*(b(i)+c(i)))", _distribute
+    ),
+    "reorder": _Syntax("two or more different indices", "reorder(i,k,j)", _reorder),
+    "split": _Syntax("a variable, two new names and a size", "split(i,i0,i1,32)", _split_command),
+    "divide": _Syntax(
+        "a variable, two new names and a number of tiles", "divide(i,i0,i1,4)", _divide
+    ),
+    "fuse": _Syntax("an outer variable, an inner one and a new name", "fuse(i,j,f)", _fuse),
+    "pos": _Syntax("a variable, a new name and an operand", "pos(f,p,A)", _pos),
+    "coord": _Syntax("a variable over positions and a new name", "coord(p,c)", _coord),
+    "bound": _Syntax(
+        "a variable, a new name, a number and a kind of bound", "bound(i,i1,1000,MaxExact)", _bound
+    ),
+    "parallelize": _Syntax(
+        "one index, and perhaps a unit and a strategy",
+        "parallelize(i,CPUThread,Atomics)",
+        _parallelize,
+    ),
+    "unroll": _Syntax("one index and a number of iterations", "unroll(i,4)", _unroll),
+    "vectorize": _Syntax("one index", "vectorize(i)", _vectorize),
+    "mergeby": _Syntax("one index and a strategy", "mergeby(i,Gallop)", _mergeby),
     "precompute": _Syntax(
         "an expression, a variable or several in braces, as many names, and perhaps a workspace's",
+        "precompute(A(i,j)*x(j),j,j,w)",
         _precompute,
     ),
-    "fission": _Syntax("one index", _fission),
-    "loopfuse": _Syntax("one index", _loopfuse),
-    "assemble": _Syntax("the result and Append or Insert", _assemble),
-    "serial": _Syntax("nothing", _serial),
+    "fission": _Syntax("one index", "fission(i)", _fission),
+    "loopfuse": _Syntax("one index", "loopfuse(i)", _loopfuse),
+    "assemble": _Syntax("the result and Append or Insert", "assemble(C,Insert)", _assemble),
+    "serial": _Syntax("nothing", "serial()", _serial),
 }
 
 
 def syntax() -> dict[str, str]:
     """What each command takes, in words, by the command's name."""
     return {name: each.expects for name, each in _COMMANDS.items()}
+
+
+def examples() -> tuple[str, ...]:
+    """One of each command."""
+    return tuple(each.example for each in _COMMANDS.values())

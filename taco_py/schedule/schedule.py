@@ -18,6 +18,8 @@ from taco_py.schedule.commands import (
     Reorder,
     Serial,
     Structural,
+    Unroll,
+    Vectorize,
 )
 from taco_py.schedule.parser import parse_commands
 
@@ -54,6 +56,11 @@ class Schedule:
     def shapes(self) -> bool:
         """Whether a command says which loops there are, not only how they are carried out."""
         return any(isinstance(c, _SHAPING) for c in self.commands)
+
+    @property
+    def marked(self) -> frozenset[str]:
+        """The variables whose loops are to be carried out in ways of their own."""
+        return frozenset(c.index for c in self.commands if isinstance(c, _MARKING))
 
     @property
     def sharing(self) -> Schedule:
@@ -120,6 +127,7 @@ def _reading(command: Command, tensors: dict[str, str]) -> Command:
     return command
 
 
+_MARKING = Parallelize | Vectorize | Unroll | MergeBy
 _SHAPING = Distribute | Reorder | Relation | Structural
 
 OPEN = Schedule()

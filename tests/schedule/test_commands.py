@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import taco_py as tp
 from taco_py.concrete.nodes import Assembly
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Assemble, Parallelize, Reorder, Serial
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.parser import examples
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, problem
 
@@ -63,18 +65,21 @@ MISTAKES = (
     ),
     (
         "reorder(i)",
-        "Expected two or more different indices for reorder, found i\n  reorder(i)\n  ^^^^^^^^^^",
+        "Expected two or more different indices for reorder, found i\n"
+        "  reorder(i)\n  ^^^^^^^^^^\nhint: as in reorder(i,k,j)",
     ),
     (
         "serial(), reorder(i,j,i)",
         "Expected two or more different indices for reorder, found i, j, i\n"
         "  serial(), reorder(i,j,i)\n"
-        "            ^^^^^^^^^^^^^^",
+        "            ^^^^^^^^^^^^^^\n"
+        "hint: as in reorder(i,k,j)",
     ),
     (
         "parallelize()",
         "Expected one index, and perhaps a unit and a strategy for parallelize, found nothing\n"
-        "  parallelize()\n  ^^^^^^^^^^^^^",
+        "  parallelize()\n  ^^^^^^^^^^^^^\n"
+        "hint: as in parallelize(i,CPUThread,Atomics)",
     ),
     (
         "assemble(A,Sorted)",
@@ -83,7 +88,17 @@ MISTAKES = (
         "  ^^^^^^^^^^^^^^^^^^\n"
         "hint: the ways to assemble are Append, Insert",
     ),
-    ("serial(i)", "Expected nothing for serial, found i\n  serial(i)\n  ^^^^^^^^^"),
+    (
+        "serial(i)",
+        "Expected nothing for serial, found i\n  serial(i)\n  ^^^^^^^^^\nhint: as in serial()",
+    ),
+    (
+        "split(i,é,i1,4)",
+        "Expected a variable, two new names and a size for split, found i, é, i1, 4\n"
+        "  split(i,é,i1,4)\n"
+        "  ^^^^^^^^^^^^^^^\n"
+        "hint: é is no name: letters, digits and _, no digit first",
+    ),
     (
         "reorder(i,j) serial()",
         "Expected a command such as reorder(i,j), found something else\n"
@@ -139,3 +154,31 @@ def test_an_inner_sum_stays_below_the_loops_it_depends_on() -> None:
     check(scheduled(text, "reorder(i,j)"), problem(text))
     with pytest.raises(ScheduleError, match="the loop over j inside the one over i"):
         check(scheduled(text, "reorder(j,i)"), problem(text))
+
+
+def test_examples_in_hints_are_read() -> None:
+    for example in examples():
+        assert str(Schedule.parse(example)).split("(")[0] == example.split("(")[0]
+
+
+def test_expressions_are_read_as_deep_as_they_are_printed() -> None:
+    nested = "x(i)"
+    for _ in range(20):
+        nested = f"x(i) * (a(i) + {nested})"
+    schedule = Schedule.parse(f"precompute({nested},i,i,w), distribute({nested}), parallelize(i)")
+    assert Schedule.parse(str(schedule)) == schedule
+    with pytest.raises(ScheduleError, match="Expected a command such as"):
+        Schedule.parse(f"precompute({nested},i,i,w")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("parallelize(i), serial()", "serial() cannot be applied: threads share the loop over i"),
+        ("serial(), parallelize(j)", "parallelize(j) cannot be applied: serial() says that no"),
+    ],
+)
+def test_what_contradicts_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=text)
+    assert message in str(caught.value)

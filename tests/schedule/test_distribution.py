@@ -47,6 +47,8 @@ SCHEDULES = (
     (SPMV, "split(i,i0,i1,4), fission(i1)"),
     (RESIDUAL, "fission(i)"),
     (RESIDUAL, "fission(i), loopfuse(i)"),
+    ("y[i]=A[i,j]*b[i]+E[i,j]*x[j]", "fission(i), fission(i)"),
+    ("y[i]=A[i,j]*x[j]+E[i,j]*z[j]", "fission(i), fission(i), loopfuse(i)"),
     (COLUMNS, "reorder(j,i), loopfuse(j)"),
     (COLUMNS, "reorder(j,i), loopfuse(j), loopfuse(i)"),
     (COLUMNS, "reorder(j,i), loopfuse(j), fission(j)"),
