@@ -217,6 +217,8 @@ class _Maker:
     ) -> Statement | _Apart:
         occurrence = next(self.found(place))
         nest = self.sort(loops, place, occurrence, outer)
+        self.check_tiles(nest.producer, self.part.expression, "what is precomputed")
+        self.check_tiles(nest.consumer, occurrence.value, "what is left")
         workspace = self.workspace(nest, place, occurrence)
         plain = workspace.kind is WorkspaceKind.DENSE and not workspace.zero
         fill = Assign(self.access, self.part.expression, None if plain else ADD)
@@ -261,6 +263,20 @@ class _Maker:
             tuple(v for v in below if v not in only_part),
             tuple(v for v in below if v in only_part),
         )
+
+    def check_tiles(self, loops: tuple[str, ...], value: Expr, which: str) -> None:
+        """Raise ScheduleError where loops are over tiles of positions that `value` does not read:
+        each would go through all coordinates."""
+        read = {access.tensor for access in accesses(value)}
+        for variable in loops:
+            pos = self.provenance.positions_above(variable)
+            if pos is not None and pos.tensor not in read:
+                raise self.refusal(
+                    f"{variable} counts tiles of the positions of {pos.tensor}, which {which} does "
+                    "not read",
+                    f"precompute over {pos.parent}, before it is turned into positions, or over "
+                    f"one variable inside {variable}",
+                )
 
     def own(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
         """The loops over the workspace's variables."""
