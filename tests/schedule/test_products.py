@@ -109,3 +109,17 @@ def test_it_is_among_the_moves_and_a_method() -> None:
     assert str(s.distribute("(A(i,j)-B(i,j))*x(j)")) == str(move)
     assert to_text(parse_assignment(BOTH).value) == to_text(move.expression)
     assert s.loops.orders == (("i", "j"), ("i", "j"))
+
+
+@pytest.mark.parametrize("before", ["serial()", "reorder(i,j)", "split(i,a,b,2)"])
+def test_distribute_comes_before_what_is_about_loops(before: str) -> None:
+    s = tp.schedule("y[i] = (A[i,j] + B[i,j]) * x[j]", A=tp.CSR, B=tp.CSR, x=tp.dense(1))
+    s.apply(before)
+    offered = any("distribute" in str(move) for move in s.legal_moves())
+    assert offered == (before == "serial()")
+    if offered:
+        s.distribute("(A(i,j) + B(i,j)) * x(j)")
+        assert len(s.loops.orders) == 2
+    else:
+        with pytest.raises(tp.ScheduleError, match="distribute comes first"):
+            s.distribute("(A(i,j) + B(i,j)) * x(j)")
