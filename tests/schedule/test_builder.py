@@ -129,6 +129,20 @@ def test_arrays_stand_for_their_formats() -> None:
         tp.schedule(SPMV, A=A, x=x[1:])
 
 
+@pytest.mark.parametrize(("text", "form"), [("csr", "ds"), ("csc", "ds:1,0"), ("coo", "uq")])
+def test_an_array_for_the_result_stands_for_its_format(text: str, form: str) -> None:
+    E = A.asformat(text)  # noqa: N806
+    for assignment in ("E[i,j] += A[i,j] * x[j]", "E[i,j] = A[i,j] * x[j]"):
+        kernel = tp.schedule(assignment, A=A, x=x, E=E).compile()
+        assert f"{kernel.assignment.target.tensor}: {form}/float64" in repr(kernel)
+    s = tp.schedule("y[i] += A[i,j] * x[j]", A=A, x=x, y=np.ones(23)).split("i", "a", "b", 4)
+    np.testing.assert_allclose(s.compile()(A=A, x=x, y=np.ones(23)), A @ x + 1)
+    with pytest.raises(tp.DimensionError, match="24 in y"):
+        tp.schedule("y[i] += A[i,j] * x[j]", A=A, x=x, y=np.ones(24))
+    with pytest.raises(tp.FormatError, match="of order 1, found 'dd' of 2"):
+        tp.schedule(SPMV, A=A, x=x, y=np.ones((23, 1)))
+
+
 BAD_ARGUMENTS: tuple[tuple[tuple[Any, ...], dict[str, Any], type[Exception]], ...] = (
     ((SPMV,), {"A": tp.CSR}, tp.OperandError),
     ((SPMV,), {"A": 3, "x": tp.dense(1)}, tp.FormatError),
