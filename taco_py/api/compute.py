@@ -160,7 +160,13 @@ def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Sett
     execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
-    return explain_plan(prepared.plan, kernels, tuple(dict.fromkeys(copies)))
+    return explain_plan(
+        prepared.plan,
+        kernels,
+        tuple(dict.fromkeys(copies)),
+        execution.threads,
+        execution.tensors,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -162,7 +162,8 @@ class Kernel:
 
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
-        return explain(self.plan, self.compiled)
+        limit = self.settings.threads or KERNELS.cores
+        return explain(self.plan, self.compiled, limit=limit)
 
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any

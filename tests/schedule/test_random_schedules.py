@@ -133,6 +133,8 @@ FIXED = (
         "y[i] = A[i,k] * b[k]", {"A": "CSR", "b": "dense"}, "d",
         "pos(k,p,A), split(p,p0,p1,2), precompute(A(i,k)*b(k),p1,p1,w)",
     ),
+    # what counts has no sums for vector lanes to share
+    ("y[i] = A[i,j] * x[j]", {"A": "dense", "x": "dense"}, "s", "vectorize(j), assemble(y,Insert)"),
     # a consumer reads the workspaces around it
     (
         "y[i] = A[i,j] * x[i] + B[i,j] * z[j]",
