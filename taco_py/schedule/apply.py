@@ -30,8 +30,8 @@ from taco_py.schedule.commands import (
     Unroll,
     Vectorize,
 )
+from taco_py.schedule.distribute import multiply_out
 from taco_py.schedule.loops import Loops, textual_orders
-from taco_py.schedule.products import multiply_out
 from taco_py.schedule.schedule import Schedule
 
 
@@ -200,7 +200,7 @@ def _coord(loops: Loops, command: Coord) -> Loops:
 # ---------------------------------------------------------------- orders and modes
 
 
-def _multiply_out(loops: Loops, command: Distribute) -> Loops:
+def _distribute(loops: Loops, command: Distribute) -> Loops:
     plain = Loops(loops.assignment, textual_orders(loops.assignment), serial=loops.serial)
     if loops != plain:
         raise refuse(
@@ -284,7 +284,7 @@ def _precompute(loops: Loops, command: Precompute) -> Loops:
     return replace(loops, structure=(*loops.structure, replace(command, workspace=name)))
 
 
-def _distribute(loops: Loops, command: Fission | LoopFuse) -> Loops:
+def _rearrange(loops: Loops, command: Fission | LoopFuse) -> Loops:
     _require_loop(loops, command, command.index)
     return replace(loops, structure=(*loops.structure, command))
 
@@ -308,7 +308,7 @@ def _serial(loops: Loops, command: Serial) -> Loops:
 
 
 APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
-    Distribute: _multiply_out,
+    Distribute: _distribute,
     Reorder: _reorder,
     Split: _sized,
     Divide: _sized,
@@ -321,8 +321,8 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Unroll: _unroll,
     MergeBy: _mergeby,
     Precompute: _precompute,
-    Fission: _distribute,
-    LoopFuse: _distribute,
+    Fission: _rearrange,
+    LoopFuse: _rearrange,
     Assemble: _assemble,
     Serial: _serial,
 }

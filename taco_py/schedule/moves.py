@@ -25,8 +25,8 @@ from taco_py.schedule.commands import (
     Unroll,
     Vectorize,
 )
+from taco_py.schedule.distribute import count_terms
 from taco_py.schedule.loops import Loops
-from taco_py.schedule.products import count_terms
 
 TILES = (8, 64)
 PARTS = (4,)
