@@ -19,7 +19,7 @@ Compilation with Workspaces, section 4; sums move through what is linear.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
@@ -283,26 +283,36 @@ class _Maker:
         around = set[str]()
         for loop in outer:
             around.add(self.leaf(loop, around))
-        found, own = set[str](), set[str]()
+        found, own, leaves = set[str](), set[str](), list[str]()
         for loop in loops:
             leaf = self.leaf(loop, around)
+            leaves.append(leaf)
             if leaf in self.part.variables and (leaf in found or leaf not in around):
                 found.add(leaf)
                 own.add(loop)
             around.add(leaf)
         missing = [v for v in self.part.variables if v not in found]
         if missing:
-            inside = ", ".join(loops) or "none"
-            raise self.refusal(
-                f"no loop over {missing[0]} is right around it, those are {inside}",
-                f"reorder so that {missing[0]} is inside the loops over other variables",
-            )
+            raise self.not_around(missing[0], leaves)
         return own
 
     def leaf(self, loop: str, around: set[str]) -> str:
         """The variable that a loop over an index runs over, inside loops over those `around`."""
         leaves = self.provenance.leaves(loop)
         return next((leaf for leaf in leaves if leaf not in around), leaves[-1])
+
+    def not_around(self, variable: str, leaves: Iterable[str]) -> ScheduleError:
+        """The refusal where not all loops over `variable` are right around the part.
+
+        leaves  the variables of those that are
+        """
+        hint = f"reorder so that {variable} is inside the loops over other variables"
+        if variable in leaves:
+            roots = " and ".join(self.provenance.roots(variable))
+            reason = f"{variable} goes through {roots}, which are not all right around it"
+            return self.refusal(reason, "precompute before they are fused, over one of them")
+        inside = ", ".join(dict.fromkeys(leaves)) or "none"
+        return self.refusal(f"no loop over {variable} is right around it, those are {inside}", hint)
 
     # ------------------------------------------------------------ its workspace
 

@@ -141,3 +141,17 @@ def test_no_move_makes_more_terms_than_there_can_be() -> None:
     moves = tp.schedule(f"y[i] = {SUMS}", **names).legal_moves()
     assert len(moves) > 5
     assert not [move for move in moves if isinstance(move, Distribute)]
+
+
+@pytest.mark.parametrize("before", ["serial()", "reorder(i,j)", "split(i,a,b,2)"])
+def test_distribute_comes_before_what_is_about_loops(before: str) -> None:
+    s = tp.schedule("y[i] = (A[i,j] + B[i,j]) * x[j]", A=tp.CSR, B=tp.CSR, x=tp.dense(1))
+    s.apply(before)
+    offered = any("distribute" in str(move) for move in s.legal_moves())
+    assert offered == (before == "serial()")
+    if offered:
+        s.distribute("(A(i,j) + B(i,j)) * x(j)")
+        assert len(s.loops.orders) == 2
+    else:
+        with pytest.raises(tp.ScheduleError, match="distribute comes first"):
+            s.distribute("(A(i,j) + B(i,j)) * x(j)")

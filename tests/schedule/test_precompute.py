@@ -152,7 +152,11 @@ REFUSED = (
     (SPMV, "precompute(x(j),j,jw,w), split(j,a,b,2)", "has taken the loops over j apart"),
     (SPMV, "precompute(x(j),j,jw,w), reorder(j,i)", "has taken the loops over j apart"),
     (PRODUCT, "precompute(A(i,k)*B(k,j),i,iw,w)", "no loop over i is right around it"),
-    (SPMV, "fuse(i,j,f), precompute(A(i,j)*x(j),f,fw,w)", "no loop over f is right around it"),
+    (
+        SPMV,
+        "fuse(i,j,f), precompute(A(i,j)*x(j),f,fw,w)",
+        "f goes through i and j, which are not",
+    ),
     (SUM, "precompute(A(i,j),j,jw,w)", "C would store every j"),
 )
 
