@@ -290,6 +290,41 @@ def test_the_drawing_as_text() -> None:
     assert str(s.compile().show()) == DRAWN
 
 
+GATHERED = """\
+assignment  C[i,j] = sum(k, A[i,k] * B[k,j])
+provenance  j ─ precompute w ─▶ jw
+            i, j, k as written
+loops       i: the whole dimension, threads
+              k: A2, fills w
+                j: B2, fills w as jw, unrolled 4
+              j: w1
+assembly    C: entries are counted first, then written in place
+paths       A: i dense ▶ k compressed
+            B: k dense ▶ j compressed"""
+
+
+def gathered() -> Any:
+    s = tp.schedule("C[i,j] = A[i,k] * B[k,j]", A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    return s.reorder("i", "k", "j").precompute("A(i,k)*B(k,j)", "j", "jw", "w")
+
+
+def test_loops_that_fill_workspaces_and_the_assembly_are_drawn() -> None:
+    s = gathered().unroll("jw", 4).assemble("C", "Insert").parallelize("i")
+    drawing = s.show()
+    assert str(drawing) == str(s.compile().show()) == GATHERED
+    root = ElementTree.fromstring(drawing.svg)
+    texts = " ".join(filter(None, (node.text for node in root.iter())))
+    for words in ("jw", "precompute w", "fills w as jw, unrolled 4", "counted first"):
+        assert words in texts
+
+
+def test_the_strategy_of_a_merge_is_drawn() -> None:
+    s = tp.schedule("C[i,j] = A[i,j] * E[i,j]", A=tp.CSR, E=tp.CSR)
+    assert "galloping" not in str(s.show())
+    assert "merge lattice {A2,E2}, galloping" in str(s.mergeby("j").show())
+    assert "merge lattice {A2,E2}, galloping" in s.show().svg
+
+
 def test_the_drawing_as_svg(tmp_path: Any) -> None:
     drawing = spmv().split("i", "i0", "i1", 32).show()
     drawing.save(tmp_path / "s.svg")
