@@ -58,6 +58,7 @@ class Loop:
     range          the part of the index, or of what the loop's variable derives from
     writes_result  its body assigns to the result itself (not only to workspaces)
     overwrites     that assignment is `=`, so that no coordinate may come twice
+    fills          the workspaces that its body is a part of the producers of, outermost first
     """
 
     index: str
@@ -69,6 +70,7 @@ class Loop:
     overwrites: bool
     range: Range = Range.WHOLE
     mode: Mode = SERIAL
+    fills: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
@@ -195,9 +197,14 @@ class IterationGraph:
         return next(loop for loop in self.loops if loop.body is forall.body)
 
     def called(self, loop: Loop) -> str:
-        """What commands call a loop: one over an index may stand for the last of its tiles."""
+        """What commands call a loop: one over an index may stand for the last of its tiles, and
+        where a workspace is filled there may be another name."""
         leaves = self.provenance.leaves(loop.index)
-        return next((leaf for leaf in leaves if leaf not in loop.outer), leaves[-1])
+        leaf = next((leaf for leaf in leaves if leaf not in loop.outer), leaves[-1])
+        names: dict[str, str] = {}
+        for workspace in loop.fills:
+            names |= self.provenance.renamed(workspace)
+        return names.get(leaf, leaf)
 
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
@@ -300,7 +307,9 @@ def build_graph(
     regions = Regions(all_iterators(problem, statement), frozenset())
     target = problem.assignment.target.tensor
 
-    def visit(part: Statement, outer: tuple[str, ...]) -> Iterable[Loop]:
+    def visit(
+        part: Statement, outer: tuple[str, ...], fills: tuple[str, ...] = ()
+    ) -> Iterable[Loop]:
         match part:
             case Assign():
                 pass
@@ -313,15 +322,24 @@ def build_graph(
                 lattice = build_lattice(region)
                 range = range_of(provenance, index, outer)
                 yield Loop(
-                    index, outer, region, lattice, body, bool(writes), overwrites, range, mode
+                    index,
+                    outer,
+                    region,
+                    lattice,
+                    body,
+                    bool(writes),
+                    overwrites,
+                    range,
+                    mode,
+                    fills,
                 )
-                yield from visit(body, (*outer, index))
-            case Where(_, consumer, producer):
-                yield from visit(producer, outer)
-                yield from visit(consumer, outer)
+                yield from visit(body, (*outer, index), fills)
+            case Where(workspace, consumer, producer):
+                yield from visit(producer, outer, (*fills, workspace.name))
+                yield from visit(consumer, outer, fills)
             case Sequence(statements):
                 for child in statements:
-                    yield from visit(child, outer)
+                    yield from visit(child, outer, fills)
             case _:
                 assert_never(part)
 

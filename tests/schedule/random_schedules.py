@@ -56,8 +56,8 @@ from taco_py.schedule.commands import (
     Unroll,
     Vectorize,
 )
+from taco_py.schedule.distribute import multiplied
 from taco_py.schedule.loops import Loops, textual_orders
-from taco_py.schedule.products import multiplied
 from taco_py.schedule.schedule import Schedule
 from taco_py.strategy import Strategy
 from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
