@@ -21,6 +21,7 @@ from taco_py.autoschedule.kernels import ScheduledKernel, kernels_of
 from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.printer import to_text
+from taco_py.concrete.terms import sums_apart
 from taco_py.cost.domination import Costs, Incumbents, Union, assumptions
 from taco_py.cost.protocols import Directed
 from taco_py.cost.queries import Query
@@ -148,7 +149,8 @@ def frontier(
     budget: float | None = None,
     dtype: str = "float64",
 ) -> Frontier:
-    """The frontier of an assignment whose sums are explicit.
+    """The frontier of an assignment whose sums are explicit; in what it returns they are apart
+    (`sums_apart`).
 
     formats  of the operands; those that are not all dense have a pattern, and every mode of theirs
              may be stepped through or located
@@ -156,6 +158,7 @@ def frontier(
     budget   seconds after which the best found so far are returned; at least one nest is looked at
     """
     end = inf if budget is None else monotonic() + budget
+    assignment = sums_apart(assignment)
     programs = search(assignment, end)
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not formats[a.tensor].is_dense)

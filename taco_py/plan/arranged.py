@@ -18,6 +18,7 @@ from taco_py.cost.machine import GAIN
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.apart import apart
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, statistics
 from taco_py.plan.split import split
@@ -37,6 +38,7 @@ def arranged(assignment: Assignment, operands: Mapping[str, Operand], request: R
     others = tuple(_others(assignment, operands, usual))
     if not others:
         return request
+    assignment = apart(assignment, operands)
     before = _cost(assignment, operands, request)
     asked = {form: _in(request, form) for form in others}
     costs = {form: _cost(assignment, operands, asked[form]) for form in others}

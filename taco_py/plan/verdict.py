@@ -38,6 +38,7 @@ from taco_py.cost.tasks import Recorder, Scope
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
+from taco_py.plan.apart import apart
 from taco_py.plan.estimates import with_estimates
 from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
@@ -163,6 +164,7 @@ def report(
     every = (assignment.target, *accesses(assignment))
     if any(len(set(access.indices)) < len(access.indices) for access in every):
         return ""
+    assignment = apart(assignment, operands)
     nests = chosen_nests(assignment, operands, request, options)
     if nests is None:
         return ""
