@@ -155,11 +155,14 @@ def frontier(
     formats  of the operands; those that are not all dense have a pattern, and every mode of theirs
              may be stepped through or located
     scope    how much is known of workspaces (see there)
-    budget   seconds after which the best found so far are returned; at least one nest is looked at
+    budget   seconds after which the best found so far are returned, of which listing the loop nests
+             may take half; at least one nest is looked at
     """
-    end = inf if budget is None else monotonic() + budget
+    seconds = inf if budget is None else budget
+    begin = monotonic()
+    end = begin + seconds
     assignment = sums_apart(assignment)
-    programs = search(assignment, end)
+    programs = search(assignment, begin + seconds / 2)
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not formats[a.tensor].is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))

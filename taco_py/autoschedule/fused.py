@@ -153,7 +153,7 @@ def _shape(statement: Statement) -> Hashable:
         case Where(workspace, consumer, producer):
             return workspace.name, _shape(consumer), _shape(producer)
         case Assign(target, value):
-            return target.tensor, frozenset(target.indices), _factors(value)
+            return target.tensor, tuple(sorted(target.indices)), _factors(value)
         case _:
             return to_text(statement)
 
@@ -165,7 +165,7 @@ def _factors(expr: Expr) -> Hashable:
     if isinstance(expr, Call):
         return expr.operator.name, tuple(map(_factors, expr.args))
     if isinstance(expr, Access):
-        return expr.tensor, frozenset(expr.indices)
+        return expr.tensor, tuple(sorted(expr.indices))
     return str(expr)
 
 

@@ -173,14 +173,15 @@ def report(
     found = frontier(assignment, formats, budget=half, dtype=request.type.dtype)
     known = with_estimates(found, operands, request)
     standing = verdict(nests, assignment, operands, known, budget=half)
-    return "\n".join((known.explain(), *_standing(standing, nests)))
+    return "\n".join((known.explain(), *_standing(standing, nests, found.complete)))
 
 
-def _standing(standing: Verdict, nests: Nests) -> Iterator[str]:
+def _standing(standing: Verdict, nests: Nests, complete: bool) -> Iterator[str]:
     yield f"chosen, estimated {nests.estimate:.2g}: {standing.cost}"
     yield from ("    " + line for line in to_text(nests.statement).splitlines())
     if standing.below is None:
-        yield "    none is asymptotically better"
+        every = "none" if complete else "none of those looked at"
+        yield f"    {every} is asymptotically better"
     else:
         yield f"    asymptotically better, here {standing.share:.2f} of the work: {standing.below}"
 

@@ -80,3 +80,10 @@ def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
         report(repeated.assignment, operands(repeated), Request(repeated.result), Options(), 1)
         == ""
     )
+
+
+def test_a_report_without_time_says_that_not_all_were_compared() -> None:
+    known = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 1e-9)
+    assert "    none of those looked at is asymptotically better" in told.splitlines()
+    assert "    none is asymptotically better" not in told.splitlines()
