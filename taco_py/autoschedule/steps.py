@@ -72,6 +72,7 @@ class Steps:
         self.reads = {i: self._read_cost(i) for i in self.indices}
         self.used = self.bits_of(frozenset(inside))
         self.sizes = [(bit, statistics.sizes[index]) for index, bit in self.bits.items()]
+        self.joint = statistics.joint(term.body)
         self.shares: dict[int, float] = {}
         self.counts: dict[int, float] = {0: 1.0}
         self.needed = {k for k, a in enumerate(self.accesses) if restricts(term.body, a)}
@@ -96,7 +97,7 @@ class Steps:
             used = bound & self.used
             if used not in self.shares:
                 inside = frozenset([i for i, bit in self.bits.items() if used & bit])
-                self.shares[used] = self.statistics.fraction(self.term.body, inside)
+                self.shares[used] = self.statistics.shared(self.term.body, inside, self.joint)
             sizes = [size for bit, size in self.sizes if bound & bit]
             self.counts[bound] = prod(sizes, start=self.shares[used])
         return self.counts[bound]
