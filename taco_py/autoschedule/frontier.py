@@ -74,12 +74,9 @@ class Candidate:
 
     @property
     def schedule(self) -> Schedule | None:
-        """The schedule of the kernel that makes the result. For a fused one it is the assignment's
-        own, with `precompute` commands; None where commands do not lead to these loops."""
-        kernels = self.kernels
-        if kernels is None:
-            return fused_schedule(self.assignment, self.statement)
-        return kernels[-1].schedule
+        """The commands that lead from the whole assignment to these loops, a `precompute` for each
+        temporary; None where none do, whether or not `kernels` in turn are the same."""
+        return fused_schedule(self.assignment, self.statement)
 
     def __str__(self) -> str:
         return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"
@@ -316,7 +313,8 @@ def _explained(whole: Frontier) -> Iterator[str]:
         yield "  the budget ended  before all groupings were listed"
     if not whole.complete:
         yield f"  the budget ended  after {whole.seen} of these: the best found so far follow"
-    yield f"  with protocols    {whole.universe}"
+    seen = "" if whole.complete else ", of those looked at"
+    yield f"  with protocols    {whole.universe}{seen}"
     yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
     for cost in whole.costs:
         members = [c for c in whole.candidates if c.cost == cost]

@@ -30,8 +30,8 @@ from taco_py.schedule.schedule import Schedule
 
 def fused_schedule(assignment: Assignment, statement: Statement) -> Schedule | None:
     """The commands that make the loops of `statement` out of the assignment's, None where there
-    are none: workspaces whose maker and reader run through them in different orders, and sums that
-    were multiplied out."""
+    are none: workspaces whose maker and reader run through them in different orders, sums that
+    were multiplied out, and loops around what they are not linear in."""
     order = one_order(statement)
     if order is None:
         return None
