@@ -160,18 +160,19 @@ def report(
     budget: float,
 ) -> str:
     """The schedules of an assignment, and where the chosen kernels stand among them, half of the
-    `budget` (seconds) for each; "" where the model knows nothing of it."""
+    `budget` (seconds) for each; why not, where the model of costs does not cover them."""
     every = (assignment.target, *accesses(assignment))
-    if any(len(set(access.indices)) < len(access.indices) for access in every):
-        return ""
+    twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
+    if twice:
+        return f"schedules not compared: {twice[0]} has an index twice, take the diagonal first"
     assignment = apart(assignment, operands)
     nests = chosen_nests(assignment, operands, request, options)
-    if nests is None:
-        return ""
     formats = {name: operand.type.format for name, operand in operands.items()}
     half = budget / 2
     found = frontier(assignment, formats, budget=half, dtype=request.type.dtype)
     known = with_estimates(found, operands, request)
+    if nests is None:
+        return f"{known.explain()}\nchosen: not among these, a kernel has sums inside its terms"
     standing = verdict(nests, assignment, operands, known, budget=half)
     return "\n".join((known.explain(), *_standing(standing, nests, found.complete)))
 
