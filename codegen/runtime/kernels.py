@@ -13,10 +13,10 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
@@ -36,6 +36,7 @@ from codegen.toolchain.machine import (
 )
 from codegen.toolchain.store import Entry, Store
 
+T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent
 MEMO_LIMIT = 2048
 # What compilers say when it is the folder that is at fault, not the source.
@@ -166,6 +167,20 @@ class KernelCache:
             self._kernels[key] = kernel
             return Found(kernel, hit, time.perf_counter() - start)
 
+    def once(self, key: Hashable, measure: Callable[[], T]) -> T:
+        """What `measure` found by timing, remembered under `key` in `memo`.
+
+        One at a time: the times of two that run at once would be those of each other.
+        """
+        found: T | None = self.memo.get(key)
+        if found is None:
+            with self._timing:
+                found = self.memo.get(key)
+                if found is None:
+                    found = measure()
+                    self.memo.put(key, found)
+        return found
+
     @property
     def cores(self) -> int:
         """How many threads a kernel may use: as many as this process has cores, unless limited."""
@@ -264,6 +279,7 @@ class KernelCache:
     def _renew_locks(self) -> None:
         self._lock = threading.RLock()
         self._host_lock = threading.Lock()  # held while the host is built, the other one never long
+        self._timing = threading.Lock()  # held as long as something is measured
         self._building: dict[str, threading.Lock] = {}
         self._background = None
 

@@ -146,13 +146,13 @@ def as_schedule(schedule: Any) -> Schedule | None:
     return schedule
 
 
-def check_budget(seconds: float | None) -> float | None:
+def check_budget(seconds: float | None, name: str = "schedule_budget") -> float | None:
     """Raise ScheduleError unless it is a number of seconds or None."""
     number = isinstance(seconds, int | float | np.integer | np.floating)
     number = number and not isinstance(seconds, bool)
     if seconds is not None and not (number and seconds >= 0):
         raise ScheduleError(
-            f"Expected schedule_budget to be a number of seconds, found {seconds!r}",
+            f"Expected {name} to be a number of seconds, found {seconds!r}",
             hint="leave it out to search to the end",
         )
     return None if seconds is None else float(seconds)

@@ -107,8 +107,8 @@ def measured(
     plain = replace(settings, measure=False)
     prepared = prepare(assignment, objects, plain, squeezed)
     key = ("measured", assignment, squeezed, plain, facts(prepared.given))
-    found: Settings | None = KERNELS.memo.get(key)
-    if found is None:
+
+    def find() -> Settings:
         from taco_py.api.measure import alternatives, fastest
 
         def attempt(choice: Settings) -> None:
@@ -118,9 +118,9 @@ def measured(
         operands = {name: g.operand for name, g in prepared.given.items()}
         type = TensorType(prepared.kind.format, prepared.dtype.name)
         choices = () if squeezed else alternatives(prepared.assignment, operands, type, plain)
-        found = fastest((plain, *choices), attempt)
-        KERNELS.memo.put(key, found)
-    return found
+        return fastest((plain, *choices), attempt)
+
+    return KERNELS.once(key, find)
 
 
 def task_of(

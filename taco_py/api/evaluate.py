@@ -105,6 +105,7 @@ def explain(
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    frontier_budget: float | None = None,
     **named: Any,
 ) -> str:
     """How `evaluate` with the same arguments computes its result, and why that way. Computes
@@ -115,12 +116,14 @@ def explain(
     schedule was chosen, how many there are, which of them no other is asymptotically better than
     with what they are estimated to cost, what was pruned by what, and where the chosen one stands.
 
-    schedule_budget  as in `evaluate`, and as many seconds of this search, one where it is left out;
-                     the best schedules found until then are told. 0 leaves it out.
+    schedule_budget  as in `evaluate`
+    frontier_budget  seconds that this comparison may take, which does not change the plan; the best
+                     schedules found until then are told. As many as schedule_budget where it is
+                     left out, one where both are; 0 leaves the comparison out.
 
     Raises as `evaluate`.
     """
-    from taco_py.api.arguments import merged, settings_of
+    from taco_py.api.arguments import check_budget, merged, settings_of
     from taco_py.api.compute import explained, parsed
     from taco_py.api.standing import standing
 
@@ -128,5 +131,6 @@ def explain(
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget
     )
+    seconds = check_budget(frontier_budget, "frontier_budget")
     told = explained(parsed(text), given, settings)
-    return "\n".join(filter(None, (told, standing(parsed(text), given, settings))))
+    return "\n".join(filter(None, (told, standing(parsed(text), given, settings, seconds))))

@@ -38,8 +38,8 @@ def frontier(
     formats  of the operands; those left out are dense. An operand with a sparse format has a
              pattern, each mode of which a schedule may step through or look up; which levels the
              format has makes no difference, for a transpose or copy costs no more than reading.
-             An array stands for its own format, and what is estimated for each schedule that is a
-             sequence of kernels is then for data like it, else for a density of 0.01.
+             An array stands for its own format, and what is estimated for each schedule is then
+             for data like it, else for a density of 0.01. The cheapest schedule comes first.
     scope    "all": a workspace stores what any round of the loops around it writes, as in the
              literature; "round": what one round does, which tells apart schedules that skip empty
              slices
@@ -61,7 +61,7 @@ def frontier(
     orders = {access.tensor: len(access.indices) for access in accesses(assignment)}
     drafted = draft(text, {**{name: dense(order) for name, order in orders.items()}, **given})
     stored = {name: operand.type.format for name, operand in drafted.operands.items()}
-    if scope not in SCOPES:
+    if not isinstance(scope, str) or scope not in SCOPES:
         raise ScheduleError(f"Expected scope to be one of {', '.join(SCOPES)}, found {scope!r}")
     found = search_frontier(
         drafted.assignment, stored, SCOPES[scope], check_budget(schedule_budget)

@@ -27,8 +27,11 @@ REPEATS = 3
 def alternatives(
     assignment: Assignment, operands: Mapping[str, Operand], type: TensorType, settings: Settings
 ) -> tuple[Settings, ...]:
-    """Other ways to compute the assignment: in one kernel, and in its best loop orders."""
-    whole = replace(settings, contract=False, path=None)
+    """Other ways to compute the assignment: in one kernel, and in its best loop orders; none where
+    the user said which operands are contracted in turn."""
+    if settings.path is not None:
+        return ()
+    whole = replace(settings, contract=False)
     orders = _orders(assignment, operands, type)
     return (whole, *(replace(whole, schedule=Schedule((Reorder(order),))) for order in orders))
 

@@ -22,11 +22,16 @@ def standing(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
+    seconds: float | None = None,
 ) -> str:
     """Candidates → after the depth filter → after domination → chosen; "" where the user chose, or
-    where there is no time for it."""
+    where there is no time for it.
+
+    seconds  for this search; None for as many as the plan had, or SECONDS
+    """
     chosen = settings.schedule is not None and settings.schedule.shapes
-    seconds = SECONDS if settings.budget is None else settings.budget
+    if seconds is None:
+        seconds = SECONDS if settings.budget is None else settings.budget
     if chosen or settings.measure or seconds == 0:
         return ""
     prepared = prepare(assignment, objects, settings)

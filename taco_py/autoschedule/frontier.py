@@ -21,6 +21,7 @@ from taco_py.autoschedule.kernels import ScheduledKernel, kernels_of
 from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.printer import to_text
+from taco_py.concrete.terms import sums_apart
 from taco_py.cost.domination import Costs, Incumbents, Union, assumptions
 from taco_py.cost.protocols import Directed
 from taco_py.cost.queries import Query
@@ -73,12 +74,9 @@ class Candidate:
 
     @property
     def schedule(self) -> Schedule | None:
-        """The schedule of the kernel that makes the result. For a fused one it is the assignment's
-        own, with `precompute` commands; None where commands do not lead to these loops."""
-        kernels = self.kernels
-        if kernels is None:
-            return fused_schedule(self.assignment, self.statement)
-        return kernels[-1].schedule
+        """The commands that lead from the whole assignment to these loops, a `precompute` for each
+        temporary; None where none do, whether or not `kernels` in turn are the same."""
+        return fused_schedule(self.assignment, self.statement)
 
     def __str__(self) -> str:
         return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"
@@ -148,15 +146,20 @@ def frontier(
     budget: float | None = None,
     dtype: str = "float64",
 ) -> Frontier:
-    """The frontier of an assignment whose sums are explicit.
+    """The frontier of an assignment whose sums are explicit; in what it returns they are apart
+    (`sums_apart`).
 
     formats  of the operands; those that are not all dense have a pattern, and every mode of theirs
              may be stepped through or located
     scope    how much is known of workspaces (see there)
-    budget   seconds after which the best found so far are returned; at least one nest is looked at
+    budget   seconds after which the best found so far are returned, of which listing the loop nests
+             may take half; at least one nest is looked at
     """
-    end = inf if budget is None else monotonic() + budget
-    programs = search(assignment, end)
+    seconds = inf if budget is None else budget
+    begin = monotonic()
+    end = begin + seconds
+    assignment = sums_apart(assignment)
+    programs = search(assignment, begin + seconds / 2)
     read = tuple(dict.fromkeys(accesses(assignment)))
     sparse = tuple(a for a in read if not formats[a.tensor].is_dense)
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
@@ -310,7 +313,8 @@ def _explained(whole: Frontier) -> Iterator[str]:
         yield "  the budget ended  before all groupings were listed"
     if not whole.complete:
         yield f"  the budget ended  after {whole.seen} of these: the best found so far follow"
-    yield f"  with protocols    {whole.universe}"
+    seen = "" if whole.complete else ", of those looked at"
+    yield f"  with protocols    {whole.universe}{seen}"
     yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
     for cost in whole.costs:
         members = [c for c in whole.candidates if c.cost == cost]

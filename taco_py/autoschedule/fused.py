@@ -30,8 +30,8 @@ from taco_py.schedule.schedule import Schedule
 
 def fused_schedule(assignment: Assignment, statement: Statement) -> Schedule | None:
     """The commands that make the loops of `statement` out of the assignment's, None where there
-    are none: workspaces whose maker and reader run through them in different orders, and sums that
-    were multiplied out."""
+    are none: workspaces whose maker and reader run through them in different orders, sums that
+    were multiplied out, and loops around what they are not linear in."""
     order = one_order(statement)
     if order is None:
         return None
@@ -153,7 +153,7 @@ def _shape(statement: Statement) -> Hashable:
         case Where(workspace, consumer, producer):
             return workspace.name, _shape(consumer), _shape(producer)
         case Assign(target, value):
-            return target.tensor, frozenset(target.indices), _factors(value)
+            return target.tensor, tuple(sorted(target.indices)), _factors(value)
         case _:
             return to_text(statement)
 
@@ -165,7 +165,7 @@ def _factors(expr: Expr) -> Hashable:
     if isinstance(expr, Call):
         return expr.operator.name, tuple(map(_factors, expr.args))
     if isinstance(expr, Access):
-        return expr.tensor, frozenset(expr.indices)
+        return expr.tensor, tuple(sorted(expr.indices))
     return str(expr)
 
 

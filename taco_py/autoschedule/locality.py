@@ -73,6 +73,7 @@ class Locality:
         self.every = every
         self.count = count
         self.found: dict[int, tuple[Fetch, ...]] = {}
+        self.fitting: dict[int, bool] = {0: True}
 
     def fetching(self, outer: int, bit: int) -> float:
         """Steps of the fetches that belong to the loop over `bit` inside loops over `outer`."""
@@ -92,7 +93,10 @@ class Locality:
 
     def fits(self, inner: int) -> bool:
         """Whether loops over these indices are a nest; those over none are."""
-        return not inner or sum(f.lines for f in self.touched(inner)) * LINE_BYTES <= NEAR
+        if inner not in self.fitting:
+            lines = sum(fetch.lines for fetch in self.touched(inner))
+            self.fitting[inner] = lines * LINE_BYTES <= NEAR
+        return self.fitting[inner]
 
     def touched(self, inner: int) -> tuple[Fetch, ...]:
         """What one execution of the loops over `inner` touches of each array."""

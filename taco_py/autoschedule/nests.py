@@ -146,16 +146,39 @@ def _temporaries(skeleton: Skeleton) -> Iterator[Access]:
         yield from _temporaries(skeleton.producer)
 
 
-def _orders(skeleton: Skeleton, dtype: str) -> list[Statement]:
+def _orders(skeleton: Skeleton, dtype: str) -> Iterator[Statement]:
+    """The statements of a skeleton, each made when it is asked for: there are n! of n loops."""
     if isinstance(skeleton, Leaf):
-        return [forall(order, skeleton.assign) for order in permutations(skeleton.loops)]
+        for order in permutations(skeleton.loops):
+            yield forall(order, skeleton.assign)
+        return
+    bodies = _Kept(_bodies(skeleton, dtype))
+    for order in permutations(skeleton.loops):
+        for body in bodies:
+            yield forall(order, body)
+
+
+def _bodies(skeleton: Shared, dtype: str) -> Iterator[Statement]:
     workspace = _workspace(skeleton.temporary, dtype)
-    inside = [
-        Where(workspace, consumer, producer)
-        for producer in _orders(skeleton.producer, dtype)
-        for consumer in _orders(skeleton.consumer, dtype)
-    ]
-    return [forall(order, body) for order in permutations(skeleton.loops) for body in inside]
+    consumers = _Kept(_orders(skeleton.consumer, dtype))
+    for producer in _orders(skeleton.producer, dtype):
+        for consumer in consumers:
+            yield Where(workspace, consumer, producer)
+
+
+class _Kept:
+    """Statements to go through again and again, each made when it is first reached: they are then
+    the same objects, of which the same is known (`Recorder`)."""
+
+    def __init__(self, source: Iterator[Statement]) -> None:
+        self.source = source
+        self.made: list[Statement] = []
+
+    def __iter__(self) -> Iterator[Statement]:
+        yield from self.made  # grows meanwhile where another goes through it
+        for statement in self.source:
+            self.made.append(statement)
+            yield statement
 
 
 def _workspace(temporary: Access, dtype: str) -> Workspace:

@@ -21,6 +21,7 @@ from math import factorial, inf
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
+from taco_py.autoschedule.steps import Steps, asked_of_steps
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
@@ -52,7 +53,18 @@ def best_order(
     if effort is None:
         return _Search(LoopCosts(problem, term, statistics), Effort()).run()
     key = asked(problem, term, statistics)
-    return effort.once(key, lambda: _Search(LoopCosts(problem, term, statistics), effort).run())
+
+    def search() -> Ranked:
+        return _Search(_costs(problem, term, statistics, effort), effort).run()
+
+    return effort.once(key, search)
+
+
+def _costs(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> LoopCosts:
+    """The costs of a term's loops by what is known of them already."""
+    key = asked_of_steps(problem, term, statistics)
+    steps = effort.once(key, lambda: Steps(problem, term, statistics))
+    return LoopCosts(problem, term, statistics, steps)
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
@@ -65,7 +77,7 @@ def ranked_orders(
 ) -> tuple[Ranked, ...]:
     """The `count` cheapest orders, the best first, of those that a search of NODES orders sees."""
     costs = LoopCosts(problem, term, statistics)
-    seen = islice(permutations(costs.indices), NODES)
+    seen = islice(permutations(costs.steps.indices), NODES)
     known = [Ranked(order, cost) for order in seen if (cost := _priced(costs, order)) < inf]
     return tuple(sorted(known, key=lambda ranked: ranked.cost)[:count])
 
@@ -74,7 +86,7 @@ def _priced(costs: LoopCosts, order: Order) -> float:
     """What one order costs; infinite where a loop would come before those it needs."""
     outside = costs.start()
     for index in order:
-        if index not in costs.open(outside.bound):
+        if index not in costs.steps.open(outside.bound):
             return inf
         outside = costs.inside(outside, index)
     return outside.cost
@@ -96,7 +108,7 @@ class _Search:
         greedy = self._greedy()
         self.limit = greedy.cost * (1 + NEAR) + NEAR
         if not self._visit(self.costs.start()):
-            names = self.costs.indices
+            names = self.costs.steps.indices
             seen = max(self.orders, 1)  # the greedy one
             every = f"{factorial(len(names))} orders of {','.join(names)}"
             self.effort.cuts.append(f"after {seen} of {every}")
@@ -105,8 +117,8 @@ class _Search:
     def _greedy(self) -> Ranked:
         """The order in which each loop is the one that promises most: a bound to begin with."""
         outside = self.costs.start()
-        while outside.bound != self.costs.every:
-            inner = [self.costs.inside(outside, i) for i in self.costs.open(outside.bound)]
+        while outside.bound != self.costs.steps.every:
+            inner = [self.costs.inside(outside, i) for i in self.costs.steps.open(outside.bound)]
             if not inner:
                 return Ranked((), inf)
             outside = min(inner, key=self._bound)
@@ -114,20 +126,20 @@ class _Search:
 
     def _bound(self, outside: Outside) -> float:
         """No more than any order costs that begins like this."""
-        return outside.cost + self.costs.left(outside.bound)
+        return outside.cost + self.costs.steps.left(outside.bound)
 
     def _visit(self, outside: Outside) -> bool:
         """Search all orders that begin so; False where there was no time for all of them."""
         self.nodes += 1
-        if outside.bound == self.costs.every:
+        if outside.bound == self.costs.steps.every:
             self.orders += 1
             if outside.cost < self.limit:
                 self.best = Ranked(outside.order, outside.cost)
                 self.limit = outside.cost
             return True
         complete = True
-        open_ = self.costs.open(outside.bound)
-        for _, index in sorted((self.costs.step(outside.bound, i), i) for i in open_):
+        open_ = self.costs.steps.open(outside.bound)
+        for _, index in sorted((self.costs.steps.step(outside.bound, i), i) for i in open_):
             inner = self.costs.inside(outside, index)
             if self._bound(inner) >= self.limit or self._known(inner):
                 continue

@@ -88,10 +88,13 @@ class Statistics:
 
     def fraction(self, expr: Expr, bound: frozenset[str]) -> float:
         """The fraction of tuples over `bound` at which `expr` is not plainly zero."""
+        return self.shared(expr, bound, self.joint(expr))
+
+    def shared(self, expr: Expr, bound: frozenset[str], joint: Joint) -> float:
+        """`fraction` where what is known of the operands together is at hand."""
         share = self._independent(expr, bound)
-        if all(pattern.entries is None for pattern in self.patterns.values()):
+        if not joint.accesses:
             return share
-        joint = self.joint(expr)
         factor = joint.factor(bound)
         if factor > 1.0:  # as many as when independent can always be
             most = joint.most(bound, self.sizes) / max(1.0, self.volume(bound))

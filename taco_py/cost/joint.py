@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, permutations
-from math import inf, prod
+from math import prod
 
 from taco_py.cost.spread import Entries
 from taco_py.notation.nodes import Access
@@ -37,6 +37,7 @@ class Joint:
         self.entries = entries
         self.accesses = tuple(a for a in dict.fromkeys(found) if a.tensor in entries)
         self.pairs = tuple(_pairs(self.accesses, entries))
+        self.mosts: dict[Access, tuple[tuple[str, float], ...]] = {}
 
     def factor(self, bound: frozenset[str]) -> float:
         """How many times more tuples over `bound` all of them store than were they independent.
@@ -74,13 +75,18 @@ class Joint:
 
     def _more(self, access: Access, covered: set[str]) -> float:
         """The most entries of an access at one tuple over the indices that are `covered`."""
-        entries = self.entries[access.tensor]
-        known = [
-            float(entries.spread(mode).most)
-            for mode, index in enumerate(access.indices)
-            if index in covered and entries.known(mode)
-        ]
-        return min((float(entries.data.nnz), *known), default=inf)
+        if access not in self.mosts:
+            entries = self.entries[access.tensor]
+            self.mosts[access] = tuple(
+                (index, float(entries.spread(mode).most))
+                for mode, index in enumerate(access.indices)
+                if entries.known(mode)
+            )
+        found = float(self.entries[access.tensor].data.nnz)
+        for index, most in self.mosts[access]:
+            if most < found and index in covered:
+                found = most
+        return found
 
 
 def _pairs(

@@ -10,7 +10,7 @@ order, and the least of that decides:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from codegen.names import Names
@@ -18,6 +18,7 @@ from taco_py.cost.machine import GAIN
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.apart import apart
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, statistics
 from taco_py.plan.split import split
@@ -31,19 +32,26 @@ def arranged(assignment: Assignment, operands: Mapping[str, Operand], request: R
     """The request for a sparse result whose modes are stored as costs least, with a note for
     explain() where that is not the usual order.
 
+    Orders are compared by the last kernel of the usual order's, and the best of them then by all
+    kernels that are best for it.
+
     Raises what planning raises.
     """
     usual = request.type.format
     others = tuple(_others(assignment, operands, usual))
     if not others:
         return request
+    assignment = apart(assignment, operands)
     before = _cost(assignment, operands, request)
     asked = {form: _in(request, form) for form in others}
-    costs = {form: _cost(assignment, operands, asked[form]) for form in others}
-    form = min(others, key=lambda other: costs[other])
-    if costs[form] * GAIN >= before:
+    last = {form: before.in_format(asked[form]) for form in others}
+    form = min(others, key=lambda other: last[other])
+    if last[form] >= before.last:
         return request
-    why = f"about {costs[form]:.2g} operations instead of {before:.2g} as {usual}"
+    found = _cost(assignment, operands, asked[form])
+    if found.whole * GAIN >= before.whole:
+        return request
+    why = f"about {found.whole:.2g} operations instead of {before.whole:.2g} as {usual}"
     return replace(asked[form], stored=f"{assignment.target.tensor} stored as {form}: {why}")
 
 
@@ -83,15 +91,34 @@ def _in(request: Request, form: Format) -> Request:
     return replace(request, type=replace(request.type, format=form))
 
 
-def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> float:
-    """What all kernels cost that make the result."""
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """The kernels that make a result: what is known of their operands, and what they cost.
+
+    assignment  the last of them
+    last        what it costs
+    whole       what all cost, with the temporaries between them
+    """
+
+    splitter: Splitter
+    assignment: Assignment
+    last: float
+    whole: float
+
+    def in_format(self, request: Request) -> float:
+        """What the last costs where the result is stored otherwise."""
+        return best_cost(self.splitter, self.assignment, request)
+
+
+def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> _Kernels:
+    """The kernels that make the result, and their cost."""
     names = Names((*operands, assignment.target.tensor))
     parts = split(assignment, operands, request, names)
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(parts.operands), request, names, sizes, [], [])
-    (*before, last) = parts.assignments
-    cost = best_cost(splitter, last, request)
+    (*before, final) = parts.assignments
+    last = whole = best_cost(splitter, final, request)
     for part in before:
         made = parts.operands[part.target.tensor]
-        cost += keeping(made) + best_cost(splitter, part, replace(request, type=made.type))
-    return cost
+        whole += keeping(made) + best_cost(splitter, part, replace(request, type=made.type))
+    return _Kernels(splitter, final, last, whole)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import inf
 
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.machine import GAIN
@@ -19,7 +20,7 @@ from taco_py.plan.products import Product, as_product
 from taco_py.plan.request import SMALL
 from taco_py.plan.splitter import Splitter, best_cost, keeping
 
-Path = Sequence[tuple[int, ...]]
+Path = tuple[tuple[int, ...], ...]
 
 
 def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path | None) -> Expr:
@@ -65,13 +66,13 @@ def _cheapest(
     (term,) = split_terms(expr)
     count = len(tensors.factors)
     effort = splitter.request.effort
-    paths = {cheapest_tree(splitter.statistics(expr), tensors, kept, effort).path}
+    paths: list[Path] = [cheapest_tree(splitter.statistics(expr), tensors, kept, effort).path]
     if count == 3:
-        paths |= {(pair, (0, 1)) for pair in combinations(range(count), 2)}
-    costs = {
-        path: _cost_along(splitter, assignment, term, tensors, numbers, kept, path)
-        for path in sorted(paths)
-    }
+        paths += ((pair, (0, 1)) for pair in combinations(range(count), 2))
+    costs: dict[Path, float] = {}
+    for path in dict.fromkeys(paths):
+        limit = min(costs.values(), default=inf)
+        costs[path] = _cost_along(splitter, assignment, term, tensors, numbers, kept, path, limit)
     path = min(costs, key=lambda path: costs[path])
     whole = best_cost(splitter, replace(assignment, value=expr), splitter.request)
     shallow = _depth(tensors, kept, path) < len(_indices(tensors, kept))
@@ -124,15 +125,19 @@ def _cost_along(
     numbers: tuple[Expr, ...],
     kept: tuple[str, ...],
     path: Path,
+    limit: float = inf,
 ) -> float:
-    """What the kernels of a path cost together, with their temporaries."""
+    """What the kernels of a path cost together, with their temporaries; infinite where the
+    temporaries alone cost more than the `limit`."""
     draft = splitter.drafting()
     last = _follow(draft, term, tensors, numbers, kept, path, "")
-    cost = best_cost(draft, replace(assignment, value=last), draft.request)
+    cost = 0.0
     for part in draft.made:
         made = draft.operands[part.target.tensor]
         cost += keeping(made) + best_cost(draft, part, replace(draft.request, type=made.type))
-    return cost
+        if cost > limit:
+            return inf
+    return cost + best_cost(draft, replace(assignment, value=last), draft.request)
 
 
 def _follow(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Candidate, Frontier
@@ -29,7 +30,7 @@ from taco_py.schedule.commands import Reorder
 
 
 def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Request) -> Frontier:
-    """The frontier with what each of its schedules is expected to cost.
+    """The frontier with what each of its schedules is expected to cost, the cheapest first.
 
     A fused one runs through its loops as one kernel. Where its loops have no single order, it is
     compared to kernels in turn whose temporaries are over the loops around them too, without what
@@ -43,7 +44,10 @@ def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Re
             known[statement] = _cost(candidate, operands, request)
         return replace(candidate, estimate=known[statement])
 
-    return replace(found, candidates=tuple(map(estimated, found)))
+    candidates = sorted(
+        map(estimated, found), key=lambda c: inf if c.estimate is None else c.estimate
+    )
+    return replace(found, candidates=tuple(candidates))
 
 
 def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Request) -> float | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taco_py.autoschedule.loop_costs import LoopCosts
 from taco_py.autoschedule.orders import best_order
+from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
@@ -60,11 +60,11 @@ def _together(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Redu
     needs = [place for place, i in enumerate(best.order) if i in free_indices(sum_)]
     around = best.order[: max(needs, default=-1) + 1]
     inner = best.order[len(around) :]
-    costs = LoopCosts(problem, term, stats)
-    start = costs.bits_of(around)
-    beside = costs.nest(start, [i for i in inner if i in own])
-    beside += costs.nest(start, [i for i in inner if i not in own])
-    return best.cost - costs.nest(start, inner) + beside
+    steps = Steps(problem, term, stats)
+    start = steps.bits_of(around)
+    beside = steps.nest(start, [i for i in inner if i in own])
+    beside += steps.nest(start, [i for i in inner if i not in own])
+    return best.cost - steps.nest(start, inner) + beside
 
 
 def _apart(

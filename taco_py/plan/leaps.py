@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from taco_py.autoschedule.loop_costs import may_leap
+from taco_py.autoschedule.steps import may_leap
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Merge
 from taco_py.cost.estimate import Statistics

@@ -11,13 +11,13 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.autoschedule.libraries import Libraries
-from taco_py.concrete.narrow import narrow_apart
-from taco_py.concrete.terms import sums_apart, sums_outside
+from taco_py.concrete.terms import sums_outside
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import all_indices, rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
+from taco_py.plan.apart import apart
 from taco_py.plan.canonical import canonical
 from taco_py.plan.formats import without_modes
 from taco_py.plan.narrow import has_narrow_sums
@@ -69,7 +69,7 @@ def make_plan(
         assignment = _squeeze(assignment, source, axes, known, names, steps)
     assignment = _take_diagonals(assignment, known, names, steps)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in known.items()}
-    assignment = sums_apart(narrow_apart(assignment, dtypes))
+    assignment = apart(assignment, known)
     if options.schedule is not None and options.schedule.shapes:
         if has_narrow_sums(assignment, known):
             raise ScheduleError(

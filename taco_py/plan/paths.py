@@ -1,13 +1,15 @@
 """Pairwise orders of a product's factors, by costs that know the nonzeros.
 
-A product of n factors is n - 1 contractions of two, each summed over what no other factor has. For
-few factors all trees are compared by dynamic programming over subsets, for more the cheapest pair
-goes first (Smith and Gray 2018, opt_einsum).
+A product of n factors is n - 1 contractions of two, each summed over what no other factor has.
+Trees are compared by dynamic programming over subsets: of few factors over all, of more over those
+that are connected by shared indices, of which a chain of n has n(n+1)/2 (Moerkotte and Neumann
+2006). Where these are too many, the best is taken of a few simple orders: the cheapest pair first
+(Smith and Gray 2018, opt_einsum), all from the left, and all from the right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from taco_py.autoschedule.effort import Effort
@@ -16,7 +18,10 @@ from taco_py.cost.machine import TEMPORARY
 from taco_py.notation.checks import free_indices
 from taco_py.plan.products import Product
 
-EXACT = 7  # operands up to which all pairwise orders are compared
+EXACT = 7
+"""Operands up to which all pairwise orders are compared."""
+GROUPS = 256
+"""Connected subsets of the operands up to which all orders that join them are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +41,20 @@ def cheapest_tree(
 
     factors = product.factors
     knows = _Nonzeros(stats, product, kept)
+    pairs = knows.path(effort or Effort())
 
     class ByNonzeros(PathOptimizer):  # type: ignore[misc]
-        """Exact for few operands, else greedy by the size of the next intermediate."""
+        """By what `_Nonzeros` knows instead of by sizes."""
 
         def __call__(self, inputs: object, *_: object, **__: object) -> object:
-            return ssa_to_linear(knows.path(effort or Effort()))
+            return ssa_to_linear(pairs)
 
     letters = {i: chr(192 + k) for k, i in enumerate(knows.indices)}
     text = ",".join("".join(letters[i] for i in free_indices(f)) for f in factors)
     shapes = [tuple(int(stats.sizes[i]) for i in free_indices(f)) for f in factors]
     out = "".join(letters[i] for i in kept if i in letters)
     path, _ = contract_path(f"{text}->{out}", *shapes, shapes=True, optimize=ByNonzeros())
-    return Tree(knows.cost_of(path), tuple(tuple(pair) for pair in path))
+    return Tree(knows.cost_of(pairs), tuple(tuple(pair) for pair in path))
 
 
 class _Nonzeros:
@@ -72,7 +78,7 @@ class _Nonzeros:
         """The expected nonzeros of the product of `group`, summed over what it may sum."""
         if group not in self.sizes:
             part = self.product.of(self.factors[k] for k in sorted(group))
-            self.sizes[group] = result_size(self.stats, part, tuple(self.open(group)))
+            self.sizes[group] = result_size(self.stats, part, sorted(self.open(group)))
         return self.sizes[group]
 
     def pair_cost(self, left: frozenset[int], right: frozenset[int]) -> float:
@@ -86,55 +92,90 @@ class _Nonzeros:
 
     def path(self, effort: Effort) -> list[tuple[int, int]]:
         """The pairs of the best order; of a good one where there are many or time runs out."""
-        if len(self.factors) > EXACT:
-            return self.greedy()
-        found = self.exact(effort)
-        if found is None:
-            every = f"all contraction orders of {len(self.factors)} operands were compared"
-            effort.cuts.append(f"before {every}")
-            return self.greedy()
-        return found
+        groups = self.groups()
+        found = None if groups is None else self.exact(groups, effort)
+        if found is not None:
+            return found
+        every = f"all contraction orders of {len(self.factors)} operands were compared"
+        effort.cuts.append(f"before {every}")
+        simple = (self.greedy(), self.from_left(), self.from_right())
+        return min(simple, key=self.cost_of)
 
-    def exact(self, effort: Effort) -> list[tuple[int, int]] | None:
-        """Dynamic programming over all subsets; None where time runs out."""
-        best: dict[frozenset[int], tuple[float, frozenset[int] | None]] = {}
+    def groups(self) -> tuple[int, ...] | None:
+        """The subsets to build products of, the smaller first, a bit a factor; None for too many.
+
+        A product of what shares no index is larger than both, and seldom better than later.
+        """
         count = len(self.factors)
-        groups = sorted(
-            (frozenset(k for k in range(count) if mask >> k & 1) for mask in range(1, 1 << count)),
-            key=lambda g: (len(g), sorted(g)),
-        )
+        every = (1 << count) - 1
+        if count <= EXACT:
+            return self._sorted(range(1, every + 1))
+        beside = [self._beside(k) for k in range(count)]
+        found = {1 << k: beside[k] for k in range(count)}  # with the factors that touch them
+        for group in (listed := list(found)):
+            for k in range(count):
+                whole = group | 1 << k
+                if found[group] >> k & 1 and whole not in found:
+                    found[whole] = (found[group] | beside[k]) & ~whole
+                    listed.append(whole)
+                    if len(listed) > GROUPS:
+                        return None
+        return self._sorted(found) if every in found else None
+
+    def _sorted(self, groups: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted(groups, key=lambda g: (g.bit_count(), sorted(self._factors_of(g)))))
+
+    def _beside(self, k: int) -> int:
+        """The factors that share an index with one, a bit each."""
+        mine = set(free_indices(self.factors[k]))
+        touched = (j for j, f in enumerate(self.factors) if j != k and mine & set(free_indices(f)))
+        return sum(1 << j for j in touched)
+
+    def exact(self, groups: Sequence[int], effort: Effort) -> list[tuple[int, int]] | None:
+        """Dynamic programming over subsets; None where time runs out."""
+        best: dict[int, tuple[float, int]] = {}
+        sets = {group: self._factors_of(group) for group in groups}
         for group in groups:
-            if len(group) == 1:
-                best[group] = (0.0, None)
+            first = group & -group
+            if group == first:
+                best[group] = (0.0, 0)
                 continue
             if effort.over:
                 return None
-            first = min(group)
             options = [
-                (best[left][0] + best[group - left][0] + self.pair_cost(left, group - left), left)
-                for left in groups
-                if first in left and left < group
+                (best[left][0] + best[group ^ left][0] + self.pair_cost(sets[left], rest), left)
+                for left in best
+                if left & first and not left & ~group and (rest := sets.get(group ^ left))
             ]
             best[group] = min(options, key=lambda o: o[0])
-        return self._ssa(best, frozenset(range(count)))
+        return self._ssa(best)
 
-    def _ssa(
-        self,
-        best: Mapping[frozenset[int], tuple[float, frozenset[int] | None]],
-        all_: frozenset[int],
-    ) -> list[tuple[int, int]]:
+    def _factors_of(self, group: int) -> frozenset[int]:
+        return frozenset(k for k in range(len(self.factors)) if group >> k & 1)
+
+    def _ssa(self, best: Mapping[int, tuple[float, int]]) -> list[tuple[int, int]]:
         path: list[tuple[int, int]] = []
 
-        def visit(group: frozenset[int]) -> int:
+        def visit(group: int) -> int:
             left = best[group][1]
-            if left is None:
-                return min(group)
-            pair = (visit(left), visit(group - left))
+            if not left:
+                return group.bit_length() - 1
+            pair = (visit(left), visit(group ^ left))
             path.append(pair)
             return len(self.factors) + len(path) - 1
 
-        visit(all_)
+        visit((1 << len(self.factors)) - 1)
         return path
+
+    def from_left(self) -> list[tuple[int, int]]:
+        """((A·B)·C)·D"""
+        count = len(self.factors)
+        return [(0, 1), *((count + k - 2, k) for k in range(2, count))]
+
+    def from_right(self) -> list[tuple[int, int]]:
+        """A·(B·(C·D))"""
+        count = len(self.factors)
+        return [(count - 2, count - 1), *((count - 1 - k, count + k - 2) for k in range(2, count))]
 
     def greedy(self) -> list[tuple[int, int]]:
         """Repeatedly the pair that costs least."""
@@ -148,16 +189,11 @@ class _Nonzeros:
             live[len(self.factors) + len(path) - 1] = live.pop(a) | live.pop(b)
         return path
 
-    def cost_of(self, path: Sequence[Sequence[int]]) -> float:
-        """The whole cost of a path in einsum's numbering."""
+    def cost_of(self, path: Sequence[tuple[int, int]]) -> float:
+        """The whole cost of a path in which each product has the next number."""
         groups = [frozenset((k,)) for k in range(len(self.factors))]
         total = 0.0
-        for pair in path:
-            chosen = [groups[k] for k in pair]
-            groups = [g for k, g in enumerate(groups) if k not in pair]
-            merged = chosen[0]
-            for other in chosen[1:]:
-                total += self.pair_cost(merged, other)
-                merged |= other
-            groups.append(merged)
+        for a, b in path:
+            total += self.pair_cost(groups[a], groups[b])
+            groups.append(groups[a] | groups[b])
         return total

@@ -38,6 +38,7 @@ from taco_py.cost.tasks import Recorder, Scope
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
+from taco_py.plan.apart import apart
 from taco_py.plan.estimates import with_estimates
 from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
@@ -159,26 +160,29 @@ def report(
     budget: float,
 ) -> str:
     """The schedules of an assignment, and where the chosen kernels stand among them, half of the
-    `budget` (seconds) for each; "" where the model knows nothing of it."""
+    `budget` (seconds) for each; why not, where the model of costs does not cover them."""
     every = (assignment.target, *accesses(assignment))
-    if any(len(set(access.indices)) < len(access.indices) for access in every):
-        return ""
+    twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
+    if twice:
+        return f"schedules not compared: {twice[0]} has an index twice, take the diagonal first"
+    assignment = apart(assignment, operands)
     nests = chosen_nests(assignment, operands, request, options)
-    if nests is None:
-        return ""
     formats = {name: operand.type.format for name, operand in operands.items()}
     half = budget / 2
     found = frontier(assignment, formats, budget=half, dtype=request.type.dtype)
     known = with_estimates(found, operands, request)
+    if nests is None:
+        return f"{known.explain()}\nchosen: not among these, a kernel has sums inside its terms"
     standing = verdict(nests, assignment, operands, known, budget=half)
-    return "\n".join((known.explain(), *_standing(standing, nests)))
+    return "\n".join((known.explain(), *_standing(standing, nests, found.complete)))
 
 
-def _standing(standing: Verdict, nests: Nests) -> Iterator[str]:
+def _standing(standing: Verdict, nests: Nests, complete: bool) -> Iterator[str]:
     yield f"chosen, estimated {nests.estimate:.2g}: {standing.cost}"
     yield from ("    " + line for line in to_text(nests.statement).splitlines())
     if standing.below is None:
-        yield "    none is asymptotically better"
+        every = "none" if complete else "none of those looked at"
+        yield f"    {every} is asymptotically better"
     else:
         yield f"    asymptotically better, here {standing.share:.2f} of the work: {standing.below}"
 

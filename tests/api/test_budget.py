@@ -48,6 +48,16 @@ def test_calls_with_other_budgets_are_planned_apart() -> None:
     assert ["budget  " in text for text in told] == [True, False, True]
 
 
+def test_the_search_for_other_schedules_has_a_budget_of_its_own() -> None:
+    """With none for it, the plan told is the one that a call without a budget runs."""
+    plans = [tp.explain(CHAIN, A=A, B=B, x=X, frontier_budget=s) for s in (0, 60)]
+    assert ["with protocols" in told for told in plans] == [False, True]
+    assert "kernel" in plans[0]
+    assert not [line for line in plans[0].splitlines() if line.startswith("budget")]
+    with pytest.raises(tp.ScheduleError, match="frontier_budget to be a number of seconds"):
+        tp.explain(CHAIN, A=A, B=B, x=X, frontier_budget=-1)
+
+
 CALLS: tuple[Callable[[Any], Any], ...] = (
     lambda seconds: tp.evaluate(CHAIN, A=A, B=B, x=X, schedule_budget=seconds),
     lambda seconds: tp.explain(CHAIN, A=A, B=B, x=X, schedule_budget=seconds),

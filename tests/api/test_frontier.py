@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.schedule.commands import Precompute
 
 TEXT = "A[i,j] = B[i,k] * C[k,j]"
 
@@ -49,6 +50,7 @@ REFUSALS: tuple[tuple[str, dict[str, Any], type[Exception], str], ...] = (
     ("a[i] = B[i,j] * c[j]", {"B": "d"}, tp.FormatError, "2 levels"),
     ("a[i] = B[i,j] * c[j]", {"schedule_budget": "1"}, tp.ScheduleError, "seconds"),
     ("a[i] = B[i,j] * c[j]", {"scope": "some"}, tp.ScheduleError, "all"),
+    ("a[i] = B[i,j] * c[j]", {"scope": ["all"]}, tp.ScheduleError, "all"),
     ("a[i] = B[i,i]", {"B": "ds"}, tp.NotationError, "diagonal"),
 )
 
@@ -129,7 +131,43 @@ def test_fused_schedules_are_commands_that_lead_to_their_loops(
 def test_loops_that_commands_cannot_make_have_no_schedule() -> None:
     """A maker and a reader that come to a workspace's elements in different orders."""
     found = tp.frontier("D[i,j] = S[i,j] * U[i,k] * V[k,j]", S=tp.CSR)
-    without = [c for c in found if c.schedule is None]
-    assert without
-    for candidate in without:
-        assert candidate.kernels is None
+    assert any(c.schedule is None for c in found if c.kernels is None)
+
+
+REPLAYED: tuple[tuple[str, dict[str, tp.Format], int], ...] = (
+    # (expression, formats, how many different loops have a schedule)
+    ("y[i] = A[i,j] * B[j,k] * x[k]", dict.fromkeys("AB", tp.CSR), 4),
+    ("y[i] = (A[i,j] + B[i,j]) * x[j]", dict.fromkeys("AB", tp.CSR), 5),
+    ("y[i] = sum(j, A[i,j]) / x[i]", {"A": tp.CSR}, 0),
+    ("A[i,j] = B[i,k] * C[k,j]", dict.fromkeys("BC", tp.CSR), 4),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "count"), REPLAYED)
+def test_a_schedule_is_the_whole_assignments_or_none(
+    text: str, formats: dict[str, tp.Format], count: int
+) -> None:
+    """With the same loops again, workspaces included, also where several kernels are the same."""
+    found = {c.statement: c for c in tp.frontier(text, formats)}
+    told = {s: c.schedule for s, c in found.items() if c.schedule is not None}
+    assert len(told) == count
+    given = {**{name: tp.dense(n) for name, n in (("A", 2), ("B", 2), ("C", 2), ("x", 1))}}
+    used = {name: form for name, form in given.items() if f"{name}[" in text.partition("=")[2]}
+    for statement, schedule in told.items():
+        built = tp.schedule(text, **used).apply(schedule)
+        made = sum(isinstance(c, Precompute) for c in built.schedule.commands)
+        assert made == str(statement).count("Where(")
+
+
+def test_the_cheapest_schedule_comes_first() -> None:
+    found = tp.frontier("y[i] = A[i,j] + B[i,j]", A=tp.CSR, B=tp.CSR)
+    estimates = [c.estimate for c in found]
+    assert None not in estimates
+    assert estimates == sorted(estimates, key=float)  # type: ignore[arg-type]
+    assert estimates[0] < estimates[-1]  # type: ignore[operator]
+
+
+def test_a_listing_that_was_cut_short_says_what_its_numbers_are_of() -> None:
+    told = tp.frontier("A[i,j] = B[i,k] * C[k,j]", B=tp.CSR, C=tp.CSR, schedule_budget=0).explain()
+    assert "  with protocols    16, of those looked at" in told
+    assert ", of those looked at" not in tp.frontier(TEXT, B=tp.CSR, C=tp.CSR).explain()

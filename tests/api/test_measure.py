@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.api.arguments import Settings
-from taco_py.api.measure import fastest
+from taco_py.api.measure import alternatives, fastest
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.schedule import Schedule
+from tests.problems import operands as sizes_of
+from tests.problems import problem
 
 TEXTS = (
     "A[i,j] = B[i,k] * C[k,j]",
@@ -50,6 +53,30 @@ def test_explain_shows_what_was_measured() -> None:
 def test_formats_alone_cannot_be_measured() -> None:
     with pytest.raises(tp.ScheduleError, match="times them on data"):
         tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule="measure")
+
+
+def test_contractions_that_were_given_are_kept() -> None:
+    known = problem("Z[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
+    for path, found in ((None, True), (((1, 2), (0, 1)), False)):
+        settings = Settings(path=path)
+        others = alternatives(known.assignment, sizes_of(known), known.result, settings)
+        assert bool(others) == found
+
+
+def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = operands(TEXTS[0])
+    measured: list[int] = []
+
+    def counted(choices: Any, attempt: Any) -> Settings:
+        measured.append(1)
+        return fastest(choices, attempt)
+
+    monkeypatch.setattr("taco_py.api.measure.fastest", counted)
+    text = TEXTS[0].replace("A[", "Once[")
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: tp.evaluate(text, given, schedule="measure"), range(4)))
+    assert measured == [1]
+    assert all(abs(each - found[0]).max() == 0 for each in found)
 
 
 def choices() -> tuple[Settings, ...]:

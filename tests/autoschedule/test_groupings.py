@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from taco_py.autoschedule.frontier import search
 from taco_py.autoschedule.groupings import Group, groupings
 from taco_py.autoschedule.nests import nests
-from taco_py.concrete.nodes import Statement
+from taco_py.concrete.nodes import Statement, Where
 from taco_py.concrete.printer import to_text
 from taco_py.notation.printer import to_text as expression_text
 from tests.problems import assignment
@@ -105,3 +107,21 @@ forall j
       w += C[j,k] * d[k]"""
         in texts
     )
+
+
+def test_loop_orders_are_made_as_they_are_asked_for() -> None:
+    """There are 12! of the first grouping."""
+    ends = zip("abcdefghijk", "bcdefghijkl", strict=True)
+    chain = " * ".join(f"{one.upper()}[{one},{other}]" for one, other in ends)
+    found = search(assignment(f"Z[a,l] = {chain}"), end=0.0)
+    orders = [to_text(n.statement) for n in islice(nests(found.kept[0], "float64"), 3)]
+    assert len(set(orders)) == 3
+    assert not found.complete
+
+
+def test_nests_share_their_parts() -> None:
+    """Tasks are recorded once for the same object (`Recorder`)."""
+    (skeleton, *_) = search(assignment("A[i,j] = B[i,k] * C[k,l] * D[j,l]")).kept
+    made = [n.statement for n in nests(skeleton, "float64")]
+    parts = [part for s in made if isinstance(s, Where) for part in (s.consumer, s.producer)]
+    assert (len(made), len(parts), len({id(part) for part in parts})) == (36, 72, 12)

@@ -75,8 +75,25 @@ def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
         assert line in told.splitlines()
     assert "  estimated " in told
     assert "chosen, estimated " in told
-    repeated = problem("y[i] = A[i,i]", {"A": "CSR"})
-    assert (
-        report(repeated.assignment, operands(repeated), Request(repeated.result), Options(), 1)
-        == ""
-    )
+
+
+NOT_COMPARED = (
+    ("y[i] = A[i,i]", "schedules not compared: A has an index twice, take the diagonal first"),
+    ("y[i] = sum(j, A[i,j]) / x[i]", "chosen: not among these, a kernel has sums inside its terms"),
+    ("Z = A[a,b] * B[c,d]", "chosen: not among these, a kernel has sums inside its terms"),
+)
+
+
+@pytest.mark.parametrize(("text", "why"), NOT_COMPARED)
+def test_what_cannot_be_compared_is_told(text: str, why: str) -> None:
+    known = problem(text, {"A": "CSR"})
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 1.0)
+    assert told.splitlines()[-1] == why
+    assert ("after domination" in told) == (not why.startswith("schedules"))
+
+
+def test_a_report_without_time_says_that_not_all_were_compared() -> None:
+    known = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 1e-9)
+    assert "    none of those looked at is asymptotically better" in told.splitlines()
+    assert "    none is asymptotically better" not in told.splitlines()

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -368,3 +369,22 @@ def test_subnormal_numbers_stay(folder: Path) -> None:
     new(folder).get_or_build("scale", samples.scale).kernel.functions["scale"](tiny, y, 1)
     assert y[0] == 2 * tiny[0] > 0
     assert (tiny * 1.0)[0] > 0
+
+
+def test_what_is_found_by_timing_is_found_once_and_by_one_thread_at_a_time(folder: Path) -> None:
+    cache = new(folder)
+    running: list[str] = []
+    most: list[int] = []
+
+    def measure(key: str) -> str:
+        running.append(key)
+        time.sleep(0.02)
+        most.append(len(running))
+        running.remove(key)
+        return key
+
+    keys = ["a", "b"] * 4
+    with ThreadPoolExecutor(len(keys)) as pool:
+        found = list(pool.map(lambda key: cache.once(key, lambda: measure(key)), keys))
+    assert found == keys
+    assert most == [1, 1]

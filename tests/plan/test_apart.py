@@ -1,0 +1,68 @@
+"""Sums of one name inside one term: told apart wherever something is planned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.plan.apart import apart
+from taco_py.plan.arranged import arranged
+from taco_py.plan.make import Options
+from taco_py.plan.request import Request
+from taco_py.plan.verdict import report
+from tests.problems import form, operands, problem
+
+TWICE = (
+    "Z = E[k] * (F[j,k] - G[j,k])",
+    "Z = C[i,j] - E[k] * (F[j,i,k] - G[i,j,k])",
+    "Z = x[q] * (sum(i, sum(k, A[i,k])) + sum(k, sum(i, B[k,i])))",
+    "Z[i] = A[i,j] * sum(m, B[j,m]) * sum(m, C[m,j])",
+)
+
+
+@pytest.mark.parametrize("text", TWICE)
+def test_frontiers_and_their_estimates(text: str) -> None:
+    found = tp.frontier(text, schedule_budget=0.2)
+    assert any(candidate.estimate is not None for candidate in found)
+
+
+@pytest.mark.parametrize("text", TWICE)
+@pytest.mark.parametrize("stored", ("dense", "CSR"))
+def test_where_the_chosen_schedule_stands(text: str, stored: str) -> None:
+    known = problem(text, dict.fromkeys("AB", stored) if "A" in text else {})
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 0.2)
+    assert "asymptotically better" in told
+
+
+ROTATED = "Z[i,k] = S[i,k] * (sum(j, sum(m, F[m,j,i])) - sum(m, sum(j, G[i,j,m]))) + Q[i,k]"
+
+
+def test_the_order_in_which_a_result_is_stored() -> None:
+    known = problem(ROTATED, {"S": "ss", "Q": "ss:1,0"}, "ss")
+    request = Request(replace(known.result, format=form("ss", 2)))
+    given = operands(known, {"j": 2, "m": 2}, {"S": 10.0, "Q": 1e5})
+    found = arranged(known.assignment, given, request)
+    assert str(found.type.format) == "ss:1,0"
+
+
+def test_such_a_result_is_computed() -> None:
+    rng = np.random.default_rng(0)
+    one, other = (sp.random_array((3, 3), density=0.5, format="csr", rng=rng) for _ in range(2))
+    first, second = rng.random((2, 3, 3, 3))
+    stored = {"S": tp.tensor(one, format="ss"), "Q": tp.tensor(other, format="ss:1,0")}
+    result = tp.evaluate(ROTATED, stored, F=first, G=second)
+    inner = np.einsum("mji->i", first) - np.einsum("ijm->i", second)
+    expected = one.toarray() * inner[:, None] + other.toarray()
+    np.testing.assert_allclose(result.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("text", (*TWICE, "y[i] = b[i] + (c[i] - d[i])"))
+def test_what_is_apart_is_left_as_it_is(text: str) -> None:
+    known = problem(text, dtypes={"c": "uint8", "d": "uint8"})
+    once = apart(known.assignment, operands(known))
+    assert once != known.assignment
+    assert apart(once, operands(known)) is once

@@ -1,0 +1,68 @@
+"""Contraction orders of many operands: exact for chains, simple ones where there are too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.autoschedule.effort import Effort
+from taco_py.notation.checks import accesses
+from taco_py.notation.operators import MUL
+from taco_py.plan.paths import EXACT, cheapest_tree
+from taco_py.plan.products import Product
+from taco_py.plan.request import statistics
+from tests.problems import operands, problem
+
+NAMES = "ABCDEFGHIJKLMNOPQRSTUVW"
+NEXT = tuple(zip(range(6, 11), "GHIJK", strict=True))
+Path = tuple[tuple[int, ...], ...]
+
+
+def order(
+    text: str, formats: dict[str, str], sizes: dict[str, int] | None = None
+) -> tuple[Path, tuple[str, ...]]:
+    """The pairs of the best order of a product, and what is told of the search."""
+    known = problem(text, formats)
+    product = Product(MUL, tuple(accesses(known.assignment.value)))
+    stats, effort = statistics(known.assignment, operands(known, sizes)), Effort()
+    path = cheapest_tree(stats, product, known.assignment.target.indices, effort).path
+    return path, effort.notes
+
+
+def matrices(count: int) -> list[str]:
+    return [f"{NAMES[k]}[m{k},m{k + 1}]" for k in range(count)]
+
+
+MIXED = "ssddssdssdds"
+"""Sparse and dense: the cheapest pair at first is one of two sparse matrices."""
+CUT = ("of search nodes ran out before all contraction orders of {} operands were compared",)
+
+
+@pytest.mark.parametrize(("count", "notes"), [(12, ()), (22, CUT)])
+def test_a_chain_of_many_matrices_and_a_vector_goes_from_the_vector(
+    count: int, notes: tuple[str, ...]
+) -> None:
+    kinds = (MIXED * 2)[:count]
+    formats = {name: "CSR" for name, kind in zip(NAMES, kinds, strict=False) if kind == "s"}
+    at_the_end = " * ".join([*matrices(count), f"x[m{count}]"])
+    found, told = order(f"y[m0] = {at_the_end}", formats)
+    assert found == tuple((k - 1, k) for k in range(count, 0, -1))
+    assert told == tuple(note.format(count + 1) for note in notes)
+    at_the_start = " * ".join(["x[m0]", *matrices(count)])
+    found, _ = order(f"y[m{count}] = {at_the_start}", formats)
+    assert found == ((0, 1), *((0, k) for k in range(count - 1, 0, -1)))
+
+
+def test_a_chain_that_is_narrow_in_the_middle_is_taken_from_there() -> None:
+    ends = [*matrices(5), "u[m5,r]", "v[r,m6]", *(f"{n}[m{k},m{k + 1}]" for k, n in NEXT)]
+    found, notes = order(f"Z[m0,m11] = {' * '.join(ends)}", {}, {"r": 1})
+    assert len(ends) > EXACT
+    assert notes == ()
+    assert {5, 6} & set(found[0])
+    assert {4, 7} & set(found[0])
+
+
+def test_too_many_ways_to_join_operands_are_told() -> None:
+    star = " * ".join(f"{name}[c,{name.lower()}]" for name in "ABDEFGHIJKLM")
+    found, notes = order(f"y[c] = {star}", {})
+    assert len(found) == 11
+    assert notes == tuple(note.format(12) for note in CUT)
