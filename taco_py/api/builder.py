@@ -79,7 +79,7 @@ class ScheduleBuilder:
 
     >>> s = tp.schedule("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
     >>> print(s.split("i", "i0", "i1", 32).parallelize("i0", "threads"))
-    split(i,i0,i1,32), parallelize(i0)
+    split(i,i0,i1,32), parallelize(i0,CPUThread,NoRaces)
 
     There is a method for each command; all return the builder. What was built is `.schedule`, a
     value; printed, it is the text that `schedule=` and `tp.Schedule.parse` read.

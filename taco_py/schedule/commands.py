@@ -1,4 +1,4 @@
-"""Scheduling commands as values. Each prints as it is written.
+"""Scheduling commands as values. Each prints in full, as TACO's command line wants it written.
 
     distribute((A(i,j)+B(i,j))*x(j))    a product multiplied out: loops for each of its terms
     reorder(i,k,j)                      these loops nest in this order
@@ -10,7 +10,7 @@
     bound(i,b,100,MaxExact)             a promise about the range of i
     parallelize(i,CPUThread,NoRaces)    share the iterations of i among threads
     unroll(i,4)                         four iterations of i one after another in the code
-    vectorize(i)                        iterations of i in the lanes of a vector
+    parallelize(i,CPUVector,IgnoreRaces)  iterations of i in the lanes of a vector; or vectorize(i)
     mergeby(i,Gallop)                   operands leap to each other's coordinates
     precompute(A(i,k)*B(k,j),j,jw,w)    a part of a value first, in a workspace over j
     fission(i)                          a loop over i for each of the statements in it
@@ -60,19 +60,21 @@ class Parallelize:
     race: Race = Race.NONE
 
     def __str__(self) -> str:
-        if self.race is Race.NONE:
-            return f"parallelize({self.index})"
         return f"parallelize({self.index},CPUThread,{self.race.value})"
 
 
 @dataclass(frozen=True, slots=True)
 class Vectorize:
-    """Let iterations of the loop over `index` take the lanes of a vector."""
+    """Let iterations of the loop over `index` take the lanes of a vector.
+
+    Lanes add up what they have in common, whatever the strategy is. The one that is written is
+    TACO's for any loop; its `NoRaces` is not for sums.
+    """
 
     index: str
 
     def __str__(self) -> str:
-        return f"vectorize({self.index})"
+        return f"parallelize({self.index},CPUVector,IgnoreRaces)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """The text form of schedules: `split(i,i0,i1,32), reorder(i0,j,i1), parallelize(i0,CPUThread)`.
 
-What TACO's command line takes is taken, and printed back in the same form.
+What TACO's command line takes is taken, and so are shorter forms: `parallelize(i)`, `vectorize(i)`.
+Commands are printed in TACO's form. What it has not is a strategy, `Ordered`, and some commands:
+distribute, fission, loopfuse, serial.
 """
 
 from __future__ import annotations
@@ -276,8 +278,10 @@ def _loopfuse(arguments: tuple[str, ...]) -> Command:
 def _assemble(arguments: tuple[str, ...]) -> Command:
     (tensor,) = _names(arguments[:1], 1)
     ways = {assembly.value: assembly for assembly in Assembly}
-    if len(arguments) != 2 or arguments[1] not in ways:
+    if len(arguments) not in (2, 3) or arguments[1] not in ways:
         raise _MisfitError(f"the ways to assemble are {', '.join(ways)}")
+    if arguments[2:] not in ((), ("false",)):
+        raise _MisfitError("loops that count entries are not scheduled on their own")
     return Assemble(tensor, ways[arguments[1]])
 
 

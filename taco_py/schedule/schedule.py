@@ -29,7 +29,7 @@ class Schedule:
     """Commands, applied in order.
 
     >>> str(Schedule.parse("reorder(i,k,j), parallelize(i)"))
-    'reorder(i,k,j), parallelize(i)'
+    'reorder(i,k,j), parallelize(i,CPUThread,NoRaces)'
     """
 
     commands: tuple[Command, ...] = ()

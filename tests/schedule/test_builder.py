@@ -34,7 +34,7 @@ def spmv() -> Any:
 def test_commands_are_recorded_in_order() -> None:
     s = spmv()
     s.split("i", "i0", "i1", 32).parallelize("i0", "threads")
-    assert str(s) == "split(i,i0,i1,32), parallelize(i0)"
+    assert str(s) == "split(i,i0,i1,32), parallelize(i0,CPUThread,NoRaces)"
     assert tp.Schedule.parse(str(s)) == s.schedule
     assert str(s.loops) == "i0,i1,j"
     assert repr(s) == f"<schedule of y[i] = sum(j, A[i,j] * x[j]): {s}>"
@@ -52,7 +52,8 @@ def test_every_command_is_a_method_with_a_signature_and_a_docstring() -> None:
 def test_keywords_and_words() -> None:
     s = spmv().split(index="i", outer="a", inner="b", size=4)
     assert str(s.parallelize("a", race="ignore")).endswith("parallelize(a,CPUThread,IgnoreRaces)")
-    assert str(spmv().vectorize("j")) == str(spmv().parallelize("j", "vector")) == "vectorize(j)"
+    lanes = spmv().vectorize("j").schedule
+    assert lanes == spmv().parallelize("j", "vector").schedule == tp.Schedule.parse("vectorize(j)")
 
 
 def test_parts_are_computed_first() -> None:
@@ -190,14 +191,19 @@ def test_calls_follow_a_builder_that_goes_on() -> None:
 
 
 REPLAYED: tuple[tuple[str, dict[str, Any], str | None, str], ...] = (
-    (SPMV, {"A": tp.CSR, "x": tp.dense(1)}, None, "parallelize(i)"),
+    (SPMV, {"A": tp.CSR, "x": tp.dense(1)}, None, "parallelize(i,CPUThread,NoRaces)"),
     (
         "C[i,j] = A[i,k] * B[k,j]",
         {"A": tp.CSR, "B": tp.CSR},
         "reorder(i,k,j), serial()",
         "reorder(i,k,j), serial()",
     ),
-    (SPMV, {"A": tp.CSR, "x": tp.dense(1)}, "split(i,a,b,4)", "split(i,a,b,4), parallelize(a)"),
+    (
+        SPMV,
+        {"A": tp.CSR, "x": tp.dense(1)},
+        "split(i,a,b,4)",
+        "split(i,a,b,4), parallelize(a,CPUThread,NoRaces)",
+    ),
     (SPMV, {"A": tp.CSR, "x": tp.dense(1)}, "serial()", "serial()"),
 )
 
@@ -265,8 +271,9 @@ def plain(result: Any) -> Any:
 
 def test_what_is_legal_is_listed() -> None:
     moves = set(map(str, spmv().legal_moves()))
-    assert {"split(i,i0,i1,64)", "fuse(i,j,ij)", "pos(j,jpos,A)", "parallelize(i)"} <= moves
-    assert not {"parallelize(j)", "pos(i,ipos,A)"} & moves
+    shared = "parallelize(i,CPUThread,NoRaces)"
+    assert {"split(i,i0,i1,64)", "fuse(i,j,ij)", "pos(j,jpos,A)", shared} <= moves
+    assert not {shared.replace("(i", "(j"), "pos(i,ipos,A)"} & moves
 
 
 # ---------------------------------------------------------------- drawing

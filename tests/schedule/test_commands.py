@@ -7,20 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.concrete.nodes import Assembly
+from taco_py.concrete.nodes import Assembly, Race
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.apply import apply_all
-from taco_py.schedule.commands import Assemble, Parallelize, Reorder, Serial
+from taco_py.schedule.commands import Assemble, Parallelize, Reorder, Serial, Vectorize
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
-from taco_py.schedule.parser import examples
+from taco_py.schedule.parser import examples, syntax
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, problem
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,3}", fullmatch=True)
 commands = st.one_of(
     st.lists(names, min_size=2, max_size=5, unique=True).map(tuple).map(Reorder),
-    names.map(Parallelize),
+    st.builds(Parallelize, names, st.sampled_from(Race)),
+    names.map(Vectorize),
     st.builds(Assemble, names, st.sampled_from(Assembly)),
     st.just(Serial()),
 )
@@ -87,6 +88,13 @@ MISTAKES = (
         "  assemble(A,Sorted)\n"
         "  ^^^^^^^^^^^^^^^^^^\n"
         "hint: the ways to assemble are Append, Insert",
+    ),
+    (
+        "assemble(A,Insert,true)",
+        "Expected the result and Append or Insert for assemble, found A, Insert, true\n"
+        "  assemble(A,Insert,true)\n"
+        "  ^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "hint: loops that count entries are not scheduled on their own",
     ),
     (
         "serial(i)",
@@ -158,7 +166,33 @@ def test_an_inner_sum_stays_below_the_loops_it_depends_on() -> None:
 
 def test_examples_in_hints_are_read() -> None:
     for example in examples():
-        assert str(Schedule.parse(example)).split("(")[0] == example.split("(")[0]
+        schedule = Schedule.parse(example)
+        assert len(schedule.commands) == 1
+        assert Schedule.parse(str(schedule)) == schedule
+    assert [example.split("(")[0] for example in examples()] == list(syntax())
+
+
+TACO = (
+    "split(i,i0,i1,32), parallelize(i0,CPUThread,NoRaces)",
+    "reorder(i,k,j), divide(i,i0,i1,4), bound(i0,b,100,MaxExact), unroll(i1,2)",
+    "fuse(i,j,f), pos(f,p,A), coord(p,c), parallelize(c,CPUThread,Atomics), mergeby(j,Gallop)",
+    "precompute(A(i,j) * x(j),{i,j},{iw,jw},w), parallelize(jw,CPUVector,IgnoreRaces)",
+    "precompute(A(i,j) * x(j),j,jw), parallelize(i,CPUThread,Temporary), assemble(C,Insert)",
+)
+SHORT = (
+    ("parallelize(i)", "parallelize(i,CPUThread,NoRaces)"),
+    ("parallelize(i,CPUThread)", "parallelize(i,CPUThread,NoRaces)"),
+    ("parallelize(i,CPUThread,ParallelReduction)", "parallelize(i,CPUThread,Temporary)"),
+    ("vectorize(i)", "parallelize(i,CPUVector,IgnoreRaces)"),
+    ("parallelize(i,CPUVector,ParallelReduction)", "parallelize(i,CPUVector,IgnoreRaces)"),
+    ("assemble(C,Insert,false)", "assemble(C,Insert)"),
+)
+
+
+@pytest.mark.parametrize(("text", "printed"), [*((text, text) for text in TACO), *SHORT])
+def test_schedules_print_as_taco_reads_them(text: str, printed: str) -> None:
+    """`parallelize` has three arguments there, and there is no `vectorize` (tools/taco.cpp)."""
+    assert str(Schedule.parse(text)) == printed
 
 
 def test_expressions_are_read_as_deep_as_they_are_printed() -> None:
@@ -175,7 +209,7 @@ def test_expressions_are_read_as_deep_as_they_are_printed() -> None:
     ("text", "message"),
     [
         ("parallelize(i), serial()", "serial() cannot be applied: threads share the loop over i"),
-        ("serial(), parallelize(j)", "parallelize(j) cannot be applied: serial() says that no"),
+        ("serial(), parallelize(j)", "parallelize(j,CPUThread,NoRaces) cannot be applied: serial"),
     ],
 )
 def test_what_contradicts_is_refused(text: str, message: str) -> None:
