@@ -20,7 +20,7 @@ from html import escape
 from pathlib import Path
 
 from taco_py.concrete.nodes import Assembly, Merge, Mode, Race, WorkspaceKind
-from taco_py.concrete.tree import workspaces_of
+from taco_py.concrete.tree import read_in, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.iteration.printer import graph_text
@@ -282,7 +282,7 @@ def _path_shapes(graph: IterationGraph, access: Access, x: float, colour: str) -
     yield _words(x, 4, access.tensor, colour=colour, weight="bold")
     last: float = 8
     for index, kind in levels_of(graph.problem, access):
-        row = _row_of(graph.loops, index)
+        row = _row_of(graph.loops, access, index)
         if row is None:
             continue
         y = row * ROW + ROW / 2
@@ -292,9 +292,10 @@ def _path_shapes(graph: IterationGraph, access: Access, x: float, colour: str) -
         last = y
 
 
-def _row_of(loops: Sequence[Loop], index: str) -> int | None:
-    """The first loop over an index of the notation."""
-    return next((row for row, loop in enumerate(loops) if loop.index == index), None)
+def _row_of(loops: Sequence[Loop], access: Access, index: str) -> int | None:
+    """The first loop over an index of the notation in which `access` is read."""
+    rows = (row for row, loop in enumerate(loops) if loop.index == index)
+    return next((row for row in rows if access in read_in(loops[row].body)), None)
 
 
 def _words(

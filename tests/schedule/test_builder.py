@@ -15,6 +15,7 @@ from taco_py.api.builder import ScheduleBuilder
 from taco_py.schedule.methods import METHODS
 from taco_py.schedule.parser import syntax
 from taco_py.schedule.schedule import Schedule
+from taco_py.show.graphs import COLOURS
 from tests.interpreted import interpreted
 
 SPMV = "y[i] = A[i,j] * x[j]"
@@ -323,6 +324,17 @@ def test_loops_that_fill_workspaces_and_the_assembly_are_drawn() -> None:
     texts = " ".join(filter(None, (node.text for node in root.iter())))
     for words in ("jw", "precompute w", "fills w as jw, unrolled 4", "counted first"):
         assert words in texts
+
+
+def test_a_path_meets_the_loops_in_which_its_operand_is_read() -> None:
+    """There are two loops over j: the first fills w with elements of x, the second reads A."""
+    drawing = spmv().precompute("x(j)", "j", "jw", "w").show()
+    root = ElementTree.fromstring(drawing.svg)
+    circles = [node.attrib for node in root.iter("{http://www.w3.org/2000/svg}circle")]
+    rows = {fill: [float(c["cy"]) for c in circles if c["fill"] == fill] for fill in COLOURS[:2]}
+    of_a, of_x = rows.values()
+    assert str(drawing).index("fills w as jw") < str(drawing).index("i: the whole dimension")
+    assert of_x[0] < of_a[0] < of_a[1]
 
 
 def test_the_strategy_of_a_merge_is_drawn() -> None:
