@@ -18,7 +18,7 @@ from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product, as_product
 from taco_py.plan.request import SMALL
-from taco_py.plan.splitter import Splitter, best_cost, keeping
+from taco_py.plan.splitter import Splitter, best_cost, making
 
 Path = tuple[tuple[int, ...], ...]
 
@@ -135,9 +135,8 @@ def _cost_along(
     last = _follow(draft, term, tensors, numbers, kept, path, "")
     cost = 0.0
     for part in draft.made:
-        made = draft.operands[part.target.tensor]
-        cost += keeping(made) + best_cost(draft, part, replace(draft.request, type=made.type))
-        if cost > limit or made.nnz > draft.request.memory:
+        cost += making(draft, part)
+        if cost > limit or draft.operands[part.target.tensor].nnz > draft.request.memory:
             return inf
     return cost + best_cost(draft, replace(assignment, value=last), draft.request)
 
