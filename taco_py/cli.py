@@ -6,6 +6,7 @@ Both are also `python -m taco_py …`.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -21,12 +22,15 @@ from taco_py.tool.run import run_tool
 WRONG = 1
 BAD_INPUT = 2  # the status argparse too uses for what a user got wrong
 OUR_FAULT = 3
+INTERRUPTED = 128 + 2  # of a process that Ctrl-C ends, as shells count
+NO_READER = 128 + 13  # of one that writes into a pipe that nobody reads any more
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status.
 
-    0 all is well, 1 a result is wrong or the machine lacks something, 2 bad input, 3 our fault
+    0 all is well, 1 a result is wrong or the machine lacks something, 2 bad input, 3 our fault,
+    130 interrupted, 141 the reader of what is printed has gone
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if is_expression(words):
@@ -62,7 +66,13 @@ def scheduling_help() -> str:
 def guarded(act: Callable[[], int], input: str) -> int:
     """The exit status of `act`, or of the error that ends it, which is printed."""
     try:
-        return act()
+        status = act()
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return complain("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        return silenced()
     except CompilerError as error:
         return complain(str(error), WRONG)
     except MemoryError:
@@ -78,6 +88,12 @@ def guarded(act: Callable[[], int], input: str) -> int:
     except Exception as error:
         fault = internal_error("compile", input, error)
         return complain(f"a fault of taco_py, not of its input\n{fault}", OUR_FAULT)
+
+
+def silenced() -> int:
+    """The status when nobody reads what is printed; Python's flush at the end goes nowhere then."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return NO_READER
 
 
 def complain(text: str, status: int) -> int:

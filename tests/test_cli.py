@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,11 +30,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scipy.io.mmwrite("A.mtx", A)
 
 
-def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+def tool(*arguments: str, stdout: Any = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "import sys; from taco_py.cli import main; sys.exit(main())"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, check=False, env=environment
+        [*command, *arguments],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=environment,
     )
 
 
@@ -85,6 +91,16 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-s=split(k,a,b,3)"), "there is no loop over k"),
     ((SPMV, "-s=parallelize(i,GPUBlock)"), "CPUThread and CPUVector alone"),
     ((SPMV, "-f=A:ds", "-g=A:s", "-d=i:9999999", "-verify"), "for -verify, found"),
+    (
+        (SPMV, "-prefix=1 x", "-print-compute"),
+        "C functions may begin with for -prefix, found '1 x'",
+    ),
+    ((SPMV, "-prefix=taco_"), "may begin with for -prefix, found 'taco_'"),
+    ((SPMV, "-f=A:ds", "-f=A:sd"), "Expected one -f for A, found ds and sd"),
+    ((SPMV, "-i=A:A.mtx", "-i=A:B.mtx"), "Expected one -i for A, found A.mtx and B.mtx"),
+    ((SPMV, "-g=A:d", "-g=A:s"), "Expected one -g for A, found d and s"),
+    ((SPMV, "-t=A:int", "-t=A:int"), "Expected one -t for A, found int and int"),
+    (("y(i)+=A(i,j)*x(j)", "-f=y_new:d"), "Expected one of y, A, x for -f, found y_new"),
     (("-f=A:ds",), "Expected an expression, found none"),
     ((), "Expected an expression, found none"),
     (("dmo",), "Expected"),
@@ -112,6 +128,39 @@ def test_sizes_are_those_of_files(
         assert main((SPMV, "-f=A:ds", "-i=A:A.mtx", said, "-o=y:y.tns")) == 2
         expected = f"taco_py: Expected one size of i, found 5 in A.mtx and 6 in {said}\n"
         assert capsys.readouterr().err == expected
+
+
+def test_a_result_that_is_added_to_is_an_operand_too(capsys: pytest.CaptureFixture[str]) -> None:
+    y, x = np.arange(30.0), np.ones(20)
+    tp.write(y, "y.tns")
+    tp.write(x, "x.tns")
+    flags = ["-f=A:ds", "-i=A:A.mtx", "-i=x:x.tns", "-i=y:y.tns", "-verify", "-o=y:new.tns"]
+    assert main(["y(i)+=A(i,j)*x(j)", *flags, "-o=y:again.tns.gz"]) == 0
+    assert capsys.readouterr().out == "verified\n"
+    np.testing.assert_allclose(tp.read("new.tns").to_numpy(), y + A @ x)
+    np.testing.assert_allclose(tp.read("again.tns.gz").to_numpy(), y + A @ x)
+    assert main(["E(i,j)+=A(i,j)*x(j)", "-f=A:ds", "-f=E:ds", "-g=A:s", "-g=E:s", "-verify"]) == 0
+    assert capsys.readouterr().out == "verified\n"
+
+
+def test_an_interrupt_is_a_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("taco_py.cli.run_tool", interrupted)
+    assert main([SPMV]) == 130
+    assert capsys.readouterr().err == "taco_py: interrupted\n"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """As `head -1` does; what is printed is shorter than the pipe, and written at the end."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = tool(SPMV, "-f=A:ds", stdout=pipe)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_bad_input_in_a_process_of_its_own() -> None:

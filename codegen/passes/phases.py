@@ -16,11 +16,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codegen.ir import Block, Function, Role, Team
+from codegen.ir import Block, Declare, For, Function, Role, Team
 from codegen.passes.dead_code import clean
 from codegen.passes.parameters import prune
 from codegen.passes.simplify import simplify_tree
-from codegen.tree import map_fields, rewrite
+from codegen.tree import find, map_fields, rewrite
 
 
 def structure_only(function: Function) -> Function:
@@ -31,6 +31,7 @@ def structure_only(function: Function) -> Function:
 
 def without_values(body: Block) -> Block:
     """`body` without the statements that write values, and without parts of arrays of them."""
+    sums = {each.var for each in find(body, Declare) if each.role is Role.VALUES}
 
     def keep(node: Any) -> Any:
         match node:
@@ -38,6 +39,8 @@ def without_values(body: Block) -> Block:
                 return map_fields(node, lambda _, old: _other(statements))
             case Team(parts=parts):
                 return replace(node, parts=_other(parts))
+            case For(reductions=reductions) if any(r.var in sums for r in reductions):
+                return replace(node, reductions=tuple(r for r in reductions if r.var not in sums))
         return node
 
     return rewrite(body, keep)

@@ -277,10 +277,12 @@ class _Writer:
             whole = "" if self.task.assignment.target.indices else "[()]"
             yield f"return {reading.values}{whole}"
 
-    def operand_arrays(self) -> str:
-        """All arrays of the user's operands."""
-        found = [self.readings[name] for name in self.task.objects]
-        return ", ".join(r.arrays for r in found if r.arrays)
+    def out_apart(self) -> Iterator[str]:
+        """That `out` surely shares no memory with arrays of the user's operands."""
+        for name in self.task.objects:
+            for array in filter(None, self.readings[name].arrays.split(", ")):
+                several = array.startswith("*")
+                yield f"apart(out, {array})" if several else f"not meets(out, {array})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +352,8 @@ class _Kernel:
             self.writer.more[f"new{n}"] = partial(new_array, type=type, covered=self.kernel.covers)
             new = f"new{n}({shape})"
         if self.last and self.writer.task.direct:
-            arrays = self.writer.operand_arrays()
-            yield f"if out.flags.num & {PLAIN} == {PLAIN} and apart(out, {arrays}):"
+            usual = (f"out.flags.num & {PLAIN} == {PLAIN}", *self.writer.out_apart())
+            yield f"if {' and '.join(usual)}:"
             yield f"    {t} = out"
             if not self.kernel.covers:
                 yield f"    {t}.fill(0)"

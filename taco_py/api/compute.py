@@ -36,7 +36,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import check_assignment
+from taco_py.notation.checks import check_assignment, operand_names
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
@@ -160,7 +160,13 @@ def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Sett
     execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
-    return explain_plan(prepared.plan, kernels, tuple(dict.fromkeys(copies)))
+    return explain_plan(
+        prepared.plan,
+        kernels,
+        tuple(dict.fromkeys(copies)),
+        execution.threads,
+        execution.tensors,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,7 +251,8 @@ def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignmen
     target = assignment.target
     if target.tensor not in objects:
         return replace(assignment, operator=None)
-    name = Names((*objects, target.tensor)).fresh(f"{target.tensor}_new")
+    taken = (*objects, *operand_names(assignment), target.tensor)
+    name = Names(taken).fresh(f"{target.tensor}_new")
     value = Call(assignment.operator, (target, assignment.value))
     return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)
 

@@ -27,6 +27,7 @@ from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import as_dtype
+from taco_py.storage.tensor_data import ordered
 
 NOMINAL_SIZE = 1000
 NOMINAL_DENSITY = 0.01
@@ -153,7 +154,7 @@ def _drafted(
 
 def _kind(
     assignment: Assignment,
-    asked: Format | str | None,
+    asked: Any,
     formats: Mapping[str, Format],
     arrays: Mapping[str, Given],
 ) -> ResultKind:
@@ -167,8 +168,10 @@ def _kind(
     return ResultKind(wanted, "ndarray" if natural else "tensor")
 
 
-def _format(given: Format | str, order: int, name: str) -> Format:
-    found = as_format(given, order)
+def _format(given: Any, order: int, name: str) -> Format:
+    """The format that was given, or an array's own. Raises FormatError."""
+    own = ordered(describe(given, name).data.format) if _is_array(given) else given
+    found = as_format(own, order)
     if found is None:
         raise FormatError(f"Expected a format for {name}, found None")
     return found

@@ -162,7 +162,8 @@ class Kernel:
 
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
-        return explain(self.plan, self.compiled)
+        limit = self.settings.threads or KERNELS.cores
+        return explain(self.plan, self.compiled, limit=limit)
 
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
@@ -303,14 +304,15 @@ class Kernel:
         Raises FormatError or OperandTypeError if it is another.
         """
         wanted, found = self.types[name], given.operand.type
-        form = given.data.format
-        if str(form) != str(self.formats[name]):
+        data, form = given.data, given.data.format
+        if form.is_dense and wanted.format.is_dense and form.order == wanted.format.order:
+            data = replace(data, format=wanted.format)  # the same array, whatever its strides
+        elif str(form) != str(self.formats[name]):
             raise FormatError(
                 f"Expected {name} in the format {self.formats[name]} that the kernel was compiled "
                 f"for, found {form}",
                 hint=f'convert it: tp.tensor({name}, format="{self.formats[name]}")',
             )
-        data = given.data
         if found.dtype != wanted.dtype:
             raise OperandTypeError(
                 f"Expected {name} of dtype {wanted.dtype} that the kernel was compiled for, "

@@ -62,5 +62,5 @@ def _sharing(kernel: Compute, wanted: Schedule) -> tuple[Command, ...]:
     if wanted.serial or wanted.parallel is not None:
         return ()
     graph, _ = scheduled_graph(recipe_of(kernel))
-    shared = ((loop.index, loop.mode.parallel) for loop in graph.loops)
+    shared = ((graph.called(loop), loop.mode.parallel) for loop in graph.loops)
     return tuple(Parallelize(index, race) for index, race in shared if race is not None)

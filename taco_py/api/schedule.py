@@ -27,7 +27,8 @@ def schedule(
     >>> y = tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x, schedule=s)
 
     formats  of the operands by name, or in the order of their first use; also of the result, if it
-             is not to be chosen. An array stands for its own format, type and sizes.
+             is not to be chosen. An array stands for its own format, type and sizes; for the format
+             alone where it is the result's, which nothing is added to.
     dtypes, index_dtype, static   as in `compile`
 
     Each command is checked when it is given, against formats too; see `ScheduleBuilder`.

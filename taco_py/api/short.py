@@ -68,6 +68,7 @@ def define(
         "array": np.array,
         "asarray": np.asarray,
         "copyto": np.copyto,
+        "meets": np.may_share_memory,
         "ndarray": np.ndarray,
         "strided": strided,
         **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},

@@ -24,7 +24,7 @@ from taco_py.concrete.nodes import (
     Workspace,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regions
@@ -58,6 +58,7 @@ class Loop:
     range          the part of the index, or of what the loop's variable derives from
     writes_result  its body assigns to the result itself (not only to workspaces)
     overwrites     that assignment is `=`, so that no coordinate may come twice
+    fills          the workspaces that its body is a part of the producers of, outermost first
     """
 
     index: str
@@ -69,6 +70,7 @@ class Loop:
     overwrites: bool
     range: Range = Range.WHOLE
     mode: Mode = SERIAL
+    fills: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
@@ -159,7 +161,23 @@ class IterationGraph:
         if not isinstance(self.statement, Forall):
             return False
         race = self.statement.mode.parallel
-        return race is not None and race not in APART and shared_in_pieces(self)
+        shared = race is not None and race not in APART
+        return shared and (shared_in_pieces(self) or self.weighs_rows)
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the outermost loop goes through all rows of a sparse operand, which have more and
+        less entries."""
+        outermost = self.loops[0]
+        (index, *others) = self.provenance.roots(outermost.index)
+        if others or outermost.lattice.iterators:
+            return False
+        return self.provenance.counts_ranges(outermost.index) and any(
+            sparse_levels(self.problem, access)
+            and access.indices[self.problem.type_of(access.tensor).format.mode_order[0]] == index
+            for access in read_in(self.statement)
+            if access.tensor in dict(self.problem.operands)
+        )
 
     def in_team(self, loop: Loop) -> bool:
         """Whether threads share a loop in ranges without the kernel's result being made of parts:
@@ -179,9 +197,14 @@ class IterationGraph:
         return next(loop for loop in self.loops if loop.body is forall.body)
 
     def called(self, loop: Loop) -> str:
-        """What commands call a loop: one over an index may stand for the last of its tiles."""
+        """What commands call a loop: one over an index may stand for the last of its tiles, and
+        where a workspace is filled there may be another name."""
         leaves = self.provenance.leaves(loop.index)
-        return next((leaf for leaf in leaves if leaf not in loop.outer), leaves[-1])
+        leaf = next((leaf for leaf in leaves if leaf not in loop.outer), leaves[-1])
+        names: dict[str, str] = {}
+        for workspace in loop.fills:
+            names |= self.provenance.renamed(workspace)
+        return names.get(leaf, leaf)
 
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
@@ -284,7 +307,9 @@ def build_graph(
     regions = Regions(all_iterators(problem, statement), frozenset())
     target = problem.assignment.target.tensor
 
-    def visit(part: Statement, outer: tuple[str, ...]) -> Iterable[Loop]:
+    def visit(
+        part: Statement, outer: tuple[str, ...], fills: tuple[str, ...] = ()
+    ) -> Iterable[Loop]:
         match part:
             case Assign():
                 pass
@@ -297,15 +322,24 @@ def build_graph(
                 lattice = build_lattice(region)
                 range = range_of(provenance, index, outer)
                 yield Loop(
-                    index, outer, region, lattice, body, bool(writes), overwrites, range, mode
+                    index,
+                    outer,
+                    region,
+                    lattice,
+                    body,
+                    bool(writes),
+                    overwrites,
+                    range,
+                    mode,
+                    fills,
                 )
-                yield from visit(body, (*outer, index))
-            case Where(_, consumer, producer):
-                yield from visit(producer, outer)
-                yield from visit(consumer, outer)
+                yield from visit(body, (*outer, index), fills)
+            case Where(workspace, consumer, producer):
+                yield from visit(producer, outer, (*fills, workspace.name))
+                yield from visit(consumer, outer, fills)
             case Sequence(statements):
                 for child in statements:
-                    yield from visit(child, outer)
+                    yield from visit(child, outer, fills)
             case _:
                 assert_never(part)
 

@@ -137,7 +137,7 @@ def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> I
     if pos is not None and chain(env, pos)[0] in scope.absent:
         return
     scope, code = open_positions(env, scope, forall.index)
-    extent = scope.piece_of(forall.index) or Ranges(env, scope).whole(forall.index)
+    extent = scope.piece_of(forall.index) or Ranges(env, scope).counted(forall.index)
     inside = tuple(body(scope.within(forall.index, frozenset())))
     if inside:
         yield from code

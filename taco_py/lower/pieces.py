@@ -20,8 +20,8 @@ from codegen.ir import (
     Allocate,
     Array,
     AtomicStore,
-    Block,
     Declare,
+    Expr,
     Reserve,
     SetLength,
     Stmt,
@@ -32,11 +32,19 @@ from codegen.ir import (
 )
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall
-from taco_py.concrete.tree import workspaces_of
-from taco_py.lower import workspaces
+from taco_py.lower.apart import own_workspaces
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.result import Result, make_result
-from taco_py.lower.shares import SMALL, THREADS_64, Shares, coordinates_of, even, guided
+from taco_py.lower.shares import (
+    LARGE,
+    SMALL,
+    THREADS_64,
+    Share,
+    Shares,
+    coordinates_of,
+    even,
+    guided,
+)
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
 
@@ -58,15 +66,23 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
         *work,
     )
     shares = Shares(env, forall)
-    several = shares.in_cache if whole.is_sparse else build.mul(THREADS_64, 1 + SMALL)
+    setup = build.block(*own_workspaces(env, forall))
+    several, share = _pieces(shares, whole, bool(setup.body))
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
-    yield from shares.edges(edges, count, even if whole.is_sparse else guided)
-    setup = [
-        stmt
-        for workspace in workspaces_of(forall)
-        for stmt in workspaces.allocate(env, env.workspaces[workspace.name])
-    ]
-    yield from _team(env, whole, Team(piece, count, Block(tuple(setup)), body, whole.parts()))
+    yield from shares.edges(edges, count, share)
+    yield from _team(env, whole, Team(piece, count, setup, body, whole.parts()))
+
+
+def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:
+    """How many pieces there are for several threads, and how large they are.
+
+    private  whether threads have workspaces of their own, into which more goes than entries tell
+    """
+    if whole.is_sparse:
+        return shares.in_cache, even
+    if private:
+        return build.mul(THREADS_64, 1 + SMALL), guided
+    return build.mul(THREADS_64, LARGE), even
 
 
 def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:

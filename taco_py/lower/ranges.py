@@ -125,6 +125,21 @@ class Ranges:
             return build.and_(*below)
         return build.and_(*below, build.lt(found, whole.hi))
 
+    def counted(self, variable: str) -> Interval:
+        """The values of `variable`, which counts tiles: those of a tile of tiles end where what was
+        cut ends."""
+        whole = self.whole(variable)
+        relation = self.env.provenance.above(variable)
+        if not isinstance(relation, Split | Divide) or variable != relation.inner:
+            return whole
+        parent = self.whole(relation.parent)
+        outer_known = self.env.provenance.is_known(relation.outer, self.scope.bound)
+        if not outer_known or fills(relation, parent):
+            return whole
+        first = (self.known(relation.outer), build.const(0))
+        begin = recover_parent(relation, relation.parent, (parent,), first)
+        return Interval(whole.lo, build.minimum(whole.hi, build.sub(parent.hi, begin)))
+
     def open_leaf(self, variable: str) -> str:
         """The one leaf of `variable` that no loop around is over."""
         leaves = self.env.provenance.leaves(variable)

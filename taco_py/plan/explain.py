@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from taco_py.driver import CompiledKernel
 from taco_py.notation.printer import to_text
 from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.run import IN_ORDER
+from taco_py.plan.work import told_threads
+from taco_py.storage.tensor_data import TensorData
 
 
-def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str] = ()) -> str:
+def explain(
+    plan: Plan,
+    kernels: Sequence[CompiledKernel],
+    copies: Sequence[str] = (),
+    limit: int = 1,
+    tensors: Mapping[str, TensorData] | None = None,
+) -> str:
     """Every step, with the notation, iteration graph, loops, formats and workspaces of its kernel.
 
     kernels  the compiled kernel of each Compute step, in order
     copies   what is copied besides, because of the data at hand
+    limit    the most threads that a call may use
+    tensors  the operands, where they are known
     """
+    known = None if tensors is None else _with_copies(plan, tensors)
     lines = [f"copy      {copy}" for copy in copies]
     lines += [f"budget    {cut}" for cut in plan.cuts]
     lines += [f"result    {plan.stored}"] if plan.stored else []
@@ -33,11 +44,25 @@ def explain(plan: Plan, kernels: Sequence[CompiledKernel], copies: Sequence[str]
             case Cast(target, source, _, dtype, reason):
                 lines.append(f"convert   {target} from {source}, values to {dtype}: {reason}")
             case Compute():
-                lines += _kernel(step, next(compiled))
+                lines += _kernel(step, next(compiled), known, limit)
     return "\n".join(lines)
 
 
-def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
+def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, TensorData]:
+    """The operands, and as many entries of the same shapes for copies of them."""
+    known = dict(tensors)
+    for step in plan.steps:
+        if isinstance(step, Reformat | Cast) and step.source in known:
+            known[step.target] = known[step.source]
+    return known
+
+
+def _kernel(
+    step: Compute,
+    kernel: CompiledKernel,
+    tensors: Mapping[str, TensorData] | None,
+    limit: int,
+) -> Iterator[str]:
     problem = step.problem
     yield f"kernel    {to_text(problem.assignment)}"
     if step.sources:
@@ -61,6 +86,8 @@ def _kernel(step: Compute, kernel: CompiledKernel) -> Iterator[str]:
     if needs:
         yield f"  otherwise   {IN_ORDER}"
     yield f"  parallel    {kernel.report.parallel}"
+    if kernel.threaded:
+        yield f"  threads     {told_threads(step, tensors, limit)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
 
 

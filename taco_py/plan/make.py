@@ -28,7 +28,7 @@ from taco_py.plan.split import Split, split
 from taco_py.plan.temporaries import leave_unsorted
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
-from taco_py.schedule.products import check_types, multiply_out
+from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
 

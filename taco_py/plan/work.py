@@ -9,6 +9,7 @@ from math import prod
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.cost.machine import PARALLEL
 from taco_py.notation.checks import accesses
+from taco_py.plan.nodes import Compute
 from taco_py.problem import Problem
 from taco_py.storage.tensor_data import TensorData
 
@@ -41,13 +42,33 @@ def _bound(problem: Problem, term: Term) -> Bound:
 
 def useful_threads(problem: Problem, tensors: Mapping[str, TensorData], limit: int) -> int:
     """`limit`, or 1 where the work is too little to share."""
-    if limit == 1:
-        return 1
+    return limit if limit == 1 or work_of(problem, tensors) >= PARALLEL else 1
+
+
+def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
+    """At most how many innermost iterations there are."""
     sizes: dict[str, int] = {}
     for access in accesses(problem.assignment):
         sizes.update(zip(access.indices, tensors[access.tensor].shape, strict=True))
-    work = sum(
+    return sum(
         (tensors[b.tensor].nnz if b.tensor else 1) * prod(sizes[i] for i in b.indices)
         for b in bounds(problem)
     )
-    return limit if work >= PARALLEL else 1
+
+
+def told_threads(step: Compute, tensors: Mapping[str, TensorData] | None, limit: int) -> str:
+    """How many threads run a kernel with a loop to share, and why, for explain().
+
+    tensors  what is known of its operands, by their names in the plan; None for nothing
+    limit    the most that the call may use
+    """
+    if limit == 1:
+        return "1, for no more may be used: threads=, set_threads() and the process's cores say so"
+    known = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
+    found = {name: data for name, data in known.items() if data is not None}
+    if not known or len(found) < len(known):
+        return f"{limit}, and 1 where there are less than {PARALLEL} iterations to share"
+    work = work_of(step.problem, found)
+    if work >= PARALLEL:
+        return f"{limit}, for there are up to {work} iterations to share"
+    return f"1, for {work} iterations are less than the {PARALLEL} that others are woken for"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
+from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,21 @@ class Provenance:
         return Provenance((*self.relations, relation))
 
     def below(self, variable: str) -> Relation | None:
-        """The relation that replaces `variable` by others."""
-        return next((r for r in self.relations if variable in r.parents), None)
+        """The relation that replaces `variable` by others, which a `Rename` does not."""
+        replacing = (r for r in self.relations if not isinstance(r, Rename))
+        return next((r for r in replacing if variable in r.parents), None)
 
     def above(self, variable: str) -> Relation | None:
         """The relation that made `variable`; None for an index of the notation."""
         return next((r for r in self.relations if variable in r.children), None)
+
+    def renamed(self, workspace: str) -> dict[str, str]:
+        """What variables are called in the loops that fill `workspace`, where that is another name.
+
+        The loops themselves are over the variables of which these are copies.
+        """
+        renames = (r for r in self.relations if isinstance(r, Rename))
+        return {r.parent: r.child for r in renames if r.workspace == workspace}
 
     def leaves(self, variable: str) -> tuple[str, ...]:
         """The variables of loops that `variable` is replaced by, itself if none."""

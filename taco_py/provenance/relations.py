@@ -6,7 +6,7 @@
     pos(j, p, A)             j = A.crd[p]                 the stored entries instead of coordinates
     coord(p, c)              c = A.crd[p]                 coordinates again, of a range of entries
     bound(i, b, n, kind)     i = b                        a promise about the range of i
-    precompute(i, w)         i = w                        the same range, walked for a workspace
+    precompute(i, iw, w)     i = iw                       the same range, walked to fill w
 
 Every relation answers four questions, in loop IR over any known values: which values of a parent
 remain when its children's are known (`parent_bounds`), which values a child runs over
@@ -207,10 +207,12 @@ class Bound(_Replaced):
 
 @dataclass(frozen=True, slots=True)
 class Rename(_Replaced):
-    """`child` is `parent`, in the loops that fill a workspace."""
+    """`child` is `parent`, in the loops that fill `workspace`; elsewhere `parent` stays a loop."""
+
+    workspace: str
 
     def __str__(self) -> str:
-        return f"precompute({self.parent},{self.child})"
+        return f"precompute({self.parent},{self.child},{self.workspace})"
 
 
 Relation = Split | Divide | Fuse | Pos | Coord | Bound | Rename

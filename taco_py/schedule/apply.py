@@ -15,7 +15,7 @@ from taco_py.concrete.concretize import Order
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
-from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Split
+from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
 from taco_py.schedule.commands import (
     Assemble,
     Command,
@@ -30,8 +30,8 @@ from taco_py.schedule.commands import (
     Unroll,
     Vectorize,
 )
+from taco_py.schedule.distribute import multiply_out
 from taco_py.schedule.loops import Loops, textual_orders
-from taco_py.schedule.products import multiply_out
 from taco_py.schedule.schedule import Schedule
 
 
@@ -71,8 +71,16 @@ def _require_loop(loops: Loops, command: Command | Relation, variable: str) -> N
 
 def _require_mark(loops: Loops, command: Command, variable: str) -> None:
     """A loop, or one that fills a workspace, under the name it has there."""
-    if variable not in loops.copies:
+    renamed = loops.provenance.above(variable)
+    if not isinstance(renamed, Rename):
         _require_loop(loops, command, variable)
+    elif (instead := loops.provenance.below(renamed.parent)) is not None:
+        names = ",".join(instead.children)
+        raise refuse(
+            command,
+            f"{variable} stands for {renamed.parent}, which is no loop any more",
+            f"{instead} replaced it: precompute over {{{names}}} names the loops that are left",
+        )
 
 
 def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[str, ...]) -> None:
@@ -99,7 +107,7 @@ def _meets(loops: Loops, command: Precompute, variables: tuple[str, ...]) -> boo
     """Whether some of these variables derive from what the command has a workspace over."""
     roots = {root for variable in variables for root in loops.provenance.roots(variable)}
     apart = {root for index in command.indices for root in loops.provenance.roots(index)}
-    return not apart.isdisjoint(roots) or not set(command.copies).isdisjoint(variables)
+    return not apart.isdisjoint(roots)
 
 
 def _derive(loops: Loops, relation: Relation) -> Loops:
@@ -200,7 +208,7 @@ def _coord(loops: Loops, command: Coord) -> Loops:
 # ---------------------------------------------------------------- orders and modes
 
 
-def _multiply_out(loops: Loops, command: Distribute) -> Loops:
+def _distribute(loops: Loops, command: Distribute) -> Loops:
     plain = Loops(loops.assignment, textual_orders(loops.assignment), serial=loops.serial)
     if loops != plain:
         raise refuse(
@@ -281,10 +289,15 @@ def _precompute(loops: Loops, command: Precompute) -> Loops:
             names = ", ".join(sorted(known))
             raise refuse(command, reason, f"what is read are elements of {names}")
     name = command.workspace or Names((*loops.taken, *new)).fresh("w")
-    return replace(loops, structure=(*loops.structure, replace(command, workspace=name)))
+    provenance = loops.provenance
+    for index, copy in zip(command.indices, command.copies, strict=True):
+        if copy != index:
+            provenance = provenance.with_relation(Rename(index, copy, name))
+    structure = (*loops.structure, replace(command, workspace=name))
+    return replace(loops, structure=structure, provenance=provenance)
 
 
-def _distribute(loops: Loops, command: Fission | LoopFuse) -> Loops:
+def _rearrange(loops: Loops, command: Fission | LoopFuse) -> Loops:
     _require_loop(loops, command, command.index)
     return replace(loops, structure=(*loops.structure, command))
 
@@ -308,7 +321,7 @@ def _serial(loops: Loops, command: Serial) -> Loops:
 
 
 APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
-    Distribute: _multiply_out,
+    Distribute: _distribute,
     Reorder: _reorder,
     Split: _sized,
     Divide: _sized,
@@ -321,8 +334,8 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Unroll: _unroll,
     MergeBy: _mergeby,
     Precompute: _precompute,
-    Fission: _distribute,
-    LoopFuse: _distribute,
+    Fission: _rearrange,
+    LoopFuse: _rearrange,
     Assemble: _assemble,
     Serial: _serial,
 }

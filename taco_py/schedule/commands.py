@@ -130,10 +130,6 @@ class _Rearranging:
     def indices(self) -> tuple[str, ...]:
         return (self.index,)
 
-    @property
-    def copies(self) -> tuple[str, ...]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
 class Fission(_Rearranging):

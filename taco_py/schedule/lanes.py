@@ -73,6 +73,9 @@ def _vector_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
     yield from _counting(graph, loop)
     if loop.mode.parallel is not None:
         yield "threads take its iterations", f"split {loop.index} and vectorize the inner loop"
+    for inner in foralls(loop.body):
+        if inner.mode.parallel is not None:
+            yield f"threads share the loop {inner.index} inside it", "share a loop around it"
     yield from _appending(graph, loop)
     own = {w.name for w in workspaces_of(loop.body)}
     outside = {w.name: w for w in workspaces_of(graph.statement) if w.name not in own}

@@ -17,7 +17,6 @@ from taco_py.concrete.nodes import (
     Sequence,
     Statement,
     Where,
-    Workspace,
 )
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.iteration.graph import IterationGraph, build_graph
@@ -60,20 +59,12 @@ class Loops:
         derived = (v for r in self.provenance.relations for v in r.children)
         tensors = (access.tensor for access in accesses(self.assignment))
         target = self.assignment.target.tensor
-        return frozenset(
-            (*all_indices(self.assignment), *derived, *tensors, target, *self.made, *self.copies)
-        )
+        return frozenset((*all_indices(self.assignment), *derived, *tensors, target, *self.made))
 
     @property
     def made(self) -> tuple[str, ...]:
         """The names of the workspaces that the structure makes."""
         return tuple(c.workspace for c in self.structure if isinstance(c, Precompute))
-
-    @property
-    def copies(self) -> tuple[str, ...]:
-        """The names under which loops that fill workspaces are known."""
-        made = (c for c in self.structure if isinstance(c, Precompute))
-        return tuple(dict.fromkeys(name for c in made for name in c.copies))
 
     @property
     def index_orders(self) -> tuple[Order, ...]:
@@ -147,7 +138,7 @@ def _marked(
                 mode = Mode(parallel=mode.parallel)
             return Forall(index, _marked(loops, body, (*outer, variable), names), mode)
         case Where(workspace, consumer, producer):
-            inside = {**names, **_copies(loops, workspace)}
+            inside = {**names, **loops.provenance.renamed(workspace.name)}
             return Where(
                 workspace,
                 _marked(loops, consumer, outer, names),
@@ -157,11 +148,3 @@ def _marked(
             return Sequence(tuple(_marked(loops, part, outer, names) for part in statements))
         case _:
             assert_never(statement)
-
-
-def _copies(loops: Loops, workspace: Workspace) -> Mapping[str, str]:
-    """What the loops that fill a workspace are called."""
-    for command in loops.structure:
-        if isinstance(command, Precompute) and command.workspace == workspace.name:
-            return dict(zip(command.indices, command.copies, strict=True))
-    return {}

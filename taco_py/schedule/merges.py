@@ -22,9 +22,10 @@ def _check_gallop(graph: IterationGraph, loop: Loop) -> None:
     names = ", ".join(map(str, loop.lattice.iterators))
     if len(loop.lattice.iterators) < 2:
         walked = f"{names} alone" if names else "no level that stores coordinates"
-        raise _refused(loop, f"it walks {walked}", "gallop where sparse operands meet")
+        raise _refused(graph, loop, f"it walks {walked}", "gallop where sparse operands meet")
     if len(loop.lattice.points) > 1 or loop.lattice.full:
         raise _refused(
+            graph,
             loop,
             f"it walks {names} and comes to coordinates that one of them does not store",
             "gallop where sparse operands are multiplied, not added",
@@ -37,11 +38,12 @@ def _check_gallop(graph: IterationGraph, loop: Loop) -> None:
         level = operands[tensor].format.levels[iterator.level]
         if level.kind is not LevelKind.COMPRESSED:
             raise _refused(
+                graph,
                 loop,
                 f"{iterator} is a {level.kind.value} level, in which no coordinate is searched for",
                 f"store {tensor} as CSR or CSF",
             )
 
 
-def _refused(loop: Loop, reason: str, hint: str) -> ScheduleError:
-    return ScheduleError(f"The loop {loop.index} cannot gallop: {reason}", hint=hint)
+def _refused(graph: IterationGraph, loop: Loop, reason: str, hint: str) -> ScheduleError:
+    return ScheduleError(f"The loop {graph.called(loop)} cannot gallop: {reason}", hint=hint)

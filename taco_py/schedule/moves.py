@@ -25,8 +25,8 @@ from taco_py.schedule.commands import (
     Unroll,
     Vectorize,
 )
+from taco_py.schedule.distribute import count_terms
 from taco_py.schedule.loops import Loops
-from taco_py.schedule.products import multiplied
 
 TILES = (8, 64)
 PARTS = (4,)
@@ -39,7 +39,7 @@ def candidates(loops: Loops, sparse: Sequence[str]) -> Iterator[Command]:
     sparse  the operands with stored coordinates
     """
     for term in split_terms(loops.assignment.value):
-        if len(multiplied(term.body)) > 1:
+        if count_terms(term.body) > 1:
             yield Distribute(term.body)
     yield from _orders(loops)
     for variable in loops.variables:

@@ -19,12 +19,10 @@ Compilation with Workspaces, section 4; sums move through what is linear.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
-
-import numpy as np
 
 from taco_py.concrete.factors import Occurrence, occurrences
 from taco_py.concrete.nodes import (
@@ -37,30 +35,16 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
     forall,
 )
-from taco_py.concrete.terms import summed
-from taco_py.concrete.tree import assignments, foralls, workspaces_of
+from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration import region
-from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
-from taco_py.iteration.lattice import build_lattice
-from taco_py.iteration.region import Coordinates, Everything, Regions
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.operators import ADD
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import map_accesses
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What is to be computed first: an expression, over which variables of loops, and its name."""
-
-    expression: Expr
-    variables: tuple[str, ...]
-    name: str
+from taco_py.schedule.part_workspace import About, Nest, Part, workspace_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,44 +73,8 @@ def precompute(
 
 
 @dataclass(frozen=True, slots=True)
-class _Nest:
-    """The loops right around the assignment that the part stands in, sorted by who needs them.
-
-    outer     they stay around the `where`
-    producer  those that fill the workspace, outermost first; `summed` of them sum in it
-    consumer  those around what is left
-    """
-
-    outer: tuple[str, ...]
-    producer: tuple[str, ...]
-    consumer: tuple[str, ...]
-    summed: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """The facts that every step below needs."""
-
-    problem: Problem
-    provenance: Provenance
-    whole: Statement
-    part: Part
-
-    @property
-    def indices(self) -> tuple[str, ...]:
-        """The workspace's indices: those that its variables derive from, as loops meet them."""
-        found = {root for v in self.part.variables for root in self.provenance.roots(v)}
-        loops = dict.fromkeys(forall.index for forall in foralls(self.whole))
-        return tuple(index for index in loops if index in found)
-
-    @property
-    def access(self) -> Access:
-        return Access(self.part.name, self.indices)
-
-    def refusal(self, reason: str, hint: str) -> ScheduleError:
-        return ScheduleError(
-            f"{to_text(self.part.expression)} cannot be precomputed: {reason}", hint=hint
-        )
+class _Maker(About):
+    """The steps, one below another."""
 
     def place(self) -> Assign:
         """The assignment that the part stands in."""
@@ -217,7 +165,9 @@ class _Maker:
     ) -> Statement | _Apart:
         occurrence = next(self.found(place))
         nest = self.sort(loops, place, occurrence, outer)
-        workspace = self.workspace(nest, place, occurrence)
+        self.check_tiles(nest.producer, self.part.expression, "what is precomputed")
+        self.check_tiles(nest.consumer, occurrence.value, "what is left")
+        workspace = workspace_of(self, nest, place, occurrence)
         plain = workspace.kind is WorkspaceKind.DENSE and not workspace.zero
         fill = Assign(self.access, self.part.expression, None if plain else ADD)
         consumer = forall(nest.consumer, replace(place, value=occurrence.value))
@@ -230,7 +180,7 @@ class _Maker:
         place: Assign,
         occurrence: Occurrence,
         outer: tuple[str, ...],
-    ) -> _Nest:
+    ) -> Nest:
         own = self.own(loops, outer)
         part = set(free_indices(self.part.expression))
         rest = {i for a in accesses(occurrence.value) if a != self.access for i in a.indices}
@@ -255,32 +205,43 @@ class _Maker:
                 f"reorder so that {shared[-1]} is outside {early[0]}",
             )
         below = loops[depth:]
-        return _Nest(
+        return Nest(
             loops[:depth],
             tuple(v for v in below if v not in only_rest),
             tuple(v for v in below if v not in only_part),
             tuple(v for v in below if v in only_part),
         )
 
+    def check_tiles(self, loops: tuple[str, ...], value: Expr, which: str) -> None:
+        """Raise ScheduleError where loops are over tiles of positions that `value` does not read:
+        each would go through all coordinates."""
+        read = {access.tensor for access in accesses(value)}
+        for variable in loops:
+            pos = self.provenance.positions_above(variable)
+            if pos is not None and pos.tensor not in read:
+                raise self.refusal(
+                    f"{variable} counts tiles of the positions of {pos.tensor}, which {which} does "
+                    "not read",
+                    f"precompute over {pos.parent}, before it is turned into positions, or over "
+                    f"one variable inside {variable}",
+                )
+
     def own(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
         """The loops over the workspace's variables."""
         around = set[str]()
         for loop in outer:
             around.add(self.leaf(loop, around))
-        found, own = set[str](), set[str]()
+        found, own, leaves = set[str](), set[str](), list[str]()
         for loop in loops:
             leaf = self.leaf(loop, around)
+            leaves.append(leaf)
             if leaf in self.part.variables and (leaf in found or leaf not in around):
                 found.add(leaf)
                 own.add(loop)
             around.add(leaf)
         missing = [v for v in self.part.variables if v not in found]
         if missing:
-            inside = ", ".join(loops) or "none"
-            raise self.refusal(
-                f"no loop over {missing[0]} is right around it, those are {inside}",
-                f"reorder so that {missing[0]} is inside the loops over other variables",
-            )
+            raise self.not_around(missing[0], leaves)
         return own
 
     def leaf(self, loop: str, around: set[str]) -> str:
@@ -288,89 +249,18 @@ class _Maker:
         leaves = self.provenance.leaves(loop)
         return next((leaf for leaf in leaves if leaf not in around), leaves[-1])
 
-    # ------------------------------------------------------------ its workspace
+    def not_around(self, variable: str, leaves: Iterable[str]) -> ScheduleError:
+        """The refusal where not all loops over `variable` are right around the part.
 
-    def workspace(self, nest: _Nest, place: Assign, occurrence: Occurrence) -> Workspace:
-        kept = len(nest.consumer) > len(self.part.variables)
-        kind, full = self.kind(nest, occurrence)
-        if kind is WorkspaceKind.DENSE:
-            self.check_pattern(place, occurrence)
-        dtype = self.dtype(nest, place)
-        zero = not full or bool(nest.summed)
-        ordered = not self.problem.result.format.is_dense
-        return Workspace(
-            self.part.name, self.indices, kind, dtype, ordered, zero, kept, self.part.variables
-        )
-
-    def kind(self, nest: _Nest, occurrence: Occurrence) -> tuple[WorkspaceKind, bool]:
-        """How it is stored, and whether its producer comes to every coordinate."""
-        if not self.indices:
-            return WorkspaceKind.SCALAR, False
-        fill = Assign(self.access, self.part.expression, ADD)
-        producer = forall(nest.producer, fill)
-        regions = Regions(all_iterators(self.problem, producer), frozenset())
-        where = (regions.statement(producer, index) for index in self.indices)
-        full = all(isinstance(region, Everything) for region in where)
-        if full or self.meets_others(occurrence) or self.read_in_tiles(nest):
-            return WorkspaceKind.DENSE, full
-        return (WorkspaceKind.ROW if len(self.indices) == 1 else WorkspaceKind.HASH), False
-
-    def read_in_tiles(self, nest: _Nest) -> bool:
-        """Whether the loops that read it are over tiles: a list of coordinates has none."""
-        tiles = filter(self.provenance.is_derived, nest.consumer)
-        return any(set(self.provenance.roots(v)) & set(self.indices) for v in tiles)
-
-    def check_pattern(self, place: Assign, occurrence: Occurrence) -> None:
-        """Raise ScheduleError where a sparse result would store what it did not store before."""
-        target, form = self.problem.assignment.target, self.problem.result.format
-        before = Regions(all_iterators(self.problem, self.whole), frozenset())
-        after = Regions({**before.levels, self.access: {}}, frozenset())
-        for level, mode in zip(form.levels, form.mode_order, strict=True):
-            index = target.indices[mode]
-            if level.full or index not in self.indices:
-                continue
-            few = build_lattice(before.expression(place.value, index))
-            many = build_lattice(after.expression(occurrence.value, index))
-            if many.full and not few.full:
-                raise self.refusal(
-                    f"{target.tensor} would store every {index}, for what is left walks another "
-                    f"operand along {index} and the workspace has to be dense",
-                    "precompute the whole sum, or ask for a dense result",
-                )
-
-    def meets_others(self, occurrence: Occurrence) -> bool:
-        """Whether what is left walks another sparse level along an index of the workspace, or goes
-        on where it has nothing: a list's coordinates, or a table's, are met alone."""
-        own = {w.name: w for w in workspaces_of(self.whole)}
-        for access in accesses(occurrence.value):
-            if access == self.access:
-                continue
-            if access.tensor in own:
-                levels = workspace_levels(own[access.tensor])
-            else:
-                levels = sparse_levels(self.problem, access)
-            if set(levels) & set(self.indices):
-                return True
-        levels = {index: region.Iterator(self.access, k) for k, index in enumerate(self.indices)}
-        regions = Regions({self.access: levels}, frozenset())
-        found = {index: regions.expression(occurrence.value, index) for index in levels}
-        return found != {index: Coordinates(level) for index, level in levels.items()}
-
-    def dtype(self, nest: _Nest, place: Assign) -> str:
-        """What the part is computed in. Raises ScheduleError where integers would wrap later."""
-        known = {name: np.dtype(kind.dtype) for name, kind in self.problem.operands}
-        known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(self.whole)}
-        roots = (root for v in nest.summed for root in self.provenance.roots(v))
-        whole = summed(self.part.expression, dict.fromkeys(roots))
-        found = expression_dtype(whole, known)
-        value = expression_dtype(place.value, known)
-        if found.kind in "biu" and found != value:
-            raise self.refusal(
-                f"it is computed in {found}, and what it is a part of in {value}, so that it would "
-                "wrap elsewhere",
-                "convert the operands to one type",
-            )
-        return found.name
+        leaves  the variables of those that are
+        """
+        hint = f"reorder so that {variable} is inside the loops over other variables"
+        if variable in leaves:
+            roots = " and ".join(self.provenance.roots(variable))
+            reason = f"{variable} goes through {roots}, which are not all right around it"
+            return self.refusal(reason, "precompute before they are fused, over one of them")
+        inside = ", ".join(dict.fromkeys(leaves)) or "none"
+        return self.refusal(f"no loop over {variable} is right around it, those are {inside}", hint)
 
 
 def _around(

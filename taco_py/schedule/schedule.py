@@ -77,9 +77,21 @@ class Schedule:
 
     @property
     def distributed(self) -> tuple[tuple[Distribute, ...], Schedule]:
-        """The terms that are multiplied out before all else, and the rest."""
-        first = tuple(c for c in takewhile(_multiplies, self.commands) if isinstance(c, Distribute))
-        return first, Schedule(self.commands[len(first) :])
+        """The terms that are multiplied out before all else, and the rest.
+
+        Raises ScheduleError where another command that is about loops comes before one.
+        """
+        first = tuple(takewhile(_leaves_loops, self.commands))
+        rest = self.commands[len(first) :]
+        for command in rest:
+            if isinstance(command, Distribute):
+                raise ScheduleError(
+                    f"{command} cannot be applied: other commands have been applied to the loops "
+                    "of its term",
+                    hint="distribute comes first",
+                )
+        others = tuple(c for c in first if not isinstance(c, Distribute))
+        return tuple(c for c in first if isinstance(c, Distribute)), Schedule((*others, *rest))
 
     def then(self, other: Schedule) -> Schedule:
         """These commands and those of `other` behind them."""
@@ -111,8 +123,8 @@ class Schedule:
         return ", ".join(map(str, self.commands))
 
 
-def _multiplies(command: Command) -> bool:
-    return isinstance(command, Distribute)
+def _leaves_loops(command: Command) -> bool:
+    return isinstance(command, Distribute | Serial)
 
 
 def _reading(command: Command, tensors: dict[str, str]) -> Command:

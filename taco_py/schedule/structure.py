@@ -10,8 +10,9 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
 from taco_py.schedule.commands import Fission, LoopFuse, Precompute, Structural
-from taco_py.schedule.distribution import fission, loop_fuse
-from taco_py.schedule.precompute import Part, precompute
+from taco_py.schedule.fission import fission, loop_fuse
+from taco_py.schedule.part_workspace import Part
+from taco_py.schedule.precompute import precompute
 
 
 def restructure(

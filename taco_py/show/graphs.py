@@ -4,6 +4,7 @@
     loops       i0: tiles, threads
                   i: one tile
                     j: A2
+    assembly    C: entries are counted first, then written in place
     paths       A: i dense ▶ j compressed
 
 The SVG has three parts side by side: what variables derive from, the loops inside one another, and
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from taco_py.concrete.nodes import Mode, Race
+from taco_py.concrete.nodes import Assembly, Merge, Mode, Race, WorkspaceKind
+from taco_py.concrete.tree import workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.iteration.printer import graph_text
@@ -61,6 +63,7 @@ def as_text(graph: IterationGraph) -> str:
         ("assignment", [to_text(graph.problem.assignment)]),
         ("provenance", list(_provenance_lines(graph))),
         ("loops", list(_loop_lines(graph))),
+        ("assembly", list(_assembly_lines(graph))),
         ("paths", list(_path_lines(graph))),
     )
     return "\n".join(
@@ -93,12 +96,34 @@ def label(relation: Relation) -> str:
 
 def _loop_lines(graph: IterationGraph) -> Iterator[str]:
     for loop, line in zip(graph.loops, graph_text(graph).splitlines(), strict=True):
-        words = ", ".join(mode_words(loop.mode))
-        yield f"{line}, {words}" if words else line
+        yield ", ".join((line, *_name_words(graph, loop), *mode_words(loop.mode)))
+
+
+def _name_words(graph: IterationGraph, loop: Loop) -> Iterator[str]:
+    """Which workspace a loop fills, unless it is one number, and the loop's own name there."""
+    kinds = {w.name: w.kind for w in workspaces_of(graph.statement)}
+    tensors = [name for name in loop.fills if kinds[name] is not WorkspaceKind.SCALAR]
+    if tensors:
+        name = graph.called(loop)
+        named = name in graph.provenance.renamed(tensors[-1]).values()
+        yield f"fills {tensors[-1]}" + (f" as {name}" if named else "")
+
+
+def _assembly_lines(graph: IterationGraph) -> Iterator[str]:
+    """How a sparse result is assembled, where that has been said or chosen."""
+    if graph.assembly is not None:
+        yield f"{graph.problem.assignment.target.tensor}: {ASSEMBLIES[graph.assembly]}"
+
+
+ASSEMBLIES = {
+    Assembly.APPEND: "each entry is appended to those before it",
+    Assembly.INSERT: "entries are counted first, then written in place",
+}
+"""How each way to assemble reads."""
 
 
 def mode_words(mode: Mode) -> Iterator[str]:
-    """How a loop is carried out, unless it is one iteration after another."""
+    """How a loop is carried out, unless it is one iteration after another, step by step."""
     if mode.parallel is not None:
         races = "" if mode.parallel is Race.NONE else f" ({mode.parallel.value})"
         yield f"threads{races}"
@@ -106,6 +131,8 @@ def mode_words(mode: Mode) -> Iterator[str]:
         yield "vector"
     if mode.unroll:
         yield f"unrolled {mode.unroll}"
+    if mode.merge is Merge.GALLOP:
+        yield "galloping"
 
 
 def _path_lines(graph: IterationGraph) -> Iterator[str]:
@@ -177,7 +204,7 @@ def _placed(part: Part, x: float, y: float) -> tuple[str, ...]:
 
 def _kernel_part(graph: IterationGraph) -> Part:
     """The assignment, and below it the two graphs side by side."""
-    title = to_text(graph.problem.assignment)
+    title = "; ".join((to_text(graph.problem.assignment), *_assembly_lines(graph)))
     left, right = _provenance_part(graph), _loops_part(graph)
     shapes = (
         _words(0, 12, title, anchor="start", weight="bold"),

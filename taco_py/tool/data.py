@@ -43,12 +43,18 @@ class Declared:
     sizes: Mapping[str, int]
 
 
-def declared(line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]) -> Declared:
-    """Formats, types and sizes. Raises UsageError, FormatError or OperandError."""
-    orders = {a.tensor: len(a.indices) for a in (assignment.target, *accesses(assignment))}
+def declared(
+    line: CommandLine, assignment: Assignment, result: str, known: Mapping[str, Tensor]
+) -> Declared:
+    """Formats, types and sizes. Raises UsageError, FormatError or OperandError.
+
+    result  what the user calls the result
+    """
+    orders = {result: len(assignment.target.indices)}
+    orders |= {access.tensor: len(access.indices) for access in accesses(assignment)}
     names = operand_names(assignment)
     for flag in ("f", "t", "g", "i", "o"):
-        for name in line.named(flag):
+        for name, _ in line.pairs(flag):
             check_tensor(name, tuple(orders), flag)
     formats = {name: dense(order) for name, order in orders.items()}
     formats.update({name: Format.parse(text) for name, text in line.named("f").items()})

@@ -47,7 +47,7 @@ FLAGS: dict[str, Flag] = {
         "Make a tensor up: d or u or r all values, s 7 %, h 0.5 % of them, or a number from 0 to "
         "1. Dense operands without -i or -g get all values where data is needed.",
     ),
-    "o": Flag("<tensor>:<file>", "Write a tensor to a file (.tns .mtx, also .gz)."),
+    "o": Flag("<tensor>:<file>", "Write a tensor to a file (.tns .mtx, also .gz), or to several."),
     "O": Flag("<folder>", "Write all tensors to a folder as .tns files.", optional=True),
     "c": Flag("", "Assemble and compute in one function, as print-evaluate."),
     "print-compute": Flag("", "Print the function that computes values for a known structure."),
@@ -92,8 +92,15 @@ class CommandLine:
         return self.values.get(flag, ("",))[-1]
 
     def named(self, flag: str) -> dict[str, str]:
-        """`<name>:<value>` as a mapping, the last for a repeated name. Raises UsageError."""
-        return dict(self.pairs(flag))
+        """`<name>:<value>` as a mapping. Raises UsageError, also for a name that is repeated."""
+        found: dict[str, str] = {}
+        for name, value in self.pairs(flag):
+            if name in found:
+                raise UsageError(
+                    f"Expected one -{flag} for {name}, found {found[name]} and {value}"
+                )
+            found[name] = value
+        return found
 
     def pairs(self, flag: str) -> Iterator[tuple[str, str]]:
         """Each `<name>:<value>`. Raises UsageError."""

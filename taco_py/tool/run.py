@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from codegen.names import identifier, is_reserved
 from taco_py.api.arguments import Settings, check_threads
-from taco_py.api.compute import parsed
+from taco_py.api.compute import accumulated, parsed
 from taco_py.api.draft import draft
 from taco_py.api.kernel import Kernel, compile_draft
 from taco_py.api.tensor import Tensor, tensor, write
@@ -40,10 +41,14 @@ MOST_WORK = 10**7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """A compiled expression with its operands, if they are needed."""
+    """A compiled expression with its operands, if they are needed.
+
+    result  what the user calls the result, which in y += value is an operand too
+    """
 
     line: CommandLine
     assignment: Assignment
+    result: str
     kernel: Kernel
     operands: Mapping[str, Tensor]
     seconds: float
@@ -60,21 +65,31 @@ def run_tool(line: CommandLine) -> int:
 
 def prepare(line: CommandLine) -> Job:
     """Read, make up, compile. Raises what can go wrong with any of it."""
-    assignment = parsed(line.text)
+    check_prefix(line.last("prefix"))
+    written = parsed(line.text)
+    result = written.target.tensor
+    assignment = accumulated(written, {result: None})
     read = read_operands(line, assignment)
-    facts = declared(line, assignment, read)
+    facts = declared(line, assignment, result, read)
     check_verifiable(line, facts.sizes)
     operands = {**read, **_filled(line, assignment, facts, read)}
-    target = assignment.target.tensor
-    given: dict[str, Tensor | Format] = {
-        name: operands.get(name, facts.formats[name]) for name in facts.dtypes
-    }
-    given[target] = facts.formats[target]
+    given: dict[str, Tensor | Format] = {**facts.formats, **operands}
     start = perf_counter()
     schedule = Schedule.parse(", ".join(line.all("s")))
     settings = Settings(schedule=schedule, threads=check_threads(line.count("nthreads", None)))
     kernel = compile_draft(draft(line.text, given, dict(facts.dtypes)), settings)
-    return Job(line, assignment, kernel, operands, perf_counter() - start)
+    return Job(line, assignment, result, kernel, operands, perf_counter() - start)
+
+
+def check_prefix(prefix: str) -> None:
+    """Raise UsageError unless the names of functions may begin so."""
+    for phase in PHASES.values():
+        name = prefix + phase
+        if identifier(name) != name or is_reserved(name):
+            raise UsageError(
+                f"Expected what names of C functions may begin with for -prefix, found {prefix!r}",
+                hint="as in -prefix=spmv_",
+            )
 
 
 def check_verifiable(line: CommandLine, sizes: Mapping[str, int]) -> None:
@@ -167,14 +182,14 @@ def evaluate(job: Job) -> int:
     figures = (job.seconds * 1e3, mean(times), pstdev(times), median(times))
     for path in line.all("write-time"):
         Path(path).write_text(",".join(f"{figure:.6g}" for figure in figures) + "\n")
-    tensors = {**job.operands, job.assignment.target.tensor: tensor(result)}
-    for name, path in line.named("o").items():
+    tensors = {**job.operands, job.result: tensor(result)}
+    for name, path in line.pairs("o"):
         write(tensors[name], path)
     for folder in line.all("O"):
         Path(folder or ".").mkdir(parents=True, exist_ok=True)
         for name, each in tensors.items():
             write(each, Path(folder or ".") / f"{name}.tns")
-    return verify(job, tensors[job.assignment.target.tensor]) if line.has("verify") else 0
+    return verify(job, tensors[job.result]) if line.has("verify") else 0
 
 
 def _time_lines(job: Job, times: list[float]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import taco_py as tp
 import taco_py.api.short as short
@@ -64,3 +65,22 @@ def test_numbers_that_are_none(count: Any) -> None:
     with pytest.raises(ValueError, match="positive number of threads"):
         tp.set_threads(count)
     assert tp.get_threads() == core_count()
+
+
+def test_explain_says_how_many_threads_run_and_why() -> None:
+    spmv = "y[i] = A[i,j] * x[j]"
+    small, large = (sp.eye_array(n, format="csr") for n in (10, 40_000))
+
+    def told(matrix: sp.csr_array, threads: int | None) -> str:
+        x = np.ones(matrix.shape[1])
+        text = tp.explain(spmv, A=matrix, x=x, threads=threads, schedule_budget=0)
+        (line,) = (line for line in text.splitlines() if line.startswith("  threads "))
+        return line.split(maxsplit=1)[1]
+
+    assert (
+        told(small, 2) == "1, for 10 iterations are less than the 30000 that others are woken for"
+    )
+    assert told(large, 2) == "2, for there are up to 40000 iterations to share"
+    assert told(large, 1).startswith("1, for no more may be used: threads=")
+    kernel = tp.compile(spmv, A=tp.CSR, x=tp.dense(1), threads=3)
+    assert "threads     3, and 1 where there are less than 30000 iterations" in kernel.explain()

@@ -105,3 +105,15 @@ def test_a_kernel_is_pickled_as_what_to_compile() -> None:
     out = np.ones(3)
     assert again(A=A, x=np.ones(3), out=out) is out
     np.testing.assert_array_equal(out, A @ np.ones(3) + 1)
+
+
+@pytest.mark.parametrize("form", ["dd", "dd:1,0", None])
+def test_a_dense_operand_of_any_strides_is_taken(form: str | None) -> None:
+    rng = np.random.default_rng(0)
+    d, e = np.asfortranarray(rng.random((4, 5))), rng.random((5, 4))
+    kernel = tp.compile("C[i,j] = D[i,j] * E[j,i]", D=d if form is None else form, E=e)
+    expected = d * e.T
+    for array in (d, np.ascontiguousarray(d), np.repeat(d, 2, axis=1)[:, ::2], d[::-1][::-1]):
+        np.testing.assert_array_equal(kernel(D=array, E=e), expected)
+    with pytest.raises(tp.FormatError, match="Expected D in the format"):
+        kernel(D=sp.csr_array(d), E=e)

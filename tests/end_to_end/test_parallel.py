@@ -238,20 +238,25 @@ class Counted:
         return self.values[place]
 
 
-def most_over_mean(schedule: str, matrix: Any, parts: int) -> float:
-    """How many entries the part with the most has, over the mean of all."""
+def most_over_mean(
+    schedule: str | None, matrix: Any, parts: int, variable: str = "c", threads: int = 1
+) -> float:
+    """How many entries the part with the most has, over the mean of all.
+
+    variable  the parts are told apart by its value
+    """
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=schedule)
     (step,) = kernel.plan.kernels
     recipe = Recipe(step.problem, step.orders, "evaluate", step.schedule, step.strategy)
     (function,) = lower_recipe(recipe).module.functions
     rows, columns = matrix.shape
-    scalars = {"n_i": rows, "n_j": columns, "threads": parts}
+    scalars = {"n_i": rows, "n_j": columns, "threads": threads}
     scalars |= {s.name: 1 for s in function.scalars if s.name not in scalars}
     state = State(scalars)
     state.arrays = {
         "A2_pos": matrix.indptr,
         "A2_crd": matrix.indices,
-        "A_vals": Counted(matrix.data, state, "c"),
+        "A_vals": Counted(matrix.data, state, variable),
         "x_vals": np.ones(columns),
         "y_vals": np.zeros(rows),
     }
@@ -271,6 +276,16 @@ def test_entries_are_divided_evenly_where_rows_cannot_be() -> None:
         assert most_over_mean(f"{ENTRIES}, {shared}", matrix, parts) <= 1.01
         by_rows = f"divide(i,c,r,{parts}), parallelize(c)"
         assert most_over_mean(by_rows, matrix, parts) > 0.45 * parts
+
+
+def test_rows_are_shared_by_their_entries_where_nobody_says_how() -> None:
+    """Also where the long ones are next to each other, as in a graph sorted by degree."""
+    long = sp.csr_array(RNG.random((120, 150)))
+    matrix = sp.vstack([long, sp.eye_array(3880, 150)], format="csr")
+    for threads in (2, 4):
+        parts = 16 * threads
+        assert most_over_mean(None, matrix, parts, "piece", threads) <= 2
+    assert most_over_mean("divide(i,c,r,32), parallelize(c)", matrix, 32) > 25
 
 
 # ---------------------------------------------------------------- among other threads

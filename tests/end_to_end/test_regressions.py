@@ -257,3 +257,8 @@ def test_a_dense_temporary_is_copied_with_the_indices_that_its_reader_has() -> N
     given = {"A": tp.tensor(a, format="ss"), "B": b, "D": tp.tensor(d, format="ss:1,0")}
     for found in (kernel(**given), kernel.compute(kernel.assemble(**given), **given)):
         np.testing.assert_array_equal(found.to_numpy(), a @ b @ d)
+
+
+def test_the_new_result_of_an_addition_has_a_name_that_no_operand_has() -> None:
+    kernel = tp.compile("y[i] += y_new[i] * X[i]", y_new=tp.dense(1), X=tp.dense(1))
+    np.testing.assert_array_equal(kernel(y=X, y_new=X, X=X), X + X * X)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe
 from taco_py.formats import CSF, Format, dense
@@ -155,3 +156,12 @@ def test_random_nests(commands: tuple[Command, ...], sizes: Any, kind: str) -> N
     except ScheduleError as error:
         assert error.hint
         assume(False)
+
+
+def test_tiles_of_tiles_end_where_the_index_ends() -> None:
+    """Two loops of 2^31 rounds each would not."""
+    size = 2**31 - 1
+    schedule = f"split(i,a,b,8), split(a,c,d,{size}), split(c,e,f,{size}), reorder(e,f,d,k,b)"
+    values = np.arange(700.0).reshape(100, 7)
+    found = tp.evaluate("C[i,k] = A[i,k] + A[i,k]", A=values, schedule=schedule)
+    np.testing.assert_array_equal(found, 2 * values)

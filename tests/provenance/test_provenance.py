@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taco_py.provenance.provenance import UNDERIVED, Provenance
+from taco_py.provenance.relations import Rename
 from taco_py.schedule.parser import parse_commands
 
 
@@ -42,6 +43,21 @@ ROOTS = ((TILES, "i3", "i"), (FUSED, "f1", "i j"), (POSITIONS, "p0", "i j"), (MI
 @pytest.mark.parametrize(("text", "variable", "roots"), ROOTS)
 def test_roots(text: str, variable: str, roots: str) -> None:
     assert provenance(text).roots(variable) == tuple(roots.split())
+
+
+def test_a_copy_derives_from_what_stays_a_loop() -> None:
+    renames = (Rename("j0", "a", "w"), Rename("j1", "b", "w"), Rename("j1", "c", "v"))
+    split = provenance("split(j,j0,j1,8)")
+    found = split
+    for rename in renames:
+        found = found.with_relation(rename)
+    assert found.leaves("j") == split.leaves("j") == ("j0", "j1")
+    assert found.below("j1") is None
+    assert found.above("b") == renames[1]
+    assert found.roots("b") == found.roots("c") == ("j",)
+    assert found.renamed("w") == {"j0": "a", "j1": "b"}
+    assert found.renamed("v") == {"j1": "c"}
+    assert not found.renamed("t")
 
 
 LOOPS = (

@@ -244,7 +244,7 @@ def test_bounds_are_promises(kind: BoundKind) -> None:
 
 
 @pytest.mark.parametrize(
-    "relation", [Bound("i", "b", 8, BoundKind.MAX_EXACT), Rename("i", "b")], ids=str
+    "relation", [Bound("i", "b", 8, BoundKind.MAX_EXACT), Rename("i", "b", "w")], ids=str
 )
 def test_replaced_variables_are_the_same(relation: Bound | Rename) -> None:
     whole, part, five = interval(0, 8), interval(2, 4), build.const(5)
@@ -261,7 +261,7 @@ def test_relations_print_as_they_are_written() -> None:
         POS: "pos(j,p,A)",
         COORD: "coord(p,c)",
         Bound("i", "b", 8, BoundKind.MAX_EXACT): "bound(i,b,8,MaxExact)",
-        Rename("i", "b"): "precompute(i,b)",
+        Rename("i", "b", "w"): "precompute(i,b,w)",
     }
     assert {str(relation): text for relation, text in printed.items()} == {
         text: text for text in printed.values()

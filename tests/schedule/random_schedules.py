@@ -46,15 +46,18 @@ from taco_py.schedule.commands import (
     Assemble,
     Command,
     Distribute,
+    Fission,
+    LoopFuse,
     MergeBy,
     Parallelize,
     Precompute,
     Reorder,
+    Serial,
     Unroll,
     Vectorize,
 )
+from taco_py.schedule.distribute import multiplied
 from taco_py.schedule.loops import Loops, textual_orders
-from taco_py.schedule.products import multiplied
 from taco_py.schedule.schedule import Schedule
 from taco_py.strategy import Strategy
 from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
@@ -324,6 +327,31 @@ def _precompute(draw: Any, loops: Loops, program: Program, names: Names) -> Comm
     return Precompute(draw(st.sampled_from(parts)), indices, copies, names.fresh())
 
 
+def _precompute_tiles(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """Over both variables of a tile, where there is one."""
+    tiled = [r for r in loops.provenance.relations if isinstance(r, Split | Divide)]
+    tiled = [relation for relation in tiled if set(relation.children) <= set(loops.variables)]
+    if not tiled:
+        return _pos(draw, loops, program, names)
+    whole = _precompute(draw, loops, program, names)
+    assert isinstance(whole, Precompute)
+    children = draw(st.sampled_from(tiled)).children
+    return replace(whole, indices=children, copies=children)
+
+
+def _fission(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    return Fission(_variable(draw, loops))
+
+
+def _loopfuse(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    return LoopFuse(_variable(draw, loops))
+
+
+def _serial(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """Once in a while."""
+    return _vectorize(draw, loops, program, names) if draw(st.integers(0, 3)) else Serial()
+
+
 def _assemble(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
     """Of a sparse result, where one is asked for."""
     if {"s", "u"}.isdisjoint(program.result or ""):
@@ -335,7 +363,8 @@ Kind = Callable[[Any, Loops, Program, Names], Command]
 KINDS: tuple[Kind, ...] = (
     _split, _split, _split, _divide, _fuse, _fuse, _pos, _pos, _fused_positions, _fused_positions,
     _coord, _bound, _reorder, _reorder, _reorder, _parallelize, _parallelize, _unroll, _vectorize,
-    _mergeby, _precompute, _precompute, _assemble, _assemble,
+    _mergeby, _precompute, _precompute, _precompute_tiles, _fission, _loopfuse, _serial, _assemble,
+    _assemble,
 )  # fmt: skip
 
 

@@ -129,6 +129,20 @@ def test_arrays_stand_for_their_formats() -> None:
         tp.schedule(SPMV, A=A, x=x[1:])
 
 
+@pytest.mark.parametrize(("text", "form"), [("csr", "ds"), ("csc", "ds:1,0"), ("coo", "uq")])
+def test_an_array_for_the_result_stands_for_its_format(text: str, form: str) -> None:
+    E = A.asformat(text)  # noqa: N806
+    for assignment in ("E[i,j] += A[i,j] * x[j]", "E[i,j] = A[i,j] * x[j]"):
+        kernel = tp.schedule(assignment, A=A, x=x, E=E).compile()
+        assert f"{kernel.assignment.target.tensor}: {form}/float64" in repr(kernel)
+    s = tp.schedule("y[i] += A[i,j] * x[j]", A=A, x=x, y=np.ones(23)).split("i", "a", "b", 4)
+    np.testing.assert_allclose(s.compile()(A=A, x=x, y=np.ones(23)), A @ x + 1)
+    with pytest.raises(tp.DimensionError, match="24 in y"):
+        tp.schedule("y[i] += A[i,j] * x[j]", A=A, x=x, y=np.ones(24))
+    with pytest.raises(tp.FormatError, match="of order 1, found 'dd' of 2"):
+        tp.schedule(SPMV, A=A, x=x, y=np.ones((23, 1)))
+
+
 BAD_ARGUMENTS: tuple[tuple[tuple[Any, ...], dict[str, Any], type[Exception]], ...] = (
     ((SPMV,), {"A": tp.CSR}, tp.OperandError),
     ((SPMV,), {"A": 3, "x": tp.dense(1)}, tp.FormatError),
@@ -274,6 +288,41 @@ def test_the_drawing_as_text() -> None:
     s.parallelize("c", race="atomics")
     assert str(s.show()) == DRAWN
     assert str(s.compile().show()) == DRAWN
+
+
+GATHERED = """\
+assignment  C[i,j] = sum(k, A[i,k] * B[k,j])
+provenance  j ─ precompute w ─▶ jw
+            i, j, k as written
+loops       i: the whole dimension, threads
+              k: A2, fills w
+                j: B2, fills w as jw, unrolled 4
+              j: w1
+assembly    C: entries are counted first, then written in place
+paths       A: i dense ▶ k compressed
+            B: k dense ▶ j compressed"""
+
+
+def gathered() -> Any:
+    s = tp.schedule("C[i,j] = A[i,k] * B[k,j]", A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    return s.reorder("i", "k", "j").precompute("A(i,k)*B(k,j)", "j", "jw", "w")
+
+
+def test_loops_that_fill_workspaces_and_the_assembly_are_drawn() -> None:
+    s = gathered().unroll("jw", 4).assemble("C", "Insert").parallelize("i")
+    drawing = s.show()
+    assert str(drawing) == str(s.compile().show()) == GATHERED
+    root = ElementTree.fromstring(drawing.svg)
+    texts = " ".join(filter(None, (node.text for node in root.iter())))
+    for words in ("jw", "precompute w", "fills w as jw, unrolled 4", "counted first"):
+        assert words in texts
+
+
+def test_the_strategy_of_a_merge_is_drawn() -> None:
+    s = tp.schedule("C[i,j] = A[i,j] * E[i,j]", A=tp.CSR, E=tp.CSR)
+    assert "galloping" not in str(s.show())
+    assert "merge lattice {A2,E2}, galloping" in str(s.mergeby("j").show())
+    assert "merge lattice {A2,E2}, galloping" in s.show().svg
 
 
 def test_the_drawing_as_svg(tmp_path: Any) -> None:

@@ -57,6 +57,11 @@ def test_what_it_searches_for_stands_in_the_source() -> None:
 REFUSED = (
     ("C[i,j] = A[i,j] + B[i,j]", "mergeby(j,Gallop)", "comes to coordinates that one of them"),
     ("C[i,j] = A[i,j] * B[i,j]", "mergeby(i,Gallop)", "it walks no level that stores coordinates"),
+    (
+        "C[i,j] = A[i,j] * B[i,j]",
+        "precompute(A(i,j),j,jw,w), mergeby(jw,Gallop)",
+        "The loop jw cannot gallop: it walks A2 alone",
+    ),
     ("C[i,j] = 2 * A[i,j]", "mergeby(j,Gallop)", "it walks A2 alone"),
 )
 

@@ -151,8 +151,19 @@ REFUSED = (
     (SPMV, "precompute(x(j)+A(i,j),j,jw,w)", "it is no part of what is assigned"),
     (SPMV, "precompute(x(j),j,jw,w), split(j,a,b,2)", "has taken the loops over j apart"),
     (SPMV, "precompute(x(j),j,jw,w), reorder(j,i)", "has taken the loops over j apart"),
+    (SPMV, "precompute(x(j),j,jw,w), split(jw,a,b,2)", "has taken the loops over j apart"),
+    (SPMV, "precompute(x(j),j,jw,w), precompute(A(i,j),j,jw,v)", "the name jw is taken"),
+    (
+        SPMV,
+        "split(j,j0,j1,4), precompute(x(j),j,jw,w), unroll(jw,2)",
+        "jw stands for j, which is no loop any more",
+    ),
     (PRODUCT, "precompute(A(i,k)*B(k,j),i,iw,w)", "no loop over i is right around it"),
-    (SPMV, "fuse(i,j,f), precompute(A(i,j)*x(j),f,fw,w)", "no loop over f is right around it"),
+    (
+        SPMV,
+        "fuse(i,j,f), precompute(A(i,j)*x(j),f,fw,w)",
+        "f goes through i and j, which are not",
+    ),
     (SUM, "precompute(A(i,j),j,jw,w)", "C would store every j"),
 )
 

@@ -128,6 +128,18 @@ FIXED = (
         "C[i,j] = A[i,j] + D[i,j]", {"A": "dense", "D": "CSR"}, None,
         "precompute(D(i,j),{i,j},{i,j},w)",
     ),
+    # a workspace over tiles is read again in its consumer's, by each of which all of it once
+    (
+        "y[i] = A[i,k] * b[k]", {"A": "CSR", "b": "dense"}, "d",
+        "pos(k,p,A), split(p,p0,p1,2), precompute(A(i,k)*b(k),p1,p1,w)",
+    ),
+    # what counts has no sums for vector lanes to share
+    ("y[i] = A[i,j] * x[j]", {"A": "dense", "x": "dense"}, "s", "vectorize(j), assemble(y,Insert)"),
+    # a consumer reads the workspaces around it
+    (
+        "y[i] = A[i,j] * x[i] + B[i,j] * z[j]",
+        {"A": "CSR", "B": "CSR", "x": "dense", "z": "dense"}, "d", "fission(i), fission(i)",
+    ),
     # a parallel loop inside a serial one
     ("R[i,j] = A[j,i]", {"A": "CSR"}, "dd", "reorder(j,i), parallelize(i)"),
 )  # fmt: skip
@@ -172,6 +184,25 @@ REFUSED = (
         "R[i,j] = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSR"}, "dd",
         "pos(j,p,A), split(p,q,r,2), reorder(r,q)",
         "The loop over j would meet every so-many-th position of A, but it walks A2, B2 together",
+    ),
+    # tiles of positions that one side of a workspace does not read: all coordinates in each
+    (
+        "y[i] = A[i,k] * b[k]", {"A": "CSR", "b": "dense"}, "d",
+        "pos(k,p,A), split(p,p0,p1,2), precompute(A(i,k)*b(k),{p0,p1},{p0,p1},w)",
+        "p0 counts tiles of the positions of A, which what is left does not read",
+    ),
+    (
+        "y[i] = A[i,k] * b[k]", {"A": "CSR", "b": "dense"}, "d",
+        "pos(k,p,A), divide(p,p0,p1,2), precompute(b(k),{p0,p1},{p0,p1},w)",
+        "p0 counts tiles of the positions of A, which what is precomputed does not read",
+    ),
+    (
+        "C[i,j] = A[j,i]", {"A": "sd"}, "ds:1,0", "fuse(i,j,f), loopfuse(f)",
+        "so come to the elements in different orders",
+    ),
+    (
+        "C[i,j] = x[i] * z[j]", {"x": "dense", "z": "dense"}, "dd",
+        "vectorize(i), parallelize(j)", "threads share the loop j inside it",
     ),
     (
         "R[j,i] = b[j] - T[j,i]", {"b": "dense", "T": "ss"}, None,

@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from taco_py.concrete.terms import map_terms, split_terms, summed
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.checks import free_indices
+from taco_py.notation.checks import MAX_DEPTH, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import ADD, NEG, SUB
@@ -37,20 +38,36 @@ Signed = tuple[bool, Expr]
 
 def multiply_out(assignment: Assignment, command: Distribute) -> Assignment:
     """`assignment` with one of its terms multiplied out. Raises ScheduleError."""
-    parts = multiplied(command.expression)
-    if len(parts) < 2:
+    every = split_terms(assignment.value)
+    terms = [term for term in every if term.body == command.expression]
+    made = count_terms(command.expression)
+    if made < 2:
         raise refusal(command, "there is no sum in it", "name a product with a sum in it")
-    terms = [term for term in split_terms(assignment.value) if term.body == command.expression]
     if not terms:
-        known = ", ".join(to_text(term.body) for term in split_terms(assignment.value))
+        known = ", ".join(to_text(term.body) for term in every)
         reason = f"it is no term of {to_text(assignment)}"
         raise refusal(command, reason, f"the terms are {known}")
+    check_count(command, len(every) - len(terms) + len(terms) * made)
+    parts = multiplied(command.expression)
     for index in {index for term in terms for index in term.reduced}:
         without = [part for _, part in parts if index not in free_indices(part)]
         if without:
             reason = f"{to_text(without[0])} would be added up for each {index}, which it has not"
             raise refusal(command, reason, "leave the sum whole")
     return replace(assignment, value=map_terms(assignment.value, partial(_apart, command)))
+
+
+def check_count(command: Distribute, count: int) -> None:
+    """Raise ScheduleError where there would be more terms than an expression is nested deep.
+
+    Each added term is a level of its own, and a product of n sums has 2^n terms.
+    """
+    if count > MAX_DEPTH:
+        raise refusal(
+            command,
+            f"the expression would have {count} terms, and can have {MAX_DEPTH}",
+            "compute some of the sums first and use the results as operands",
+        )
 
 
 def check_types(command: Distribute, dtypes: Dtypes) -> None:
@@ -68,6 +85,20 @@ def check_types(command: Distribute, dtypes: Dtypes) -> None:
                 f"{to_text(part)} is computed in {found}, and the whole in {whole}",
                 f"convert the operands to {whole}",
             )
+
+
+def count_terms(expr: Expr) -> int:
+    """How many terms `multiplied` finds, without making them.
+
+    (a - b) * (c + d)  →  4
+    """
+    if not isinstance(expr, Call):
+        return 1
+    counts = [count_terms(arg) for arg in expr.args]
+    if expr.operator.additive:
+        return sum(counts)
+    linear = zip(counts, expr.operator.linear, strict=True)
+    return prod(count for count, each in linear if each)
 
 
 def multiplied(expr: Expr) -> tuple[Signed, ...]:

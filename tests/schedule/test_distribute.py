@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.parser import parse_assignment
+from taco_py.notation.parser import parse_assignment, parse_expression
 from taco_py.notation.printer import to_text
-from taco_py.schedule.apply import apply_all
+from taco_py.schedule.apply import apply, apply_all
 from taco_py.schedule.commands import Distribute
+from taco_py.schedule.distribute import count_terms, multiplied
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.data import dense_result
@@ -43,6 +45,17 @@ def test_terms(text: str, term: str, expected: str) -> None:
     found = apply_all(loops_of(text), schedule)
     assert to_text(found.assignment) == expected
     assert found.orders == textual_orders(found.assignment)
+
+
+SUMS = "*".join(f"(a{k}[i] + b{k}[i])" for k in range(40))
+"""A product of forty sums, which has 2^40 terms."""
+
+
+@pytest.mark.parametrize("term", [term for _, term, _ in TERMS])
+def test_terms_are_counted_without_being_made(term: str) -> None:
+    expr = parse_expression(term)
+    assert count_terms(expr) == len(multiplied(expr)) > 1
+    assert count_terms(parse_expression(SUMS)) == 2**40
 
 
 RNG = np.random.default_rng(3)
@@ -89,6 +102,18 @@ def test_refused(text: str, schedule: str, reason: str) -> None:
     assert caught.value.hint
 
 
+LONG = "y[i] = a[i] * (b[i] + c[i] + d[i]) * (b[i] + c[i] + d[i])" + " + e[i]" * 92
+TOO_MANY = ((f"y[i] = {SUMS}", 2**40), (LONG, 101))
+
+
+@pytest.mark.parametrize(("text", "count"), TOO_MANY, ids=("product", "sum"))
+def test_more_terms_than_an_expression_can_have_are_refused(text: str, count: int) -> None:
+    loops = loops_of(text)
+    term = Distribute(split_terms(loops.assignment.value)[0].body)
+    with pytest.raises(ScheduleError, match=f"would have {count} terms, and can have 100"):
+        apply(loops, term)
+
+
 def test_what_would_wrap_in_a_narrower_type_is_refused() -> None:
     """100 + 100 is -56 in 8 bits, but 2 * 100 + 2 * 100 is 400 in 64."""
     narrow = np.full((1, 1), 100, np.int8)
@@ -109,3 +134,24 @@ def test_it_is_among_the_moves_and_a_method() -> None:
     assert str(s.distribute("(A(i,j)-B(i,j))*x(j)")) == str(move)
     assert to_text(parse_assignment(BOTH).value) == to_text(move.expression)
     assert s.loops.orders == (("i", "j"), ("i", "j"))
+
+
+def test_no_move_makes_more_terms_than_there_can_be() -> None:
+    names = {f"{name}{k}": tp.dense(1) for k in range(40) for name in "ab"}
+    moves = tp.schedule(f"y[i] = {SUMS}", **names).legal_moves()
+    assert len(moves) > 5
+    assert not [move for move in moves if isinstance(move, Distribute)]
+
+
+@pytest.mark.parametrize("before", ["serial()", "reorder(i,j)", "split(i,a,b,2)"])
+def test_distribute_comes_before_what_is_about_loops(before: str) -> None:
+    s = tp.schedule("y[i] = (A[i,j] + B[i,j]) * x[j]", A=tp.CSR, B=tp.CSR, x=tp.dense(1))
+    s.apply(before)
+    offered = any("distribute" in str(move) for move in s.legal_moves())
+    assert offered == (before == "serial()")
+    if offered:
+        s.distribute("(A(i,j) + B(i,j)) * x(j)")
+        assert len(s.loops.orders) == 2
+    else:
+        with pytest.raises(tp.ScheduleError, match="distribute comes first"):
+            s.distribute("(A(i,j) + B(i,j)) * x(j)")

@@ -1,0 +1,163 @@
+"""The workspace that a part of a value is computed into: how it is stored, and in which type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from taco_py.concrete.factors import Occurrence
+from taco_py.concrete.nodes import Assign, Statement, Workspace, WorkspaceKind, forall
+from taco_py.concrete.terms import summed
+from taco_py.concrete.tree import foralls, workspaces_of
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration import region
+from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
+from taco_py.iteration.lattice import build_lattice
+from taco_py.iteration.region import Coordinates, Everything, Regions
+from taco_py.notation.checks import accesses
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Expr
+from taco_py.notation.operators import ADD
+from taco_py.notation.printer import to_text
+from taco_py.problem import Problem
+from taco_py.provenance.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is to be computed first: an expression, over which variables of loops, and its name."""
+
+    expression: Expr
+    variables: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops right around the assignment that the part stands in, sorted by who needs them.
+
+    outer     they stay around the `where`
+    producer  those that fill the workspace, outermost first; `summed` of them sum in it
+    consumer  those around what is left
+    """
+
+    outer: tuple[str, ...]
+    producer: tuple[str, ...]
+    consumer: tuple[str, ...]
+    summed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A part of a value in a statement, and what is known of them."""
+
+    problem: Problem
+    provenance: Provenance
+    whole: Statement
+    part: Part
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        """The workspace's indices: those that its variables derive from, as loops meet them."""
+        found = {root for v in self.part.variables for root in self.provenance.roots(v)}
+        loops = dict.fromkeys(forall.index for forall in foralls(self.whole))
+        return tuple(index for index in loops if index in found)
+
+    @property
+    def access(self) -> Access:
+        return Access(self.part.name, self.indices)
+
+    def refusal(self, reason: str, hint: str) -> ScheduleError:
+        return ScheduleError(
+            f"{to_text(self.part.expression)} cannot be precomputed: {reason}", hint=hint
+        )
+
+
+def workspace_of(about: About, nest: Nest, place: Assign, occurrence: Occurrence) -> Workspace:
+    """The workspace that a part is computed into. Raises ScheduleError where there is none."""
+    kept = len(nest.consumer) > len(about.part.variables)
+    kind, full = _kind(about, nest, occurrence)
+    if kind is WorkspaceKind.DENSE:
+        _check_pattern(about, place, occurrence)
+    dtype = _dtype(about, nest, place)
+    zero = not full or bool(nest.summed)
+    ordered = not about.problem.result.format.is_dense
+    return Workspace(
+        about.part.name, about.indices, kind, dtype, ordered, zero, kept, about.part.variables
+    )
+
+
+def _kind(about: About, nest: Nest, occurrence: Occurrence) -> tuple[WorkspaceKind, bool]:
+    """How it is stored, and whether its producer comes to every coordinate."""
+    if not about.indices:
+        return WorkspaceKind.SCALAR, False
+    fill = Assign(about.access, about.part.expression, ADD)
+    producer = forall(nest.producer, fill)
+    regions = Regions(all_iterators(about.problem, producer), frozenset())
+    where = (regions.statement(producer, index) for index in about.indices)
+    full = all(isinstance(region, Everything) for region in where)
+    if full or _meets_others(about, occurrence) or _read_in_tiles(about, nest):
+        return WorkspaceKind.DENSE, full
+    return (WorkspaceKind.ROW if len(about.indices) == 1 else WorkspaceKind.HASH), False
+
+
+def _read_in_tiles(about: About, nest: Nest) -> bool:
+    """Whether the loops that read it are over tiles: a list of coordinates has none."""
+    tiles = filter(about.provenance.is_derived, nest.consumer)
+    return any(set(about.provenance.roots(v)) & set(about.indices) for v in tiles)
+
+
+def _check_pattern(about: About, place: Assign, occurrence: Occurrence) -> None:
+    """Raise ScheduleError where a sparse result would store what it did not store before."""
+    target, form = about.problem.assignment.target, about.problem.result.format
+    before = Regions(all_iterators(about.problem, about.whole), frozenset())
+    after = Regions({**before.levels, about.access: {}}, frozenset())
+    for level, mode in zip(form.levels, form.mode_order, strict=True):
+        index = target.indices[mode]
+        if level.full or index not in about.indices:
+            continue
+        few = build_lattice(before.expression(place.value, index))
+        many = build_lattice(after.expression(occurrence.value, index))
+        if many.full and not few.full:
+            raise about.refusal(
+                f"{target.tensor} would store every {index}, for what is left walks another "
+                f"operand along {index} and the workspace has to be dense",
+                "precompute the whole sum, or ask for a dense result",
+            )
+
+
+def _meets_others(about: About, occurrence: Occurrence) -> bool:
+    """Whether what is left walks another sparse level along an index of the workspace, or goes
+    on where it has nothing: a list's coordinates, or a table's, are met alone."""
+    own = {w.name: w for w in workspaces_of(about.whole)}
+    for access in accesses(occurrence.value):
+        if access == about.access:
+            continue
+        if access.tensor in own:
+            levels = workspace_levels(own[access.tensor])
+        else:
+            levels = sparse_levels(about.problem, access)
+        if set(levels) & set(about.indices):
+            return True
+    levels = {index: region.Iterator(about.access, k) for k, index in enumerate(about.indices)}
+    regions = Regions({about.access: levels}, frozenset())
+    found = {index: regions.expression(occurrence.value, index) for index in levels}
+    return found != {index: Coordinates(level) for index, level in levels.items()}
+
+
+def _dtype(about: About, nest: Nest, place: Assign) -> str:
+    """What the part is computed in. Raises ScheduleError where integers would wrap later."""
+    known = {name: np.dtype(kind.dtype) for name, kind in about.problem.operands}
+    known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(about.whole)}
+    roots = (root for v in nest.summed for root in about.provenance.roots(v))
+    whole = summed(about.part.expression, dict.fromkeys(roots))
+    found = expression_dtype(whole, known)
+    value = expression_dtype(place.value, known)
+    if found.kind in "biu" and found != value:
+        raise about.refusal(
+            f"it is computed in {found}, and what it is a part of in {value}, so that it would "
+            "wrap elsewhere",
+            "convert the operands to one type",
+        )
+    return found.name
