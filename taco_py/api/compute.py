@@ -313,7 +313,7 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
     if not isinstance(out, np.ndarray):
         raise OutputError(
             f"Expected out= to be a NumPy array, found {type(out).__name__}",
-            hint="a sparse result is returned, not written: leave out= away",
+            hint="leave out= away, or pass an array of the result's shape and dtype",
         )
     if prepared.kind.kind != "ndarray":
         raise OutputError(

@@ -49,7 +49,7 @@ def einsum(
         from taco_py.api.subscripts import laid_out
 
         return laid_out(
-            order, operands,
+            order, operands, out,
             lambda: einsum(
                 *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,

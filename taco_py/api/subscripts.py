@@ -63,8 +63,9 @@ def contract(
     return compute(broadcast.assignment, named, settings, out, broadcast.squeezed, key)
 
 
-def laid_out(order: str, operands: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-    """What `compute` returns, in the memory order that NumPy's `order` asks of dense results."""
+def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[[], Any]) -> Any:
+    """What `compute` returns, in the memory order that NumPy's `order` asks of dense results that
+    are new arrays, not the caller's `out`."""
     if not isinstance(order, str) or order.upper() not in ORDERS:
         raise OperandError(
             f"Expected order to be one of {', '.join(ORDERS)}, found {order!r}",
@@ -75,7 +76,7 @@ def laid_out(order: str, operands: tuple[Any, ...], compute: Callable[[], Any]) 
     if order == "A":
         arrays = [each for each in operands if isinstance(each, np.ndarray)]
         order = "F" if arrays and all(each.flags.fnc for each in arrays) else "C"
-    if order == "K" or not isinstance(found, np.ndarray):
+    if order == "K" or out is not None or not isinstance(found, np.ndarray):
         return found
     return np.asarray(found, order=order)  # type: ignore[call-overload]
 
