@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import inf
 from operator import index as as_integer
 from typing import Any
 
@@ -35,6 +36,7 @@ class Settings:
     measure    whether the best few schedules are timed on the operands and the fastest is taken
     libraries  whether routines of libraries may be called in place of generated code
     budget     seconds that a schedule may be searched for, None for as long as it takes
+    memory     elements that each intermediate of a contraction may store
     """
 
     format: Format | str | None = None
@@ -49,6 +51,7 @@ class Settings:
     measure: bool = False
     libraries: bool = True
     budget: float | None = None
+    memory: float = inf
 
 
 def settings_of(

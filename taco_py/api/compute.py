@@ -236,7 +236,7 @@ def _planned(
     type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
-    request = Request(type, settings.static, Effort(settings.budget))
+    request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
     if kind.kind == "tensor" and settings.format is None and settings.schedule is None:
         request = arranged(assignment, operands, request)
         kind = replace(kind, format=request.type.format)
@@ -313,7 +313,7 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
     if not isinstance(out, np.ndarray):
         raise OutputError(
             f"Expected out= to be a NumPy array, found {type(out).__name__}",
-            hint="a sparse result is returned, not written: leave out= away",
+            hint="leave out= away, or pass an array of the result's shape and dtype",
         )
     if prepared.kind.kind != "ndarray":
         raise OutputError(

@@ -37,7 +37,8 @@ def einsum(
 
     out, dtype, order, casting  as in NumPy; `order` is that of a dense result
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
-               contracts in that order; otherwise the order of least expected work is chosen
+               contracts in that order; otherwise the order of least expected work is chosen, for
+               ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
     format, schedule, threads, static, libraries, schedule_budget   as in `evaluate`
 
     Raises what `evaluate` raises; NotationError is a ValueError.
@@ -48,7 +49,7 @@ def einsum(
         from taco_py.api.subscripts import laid_out
 
         return laid_out(
-            order, operands,
+            order, operands, out,
             lambda: einsum(
                 *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,

@@ -37,6 +37,6 @@ def standing(
     prepared = prepare(assignment, objects, settings)
     operands = {name: given.operand for name, given in prepared.given.items()}
     type = TensorType(prepared.kind.format, prepared.dtype.name)
-    request = Request(type, settings.static, Effort(settings.budget))
+    request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
     options = Options(settings.path, settings.contract)
     return report(prepared.assignment, operands, request, options, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -54,16 +55,17 @@ def contract(
     named = {f"op{k}": t for k, t in enumerate(tensors)}
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)
-    path, whole = _optimize(optimize, len(tensors))
+    path, apart, memory = _optimize(optimize, len(tensors))
     dtype = settings.dtype
     if dtype is None and len({d.dtype for d in datas}) > 1:
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
-    settings = replace(settings, dtype=dtype, path=path, contract=whole, weak=False)
+    settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory, weak=False)
     return compute(broadcast.assignment, named, settings, out, broadcast.squeezed, key)
 
 
-def laid_out(order: str, operands: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
-    """What `compute` returns, in the memory order that NumPy's `order` asks of dense results."""
+def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[[], Any]) -> Any:
+    """What `compute` returns, in the memory order that NumPy's `order` asks of dense results that
+    are new arrays, not the caller's `out`."""
     if not isinstance(order, str) or order.upper() not in ORDERS:
         raise OperandError(
             f"Expected order to be one of {', '.join(ORDERS)}, found {order!r}",
@@ -74,28 +76,32 @@ def laid_out(order: str, operands: tuple[Any, ...], compute: Callable[[], Any]) 
     if order == "A":
         arrays = [each for each in operands if isinstance(each, np.ndarray)]
         order = "F" if arrays and all(each.flags.fnc for each in arrays) else "C"
-    if order == "K" or not isinstance(found, np.ndarray):
+    if order == "K" or out is not None or not isinstance(found, np.ndarray):
         return found
     return np.asarray(found, order=order)  # type: ignore[call-overload]
 
 
-def _optimize(optimize: Any, count: int) -> tuple[tuple[tuple[int, ...], ...] | None, bool]:
-    """The contractions of an explicit path, or None, and whether products may be taken apart.
+Contractions = tuple[tuple[tuple[int, ...], ...] | None, bool, float]
+
+
+def _optimize(optimize: Any, count: int) -> Contractions:
+    """The contractions of an explicit path, or None, whether products may be taken apart, and how
+    many elements each intermediate may store.
 
     count  of operands
 
     Raises NotationError.
     """
     if optimize is None or optimize is True or _is_strategy(optimize):
-        return None, True
+        return None, True, inf
     if optimize is False:
-        return None, False
+        return None, False, inf
     if isinstance(optimize, list | tuple):
         if len(optimize) == 2 and _is_strategy(optimize[0]) and _is_limit(optimize[1]):
-            return None, True
+            return None, True, float(optimize[1])
         steps = optimize[1:] if list(optimize[:1]) == ["einsum_path"] else optimize
         if all(isinstance(step, list | tuple) for step in steps):
-            return checked_path(steps, count), True
+            return checked_path(steps, count), True, inf
     raise NotationError(
         f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found "
         f"{optimize!r}",
@@ -108,8 +114,8 @@ def _is_strategy(optimize: Any) -> bool:
 
 
 def _is_limit(limit: Any) -> bool:
-    """Whether it is an upper bound for intermediates as NumPy has it, which costs stand in for."""
-    return isinstance(limit, int | float | np.number)
+    """Whether it is an upper bound for the elements of intermediates, as NumPy has it."""
+    return isinstance(limit, int | float | np.integer | np.floating)
 
 
 def checked_path(steps: Sequence[Sequence[Any]], count: int) -> tuple[tuple[int, ...], ...]:

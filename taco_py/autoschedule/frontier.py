@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
 from math import inf
 from time import monotonic
 from typing import overload
@@ -23,7 +22,7 @@ from taco_py.concrete.nodes import Statement
 from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import sums_apart
 from taco_py.cost.domination import Costs, Incumbents, Union, assumptions
-from taco_py.cost.protocols import Directed
+from taco_py.cost.protocols import Directed, choices
 from taco_py.cost.queries import Query
 from taco_py.cost.tasks import Recorder, Scope
 from taco_py.formats import Format
@@ -229,7 +228,7 @@ class _Choice:
             self.pruned[cost] = (self.pruned.get(cost, (0, low))[0] + count, low)
         elif open_:
             access, *rest = open_
-            for chosen in _subsets(access.indices):
+            for chosen in choices(access):
                 self.decide(statement, {**steps, access: chosen}, tuple(rest))
         else:
             self.incumbents.add(cost)
@@ -290,12 +289,6 @@ def _names(assignment: Assignment) -> tuple[str, ...]:
     taken = {assignment.target.tensor, *(access.tensor for access in accesses(assignment))}
     names = ("w", *(f"w{number}" for number in range(1, 64)))
     return tuple(name for name in names if name not in taken)
-
-
-def _subsets(indices: tuple[str, ...]) -> tuple[frozenset[str], ...]:
-    sizes = range(len(indices), -1, -1)
-    chosen = chain.from_iterable(combinations(indices, size) for size in sizes)
-    return tuple(dict.fromkeys(map(frozenset, chosen)))
 
 
 # ---------------------------------------------------------------- explanation

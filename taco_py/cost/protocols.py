@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 from typing import assert_never
 
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
@@ -25,6 +26,12 @@ class Protocol(Enum):
     LOCATE = "locate"
     APPEND = "append"
     INSERT = "insert"
+
+
+def choices(access: Access) -> tuple[frozenset[str], ...]:
+    """The sets of indices along which an access may be stepped through, the largest first."""
+    sizes = range(len(access.indices), -1, -1)
+    return tuple(frozenset(c) for size in sizes for c in combinations(access.indices, size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from taco_py.plan.apart import apart
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, statistics
 from taco_py.plan.split import split
-from taco_py.plan.splitter import Splitter, best_cost, keeping
+from taco_py.plan.splitter import Splitter, best_cost, making
 
 MODES = 3
 """Modes up to which every order is compared."""
@@ -117,8 +117,5 @@ def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Requ
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(parts.operands), request, names, sizes, [], [])
     (*before, final) = parts.assignments
-    last = whole = best_cost(splitter, final, request)
-    for part in before:
-        made = parts.operands[part.target.tensor]
-        whole += keeping(made) + best_cost(splitter, part, replace(request, type=made.type))
-    return _Kernels(splitter, final, last, whole)
+    last = best_cost(splitter, final, request)
+    return _Kernels(splitter, final, last, last + sum(making(splitter, part) for part in before))

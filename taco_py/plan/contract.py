@@ -18,7 +18,7 @@ from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product, as_product
 from taco_py.plan.request import SMALL
-from taco_py.plan.splitter import Splitter, best_cost, keeping
+from taco_py.plan.splitter import Splitter, best_cost, making
 
 Path = tuple[tuple[int, ...], ...]
 
@@ -27,7 +27,7 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     """`expr`, a term with its sums, taken apart along `path`, or where None as is cheapest.
 
     It stays whole where it is no product of three tensors, where nothing is summed between them, or
-    where a pair's own type would wrap or round differently.
+    where a pair's own type would wrap or round differently, or would be too large.
     """
     (term, *more) = split_terms(expr)
     product = as_product(term.body)
@@ -66,7 +66,9 @@ def _cheapest(
     (term,) = split_terms(expr)
     count = len(tensors.factors)
     effort = splitter.request.effort
-    paths: list[Path] = [cheapest_tree(splitter.statistics(expr), tensors, kept, effort).path]
+    memory = splitter.request.memory
+    stats = splitter.statistics(expr)
+    paths: list[Path] = [cheapest_tree(stats, tensors, kept, effort, memory).path]
     if count == 3:
         paths += ((pair, (0, 1)) for pair in combinations(range(count), 2))
     costs: dict[Path, float] = {}
@@ -128,14 +130,13 @@ def _cost_along(
     limit: float = inf,
 ) -> float:
     """What the kernels of a path cost together, with their temporaries; infinite where the
-    temporaries alone cost more than the `limit`."""
+    temporaries alone cost more than the `limit`, or one is too large."""
     draft = splitter.drafting()
     last = _follow(draft, term, tensors, numbers, kept, path, "")
     cost = 0.0
     for part in draft.made:
-        made = draft.operands[part.target.tensor]
-        cost += keeping(made) + best_cost(draft, part, replace(draft.request, type=made.type))
-        if cost > limit:
+        cost += making(draft, part)
+        if cost > limit or draft.operands[part.target.tensor].nnz > draft.request.memory:
             return inf
     return cost + best_cost(draft, replace(assignment, value=last), draft.request)
 

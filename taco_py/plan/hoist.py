@@ -12,7 +12,7 @@ from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
-from taco_py.plan.splitter import Splitter, best_cost, copy_cost, keeping
+from taco_py.plan.splitter import Splitter, best_cost, copy_cost, making
 
 
 def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
@@ -75,10 +75,10 @@ def _apart(
     draft = splitter.drafting()
     value = exchange(expr, sum_, draft.temporary(sum_, free_indices(sum_), ""))
     (part,) = draft.made
-    made = draft.operands[part.target.tensor]
-    gain = DENSE_GAIN if made.type.format.is_dense else GAIN
-    cost = keeping(made) + best_cost(draft, part, replace(draft.request, type=made.type))
-    return cost + best_cost(draft, replace(assignment, value=value), draft.request), gain
+    gain = DENSE_GAIN if draft.operands[part.target.tensor].type.format.is_dense else GAIN
+    return making(draft, part) + best_cost(
+        draft, replace(assignment, value=value), draft.request
+    ), gain
 
 
 def _reason(others: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
@@ -33,14 +34,22 @@ class Tree:
 
 
 def cheapest_tree(
-    stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort | None = None
+    stats: Statistics,
+    product: Product,
+    kept: tuple[str, ...],
+    effort: Effort | None = None,
+    memory: float = inf,
 ) -> Tree:
-    """The pairwise order of least expected work: opt_einsum with costs that know nonzeros."""
+    """The pairwise order of least expected work: opt_einsum with costs that know nonzeros.
+
+    memory  the elements that each intermediate may store; where none keeps to it, the cost is
+            infinite
+    """
     from opt_einsum import contract_path
     from opt_einsum.paths import PathOptimizer, ssa_to_linear
 
     factors = product.factors
-    knows = _Nonzeros(stats, product, kept)
+    knows = _Nonzeros(stats, product, kept, memory)
     pairs = knows.path(effort or Effort())
 
     class ByNonzeros(PathOptimizer):  # type: ignore[misc]
@@ -60,8 +69,11 @@ def cheapest_tree(
 class _Nonzeros:
     """Costs of contracting subsets of the factors."""
 
-    def __init__(self, stats: Statistics, product: Product, kept: tuple[str, ...]) -> None:
+    def __init__(
+        self, stats: Statistics, product: Product, kept: tuple[str, ...], memory: float
+    ) -> None:
         self.stats = stats
+        self.memory = memory
         self.product = product
         self.factors = factors = product.factors
         self.kept = set(kept)
@@ -82,13 +94,17 @@ class _Nonzeros:
         return self.sizes[group]
 
     def pair_cost(self, left: frozenset[int], right: frozenset[int]) -> float:
-        """Expected multiplications, plus the temporary unless it is the result."""
+        """Expected multiplications, plus the temporary unless it is the result; infinite where
+        that is too large."""
         a, b = self.open(left), self.open(right)
         density = self.nnz(left) / max(1.0, self.stats.volume(a))
         density *= self.nnz(right) / max(1.0, self.stats.volume(b))
         work = self.stats.volume(a | b) * density
         whole = left | right
-        return work + (0.0 if len(whole) == len(self.factors) else TEMPORARY * self.nnz(whole))
+        if len(whole) == len(self.factors):
+            return work
+        stored = self.nnz(whole)
+        return work + TEMPORARY * stored if stored <= self.memory else inf
 
     def path(self, effort: Effort) -> list[tuple[int, int]]:
         """The pairs of the best order; of a good one where there are many or time runs out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import inf, prod
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.concretize import copies_pattern
@@ -29,12 +29,14 @@ class Request:
     static  sizes to compile in, by index
     effort  the searches for loop orders: how long they may take, and what they have found
     stored  for explain(): why the result is stored in `type`, where that was chosen
+    memory  elements that each intermediate of a contraction may store
     """
 
     type: TensorType
     static: tuple[tuple[str, int], ...] = ()
     effort: Effort = field(default_factory=Effort, compare=False, repr=False)
     stored: str = ""
+    memory: float = inf
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

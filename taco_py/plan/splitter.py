@@ -123,6 +123,12 @@ def keeping(made: Operand) -> float:
     return TEMPORARY * made.nnz
 
 
+def making(splitter: Splitter, part: Assignment) -> float:
+    """What it costs to make one of a splitter's temporaries, and to keep it."""
+    made = splitter.operands[part.target.tensor]
+    return keeping(made) + best_cost(splitter, part, replace(splitter.request, type=made.type))
+
+
 def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
     """What the best loop orders of one kernel cost, copies included."""
     stats = splitter.statistics(assignment.value)

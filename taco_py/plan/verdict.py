@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
 from math import inf
 from time import monotonic
 
@@ -33,7 +32,7 @@ from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.domination import Costs, Union, assumptions
 from taco_py.cost.estimate import Statistics, query_size
-from taco_py.cost.protocols import Directed
+from taco_py.cost.protocols import Directed, choices
 from taco_py.cost.tasks import Recorder, Scope
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
@@ -213,13 +212,8 @@ def _least(
             found[:] = [*(old for old in found if not costs.below(union, old)), union]
             return
         access, *rest = open_
-        for chosen in _subsets(access.indices):
+        for chosen in choices(access):
             decide({**steps, access: chosen}, tuple(rest))
 
     decide({}, (*sparse, *nests.temporaries))
     return tuple(found)
-
-
-def _subsets(indices: tuple[str, ...]) -> tuple[frozenset[str], ...]:
-    sizes = range(len(indices), -1, -1)
-    return tuple(map(frozenset, chain.from_iterable(combinations(indices, n) for n in sizes)))

@@ -50,6 +50,17 @@ MINIMAL = (
     ("SpMV", {"reading the operands"}),
     ("SpMV2", {"reading the operands"}),
     ("SpGEMM", {"Σ over {(i,k,j) | B[i,k] ∧ C[j,k]}"}),
+    (
+        "SpGEMM2",  # (B·C)·D and B·(C·D), either with products left out that meet no third factor
+        {
+            "Σ over {(i,k,j) | B[i,k] ∧ (∃l′ C[k,l′] ∧ D[j,l′])} ∪ {(k,l,j) | C[k,l] ∧ D[j,l]}",
+            "Σ over {(i,k,j) | B[i,k] ∧ (∃i′,k′,l′′ B[i′,k′] ∧ C[k′,l′′] ∧ D[j,l′′]) ∧ "
+            "∃l′ C[k,l′]} ∪ {(k,l,j) | C[k,l] ∧ D[j,l] ∧ ∃i′ B[i′,k]}",
+            "Σ over {(i,k,l) | B[i,k] ∧ C[k,l]} ∪ {(j,l,i) | D[j,l] ∧ (∃k′ B[i,k′] ∧ C[k′,l])}",
+            "Σ over {(i,k,l) | B[i,k] ∧ C[k,l] ∧ ∃j′ D[j′,l]} ∪ {(j,l,i) | D[j,l] ∧ "
+            "(∃j′,k′,l′ B[i,k′] ∧ C[k′,l′] ∧ D[j′,l′]) ∧ ∃k′′ C[k′′,l]}",
+        },
+    ),
     ("SpGEMMH", {"Σ over {(i,k,j) | B[i,k] ∧ C[j,k] ∧ D[j,k]}"}),
     ("SDDMM", {"Σ over {(i,j,k) | B[i,j]}"}),
     ("add", {"reading the operands"}),

@@ -264,3 +264,12 @@ def test_errors_are_of_the_class_that_numpy_raises(name: str, form: str) -> None
         BAD[name](tp.einsum, FORMS[form](a), x)
     if name != "unknown keyword":
         assert isinstance(ours.value, tp.TacoError)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+@pytest.mark.parametrize("own", ["C", "F"])
+def test_out_is_returned_whatever_order_is_asked_for(order: str, own: str) -> None:
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    out = np.empty((2, 4), order=own)
+    assert tp.einsum("ij,jk->ik", a, b, out=out, order=order) is out
+    np.testing.assert_array_equal(out, a @ b)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from math import inf
+from typing import Any
+
+import numpy as np
 import pytest
 
+import taco_py as tp
 from taco_py.autoschedule.effort import Effort
 from taco_py.notation.checks import accesses
 from taco_py.notation.operators import MUL
+from taco_py.plan.make import make_plan
+from taco_py.plan.nodes import Plan
 from taco_py.plan.paths import EXACT, cheapest_tree
 from taco_py.plan.products import Product
-from taco_py.plan.request import statistics
+from taco_py.plan.request import Request, statistics
 from tests.problems import operands, problem
 
 NAMES = "ABCDEFGHIJKLMNOPQRSTUVW"
@@ -66,3 +73,41 @@ def test_too_many_ways_to_join_operands_are_told() -> None:
     found, notes = order(f"y[c] = {star}", {})
     assert len(found) == 11
     assert notes == tuple(note.format(12) for note in CUT)
+
+
+LIMITS = ((inf, 2), (1000.0, 2), (999.0, 1))
+"""Elements that an intermediate may store, and the kernels of A·(B·x) with a B·x of 1000."""
+
+
+@pytest.mark.parametrize(("memory", "count"), LIMITS)
+def test_intermediates_keep_to_a_limit_of_memory(memory: float, count: int) -> None:
+    known = problem("y[i] = A[i,j] * B[j,k] * x[k]")
+    request = Request(known.result, memory=memory)
+    made = make_plan(known.assignment, operands(known), request)
+    assert len(made.kernels) == count
+
+
+def test_a_tree_without_small_intermediates_costs_infinitely_much() -> None:
+    known = problem(f"y[m0] = {' * '.join([*matrices(8), 'x[m8]'])}")
+    product = Product(MUL, tuple(accesses(known.assignment.value)))
+    stats = statistics(known.assignment, operands(known))
+    trees = [cheapest_tree(stats, product, ("m0",), memory=memory) for memory in (1000.0, 999.0)]
+    assert [tree.cost < inf for tree in trees] == [True, False]
+
+
+@pytest.mark.parametrize(("limit", "count"), [(80, 2), (79, 1)])
+def test_numpys_limit_reaches_the_plan(
+    limit: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    a, b, x = rng.random((80, 80)), rng.random((80, 80)), rng.random(80)
+    plans: list[Plan] = []
+
+    def recorded(*given: Any) -> Plan:
+        plans.append(make_plan(*given))
+        return plans[-1]
+
+    monkeypatch.setattr("taco_py.api.compute.make_plan", recorded)
+    found = tp.einsum("ij,jk,k->i", a, b, x, optimize=("greedy", limit))
+    np.testing.assert_allclose(found, a @ b @ x)
+    assert [len(plan.kernels) for plan in plans] == [count]
