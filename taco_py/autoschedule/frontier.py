@@ -49,7 +49,7 @@ class Candidate:
     """A schedule of the universe: loops and temporaries, and how operands are met in the loops.
 
     assignment  what it computes
-    estimate    what it is expected to cost, in innermost operations, where that is known
+    estimate    what it is expected to cost, in steps (`cost.machine`), where that is known
     """
 
     directed: Directed
@@ -315,7 +315,8 @@ def _explained(whole: Frontier) -> Iterator[str]:
         estimates = [c.estimate for c in members if c.estimate is not None]
         yield f"{len(members)} schedules: {cost}"
         if estimates:
-            yield f"  estimated {min(estimates):.2g} to {max(estimates):.2g} operations, best:"
+            ends = dict.fromkeys(f"{end(estimates):.3g}" for end in (min, max))
+            yield f"  estimated {' to '.join(ends)} operations, best:"
         yield from ("    " + line for line in to_text(best.statement).splitlines())
     for gone in whole.dropped:
         yield f"{gone.count} schedules pruned: at least {gone.cost}"

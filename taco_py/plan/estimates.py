@@ -3,7 +3,7 @@
     w[j] = sum(k, C[j,k] * d[k]) with reorder(j,k);  a[i] = sum(j, B[i,j] * w[j]) with reorder(i,j)
     → the loops and copies of both, and an entry of w for each row of C that stores something
 
-The unit is one innermost scalar operation, as for the orders that are chosen.
+The unit is a step (`cost.machine`), as for the orders that are chosen.
 """
 
 from __future__ import annotations

@@ -17,8 +17,10 @@ from time import monotonic
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Cost, Frontier, frontier
 from taco_py.autoschedule.orders import best_order
+from taco_py.concrete.concretize import shared_prefix
 from taco_py.concrete.nodes import (
     Assign,
+    Forall,
     Statement,
     Where,
     Workspace,
@@ -102,16 +104,32 @@ def chosen_nests(
 def _nest(
     part: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> tuple[float, Statement]:
-    """The best loops of one kernel, a nest for each term, with what they cost."""
+    """The best loops of one kernel, with what they cost: terms share the loops with which all
+    begin, and have nests of their own inside them."""
     stats = statistics(part, operands)
     draft = draft_of(part, operands, request)
-    cost, nests = 0.0, []
-    for term in split_terms(part.value):
-        best = best_order(draft, term, stats, request.effort)
-        cost += best.cost
-        adds = SUB if term.negative else ADD
-        nests.append(forall(best.order, Assign(part.target, term.body, adds)))
-    return cost, nests[0] if len(nests) == 1 else Both(tuple(nests))
+    terms = split_terms(part.value)
+    best = [best_order(draft, term, stats, request.effort) for term in terms]
+    cost, orders = sum(found.cost for found in best), tuple(found.order for found in best)
+    shared = shared_prefix(draft, terms, orders) if len(terms) > 1 else ()
+    if set(orders) == {shared}:
+        return cost, forall(shared, Assign(part.target, part.value))
+    nests = tuple(
+        forall(order[len(shared) :], Assign(part.target, term.body, SUB if term.negative else ADD))
+        for term, order in zip(terms, orders, strict=True)
+    )
+    return cost, nests[0] if len(nests) == 1 else forall(shared, Both(nests))
+
+
+def _in_turn(statement: Statement) -> bool:
+    """Whether there are loops one after another that add up one result: no frontier has such."""
+    match statement:
+        case Forall(_, body):
+            return _in_turn(body)
+        case Where(_, consumer, producer):
+            return _in_turn(consumer) or _in_turn(producer)
+        case _:
+            return isinstance(statement, Both)
 
 
 def verdict(
@@ -146,7 +164,8 @@ def verdict(
 
 
 def work(stats: Statistics, cost: Cost, sparse: Iterable[Access]) -> float:
-    """The expected tasks of a cost, with the reading of the sparse operands."""
+    """The tasks of a cost that are expected where entries are spread evenly, with the reading of
+    the sparse operands."""
     reading = sum(stats.patterns[access.tensor].nnz for access in sparse)
     return reading + sum(query_size(stats, query) for query in cost.queries)
 
@@ -177,8 +196,10 @@ def report(
 
 
 def _standing(standing: Verdict, nests: Nests, complete: bool) -> Iterator[str]:
-    yield f"chosen, estimated {nests.estimate:.2g}: {standing.cost}"
+    yield f"chosen, estimated {nests.estimate:.3g}: {standing.cost}"
     yield from ("    " + line for line in to_text(nests.statement).splitlines())
+    if _in_turn(nests.statement):
+        yield "    a loop nest for each term, which none of those above has"
     if standing.below is None:
         every = "none" if complete else "none of those looked at"
         yield f"    {every} is asymptotically better"

@@ -79,6 +79,24 @@ def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
     assert "chosen, estimated " in told
 
 
+def test_loops_in_turn_are_told_from_the_frontiers() -> None:
+    for text, in_turn in (
+        ("r[i] = b[i] - A[i,j] * x[j]", True),
+        ("C[i,j] = A[i,j] + B[i,j]", False),
+    ):
+        known = problem(text, {"A": "CSR"})
+        told = report(known.assignment, operands(known), Request(known.result), Options(), 5.0)
+        assert ("    a loop nest for each term, which none of those above has" in told) == in_turn
+
+
+def test_estimates_are_told_apart_or_once() -> None:
+    known = problem("C[i,j] = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSR"})
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 5.0)
+    ranges = [line.split()[1:-2] for line in told.splitlines() if line.startswith("  estimated")]
+    assert ranges
+    assert all(len(ends) in (1, 3) and ends[0] != ends[2:] for ends in ranges)
+
+
 NOT_COMPARED = (
     ("y[i] = A[i,i]", "schedules not compared: A has an index twice, take the diagonal first"),
     ("y[i] = sum(j, A[i,j]) / x[i]", "chosen: not among these, a kernel has sums inside its terms"),
