@@ -236,7 +236,14 @@ def program(text: str) -> Program:
     """
     parsed = parse_program(text)
     statements = place(parsed)
-    return Program(text, parsed, statements, to_nest(statements, size_names(parsed)))
+    found = Program(text, parsed, statements, to_nest(statements, size_names(parsed)))
+    for name in found.operands:
+        if name in ("threads", "tiles"):
+            raise OperandError(
+                f"Expected other names for operands than what a call says besides, found {name}",
+                hint=f"call it {name}_, for instance",
+            )
+    return found
 
 
 # ---------------------------------------------------------------- operands
@@ -314,18 +321,40 @@ def _check_apart(arrays: Mapping[str, Array], changed: frozenset[str]) -> None:
     """No array that is changed shares memory with another one, or with itself."""
     for name in unique(each for each in arrays if each in changed):
         array = arrays[name]
-        if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+        if _meets_itself(array):
             raise OutputError(
-                f"Expected different places for the elements of {name}, found a broadcast array",
+                f"Expected different places for the elements of {name}, found a broadcast array or "
+                "windows that overlap",
                 hint=f"pass {name}={name}.copy()",
             )
         for other, its in arrays.items():
-            if other != name and np.may_share_memory(array, its):
+            if other != name and _share(array, its):
                 raise OperandError(
                     f"Expected {name}, which the program changes, apart from the other operands, "
                     f"found it overlaps {other}",
                     hint=f"pass {other}={other}.copy(), or use one name for both in the program",
                 )
+
+
+def _meets_itself(array: Array) -> bool:
+    """Whether two elements may be at one place: where a mode's step lies within the modes below."""
+    pairs = zip(map(abs, array.strides), array.shape, strict=True)
+    reach = array.itemsize
+    for step, size in sorted(pair for pair in pairs if pair[1] > 1):
+        if step < reach:
+            return array.size > 0
+        reach += step * (size - 1)
+    return False
+
+
+def _share(array: Array, other: Array) -> bool:
+    """Whether two arrays have an element in common, as far as that can be found out soon."""
+    if not np.may_share_memory(array, other):
+        return False
+    try:
+        return np.shares_memory(array, other, max_work=10_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _type_of(array: Array) -> OperandType:
@@ -342,7 +371,7 @@ def _tiles(tiles: Tiles) -> tuple[int, ...] | None:
     """None for the model's choice, () for none, sizes."""
     if tiles is None:
         return ()
-    if tiles == "auto":
+    if isinstance(tiles, str) and tiles == "auto":
         return None
     sizes = tiles if isinstance(tiles, tuple | list) else (tiles,)
     found = tuple(integer(size) for size in sizes)

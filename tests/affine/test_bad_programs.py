@@ -47,6 +47,7 @@ def test_texts(text: str, words: str, place: str | None) -> None:
 
 SMOOTH = "for t in T: b[i] = a[i-1] + a[i+1]; a[i] = b[i]"
 ONES = np.ones(5)
+LONG = np.zeros(10)
 CALLS: list[tuple[str, dict[str, Any], type[tp.TacoError], str]] = [
     (SMOOTH, {"a": ONES.copy(), "b": ONES.copy()}, tp.OperandError, "found no T"),
     (SMOOTH, {"a": ONES, "b": ONES.copy(), "T": 1, "c": 2}, tp.OperandError, "found c too"),
@@ -59,6 +60,14 @@ CALLS: list[tuple[str, dict[str, Any], type[tp.TacoError], str]] = [
         "found 5 in a and 6 in b",
     ),
     (SMOOTH, {"a": ONES, "b": ONES, "T": 1}, tp.OperandError, "it overlaps"),
+    ("a[i] = b[i]", {"a": LONG[1:5], "b": LONG[2:6]}, tp.OperandError, "it overlaps"),
+    (
+        "a[i,j] = 1",
+        {"a": np.lib.stride_tricks.sliding_window_view(LONG, 3, writeable=True)},
+        tp.OutputError,
+        "windows that overlap",
+    ),
+    ("a[i] = 1", {"a": ONES.copy(), "tiles": np.array([2, 2])}, tp.OperandTypeError, "tiles="),
     (SMOOTH, {"a": ONES.copy(), "b": np.ones((2, 2)), "T": 1}, tp.OperandError, "1 modes"),
     ("a[i] = 0.5 * a[i]", {"a": np.ones(3, int)}, tp.OperandTypeError, "a of dtype int64"),
     ("for i in N: a[i+1] = 1", {"a": ONES.copy(), "N": 5}, tp.DimensionError, "5 where i = 4"),
@@ -90,3 +99,18 @@ def test_ranges_that_leave_an_array_only_where_nothing_runs_are_fine() -> None:
 def test_tiles_are_positive(tiles: Any) -> None:
     with pytest.raises(tp.OperandTypeError, match="positive sizes"):
         tp.program("a[i] = 1")(a=np.ones(3), tiles=tiles)
+
+
+def test_arrays_between_each_other_share_nothing() -> None:
+    whole = np.arange(10.0)
+    tp.program("a[i] = 2 * b[i]")(a=whole[::2], b=whole[1::2])
+    np.testing.assert_array_equal(whole[::2], 2 * whole[1::2])
+    red = np.zeros((4, 6))
+    tp.program("a[i] = b[i] + 1")(a=red[:, 0], b=red[:, 1])
+    assert red.sum() == 4
+
+
+@pytest.mark.parametrize("name", ["tiles", "threads"])
+def test_operands_are_not_called_as_what_a_call_says_besides(name: str) -> None:
+    with pytest.raises(tp.OperandError, match=f"found {name}"):
+        tp.program(f"{name}[i] = 1")
