@@ -78,6 +78,22 @@ def build_lattice(region: Region) -> Lattice:
     return Lattice(tuple(ranked))
 
 
+def is_full(region: Region) -> bool:
+    """Whether the loop over `region` visits the whole dimension: as its lattice says, which has as
+    many points as there are sets of its iterators."""
+    match region:
+        case Nothing() | Coordinates():
+            return False
+        case Everything():
+            return True
+        case Intersection(left, right):
+            return is_full(left) and is_full(right)
+        case Union(left, right):
+            return is_full(left) or is_full(right)
+        case _:
+            assert_never(region)
+
+
 def _points(region: Region) -> tuple[Point, ...]:
     match region:
         case Nothing():

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from taco_py.cost.machine import SPARSE_ROWS
 from taco_py.formats import COO, Format, Level, LevelKind, dense
-from taco_py.iteration.lattice import build_lattice
+from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Iterator, Regions
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
@@ -25,7 +25,7 @@ def compressed_indices(
     return frozenset(
         index
         for index in assignment.target.indices
-        if not build_lattice(regions.expression(assignment.value, index)).full
+        if not is_full(regions.expression(assignment.value, index))
     )
 
 

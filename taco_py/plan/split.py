@@ -1,13 +1,14 @@
 """Splitting: what is better computed first, into a temporary tensor, than inside all loops.
 
-Three reasons to split a term off, each in a file of its own:
+Four reasons to split a term off, each in a file of its own:
 
 * a sum inside a product would be computed again in every round of a loop it does not depend on
   (`hoist`);
 * a product of three or more operands has a cheaper order of pairwise contractions, as A·(B·x) is
   for A·B·x (`contract`);
 * a sum has an integer or bool type that its accumulation in the result's type would not respect
-  (`narrow`).
+  (`narrow`);
+* a sum of many sparse terms has too many cases for one kernel (`in_turn`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from taco_py.concrete.terms import map_terms
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.contract import Path, contract
 from taco_py.plan.hoist import hoist
+from taco_py.plan.in_turn import sum_in_turn
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand
 from taco_py.plan.products import flatten, push_in
@@ -60,7 +62,7 @@ def split(
     value = map_terms(value, lambda term: hoist(splitter, assignment, term))
     if path is not None or pairs:
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
-    value = narrow_sums(splitter, value)
+    value = sum_in_turn(splitter, narrow_sums(splitter, value))
     last = replace(assignment, value=value)
     store_well(splitter, last)
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))

@@ -13,7 +13,7 @@ from taco_py.concrete.tree import foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration import region
 from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
-from taco_py.iteration.lattice import build_lattice
+from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Coordinates, Everything, Regions
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import expression_dtype
@@ -117,9 +117,9 @@ def _check_pattern(about: About, place: Assign, occurrence: Occurrence) -> None:
         index = target.indices[mode]
         if level.full or index not in about.indices:
             continue
-        few = build_lattice(before.expression(place.value, index))
-        many = build_lattice(after.expression(occurrence.value, index))
-        if many.full and not few.full:
+        few = is_full(before.expression(place.value, index))
+        many = is_full(after.expression(occurrence.value, index))
+        if many and not few:
             raise about.refusal(
                 f"{target.tensor} would store every {index}, for what is left walks another "
                 f"operand along {index} and the workspace has to be dense",

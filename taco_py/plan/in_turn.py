@@ -1,0 +1,76 @@
+"""Sums of many sparse terms, a few terms in turn.
+
+A loop that merges n operands has a case for each set of them that may be present, 2^n - 1 in all:
+
+    C = A + B + D + E + F + G    →    T = A + B + D + E;  C = T + F + G
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.nodes import Assignment, Call, Expr
+from taco_py.notation.tree import map_children
+from taco_py.plan.request import Request
+from taco_py.plan.splitter import Splitter
+
+TOGETHER, MOST = 4, 6
+"""Sparse terms that one kernel adds up, and so many that it can: a kernel of 4 has 15 cases and
+takes a second to compile, one of 6 has 63 and takes ten."""
+
+
+def sum_in_turn(splitter: Splitter, value: Expr) -> Expr:
+    """`value` with sums of more sparse terms than one kernel adds up partly in temporaries.
+
+    Terms stay in order, so that numbers are rounded as in the sum as it is written; where partial
+    sums are of another type than the whole, it stays whole. Terms that are added to a dense result
+    one after another are left.
+    """
+    if splitter.request.type.format.is_dense:
+        return map_terms(value, lambda term: _inside(splitter, term))
+    return _inside(splitter, value)
+
+
+def _inside(splitter: Splitter, expr: Expr) -> Expr:
+    """`expr` with each of its sums added up a few sparse terms in turn."""
+    if not isinstance(expr, Call) or not expr.operator.additive:
+        return map_children(expr, lambda child: _inside(splitter, child))
+    return _in_turn(splitter, expr, expression_dtype(expr, splitter.dtypes))
+
+
+def _in_turn(splitter: Splitter, expr: Expr, whole: DType) -> Expr:
+    if not isinstance(expr, Call) or not expr.operator.additive:
+        return _inside(splitter, expr)
+    args = tuple(_in_turn(splitter, arg, whole) for arg in expr.args)
+    counts = [_count_sparse(splitter, arg) for arg in args]
+    place = counts.index(max(counts))
+    largest = args[place]
+    same = expression_dtype(largest, splitter.dtypes) == whole
+    if sum(counts) > TOGETHER and counts[place] > 1 and same:
+        why = f"{counts[place]} of the sparse terms, for a kernel adds up {TOGETHER} of them"
+        part = splitter.temporary(largest, free_indices(largest), why)
+        args = (*args[:place], part, *args[place + 1 :])
+    return replace(expr, args=args)
+
+
+def _count_sparse(splitter: Splitter, expr: Expr) -> int:
+    """The added terms with an operand that does not store everything."""
+    return sum(
+        any(not splitter.operands[a.tensor].type.format.is_dense for a in accesses(term.body))
+        for term in split_terms(expr)
+    )
+
+
+def check_together(assignment: Assignment, request: Request) -> None:
+    """Raise ScheduleError where the loops of one kernel would merge too many sparse terms."""
+    count = len(split_terms(assignment.value))
+    if not request.type.format.is_dense and count > MOST:
+        raise ScheduleError(
+            f"Expected up to {MOST} sparse terms where a schedule says which loops there are, "
+            f"found {count}: a kernel has a case for each set of them",
+            hint="leave the schedule open, or add some of them up first",
+        )
