@@ -172,6 +172,13 @@ def apart_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
                 "up",
                 _outside(graph, loop, around[name]),
             )
+        inside = name in around and set(around[name].indices) & set(loop.outer)
+        if inside and around[name].kind is WorkspaceKind.ROW:
+            return Refusal(
+                f"the workspace {name} is a list of coordinates of {', '.join(sorted(inside))}, "
+                "whose loop is around it, and copies of whole lists are not made for each",
+                f"share the loop over {' or '.join(sorted(inside))}, or leave the loop serial",
+            )
         if assign.operator is None or assign.operator.c_operator != "+":
             return _assigned(graph, loop, name)
     return ranges_refusal(graph, loop)

@@ -196,6 +196,13 @@ REFUSED = (
         "pos(k,p,A), divide(p,p0,p1,2), precompute(b(k),{p0,p1},{p0,p1},w)",
         "p0 counts tiles of the positions of A, which what is precomputed does not read",
     ),
+    # copies of a row of which a loop around is at one element
+    (
+        "R[i] = x[i] * (y[i] * z[j] * b[i])", {"x": "dense", "y": "dense", "z": "dense", "b": "s"},
+        None,
+        "split(j,p,q,1), parallelize(p,CPUThread,Temporary), fission(i)",
+        "whose loop is around it, and copies of whole lists are not made",
+    ),
     (
         "C[i,j] = A[j,i]", {"A": "sd"}, "ds:1,0", "fuse(i,j,f), loopfuse(f)",
         "so come to the elements in different orders",
