@@ -21,7 +21,6 @@ from codegen.ir import (
     Array,
     AtomicStore,
     Declare,
-    Expr,
     Reserve,
     SetLength,
     Stmt,
@@ -36,10 +35,8 @@ from taco_py.lower.apart import own_workspaces
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.result import Result, make_result
 from taco_py.lower.shares import (
-    LARGE,
     SMALL,
     THREADS_64,
-    Share,
     Shares,
     coordinates_of,
     even,
@@ -67,22 +64,10 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     )
     shares = Shares(env, forall)
     setup = build.block(*own_workspaces(env, forall))
-    several, share = _pieces(shares, whole, bool(setup.body))
+    several = shares.in_cache if whole.is_sparse else build.mul(THREADS_64, 1 + SMALL)
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
-    yield from shares.edges(edges, count, share)
+    yield from shares.edges(edges, count, even if whole.is_sparse else guided)
     yield from _team(env, whole, Team(piece, count, setup, body, whole.parts()))
-
-
-def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:
-    """How many pieces there are for several threads, and how large they are.
-
-    private  whether threads have workspaces of their own, into which more goes than entries tell
-    """
-    if whole.is_sparse:
-        return shares.in_cache, even
-    if private:
-        return build.mul(THREADS_64, 1 + SMALL), guided
-    return build.mul(THREADS_64, LARGE), even
 
 
 def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:
