@@ -1,6 +1,6 @@
 """Remove what has no effect that anyone can see.
 
-    t = a[i]            (t is never read where it is known)  ->  nothing
+    t = a[i]            (t is not read where it is known) ->  nothing
     t += 1              (t is never read)                 ->  nothing
     w = new float64[n]; w[i] = 0   (w is never loaded)    ->  nothing
     if c: pass                                            ->  nothing

@@ -16,6 +16,7 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import lower_recipe
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
+from taco_py.plan.apart import apart
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Compute, Plan, Reformat
 from taco_py.schedule.apply import apply_all
@@ -71,7 +72,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     for step in plan.kernels:
         if step.strategy is Strategy.LOOPS:
             lower_recipe(recipe_of(step))
-    return State(draft.assignment, schedule, plan)
+    return State(apart(draft.assignment, draft.operands), schedule, plan)
 
 
 class ScheduleBuilder:

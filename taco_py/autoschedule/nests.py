@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, count, islice, permutations
 from math import factorial
 
 from taco_py.autoschedule.groupings import Group
@@ -175,10 +175,12 @@ class _Kept:
         self.made: list[Statement] = []
 
     def __iter__(self) -> Iterator[Statement]:
-        yield from self.made  # grows meanwhile where another goes through it
-        for statement in self.source:
-            self.made.append(statement)
-            yield statement
+        for place in count():
+            if place == len(self.made):
+                self.made.extend(islice(self.source, 1))
+            if place == len(self.made):
+                return
+            yield self.made[place]
 
 
 def _workspace(temporary: Access, dtype: str) -> Workspace:

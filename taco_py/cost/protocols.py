@@ -31,7 +31,8 @@ class Protocol(Enum):
 def choices(access: Access) -> tuple[frozenset[str], ...]:
     """The sets of indices along which an access may be stepped through, the largest first."""
     sizes = range(len(access.indices), -1, -1)
-    return tuple(frozenset(c) for size in sizes for c in combinations(access.indices, size))
+    found = (frozenset(c) for size in sizes for c in combinations(access.indices, size))
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,14 +34,7 @@ from taco_py.concrete.nodes import Forall
 from taco_py.lower.apart import own_workspaces
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.result import Result, make_result
-from taco_py.lower.shares import (
-    SMALL,
-    THREADS_64,
-    Shares,
-    coordinates_of,
-    even,
-    guided,
-)
+from taco_py.lower.shares import SMALL, THREADS_64, Shares, coordinates_of, even, guided
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
 
