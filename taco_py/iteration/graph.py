@@ -24,7 +24,7 @@ from taco_py.concrete.nodes import (
     Workspace,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regions
@@ -161,7 +161,23 @@ class IterationGraph:
         if not isinstance(self.statement, Forall):
             return False
         race = self.statement.mode.parallel
-        return race is not None and race not in APART and shared_in_pieces(self)
+        shared = race is not None and race not in APART
+        return shared and (shared_in_pieces(self) or self.weighs_rows)
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the outermost loop goes through all rows of a sparse operand, which have more and
+        less entries."""
+        outermost = self.loops[0]
+        (index, *others) = self.provenance.roots(outermost.index)
+        if others or outermost.lattice.iterators:
+            return False
+        return self.provenance.counts_ranges(outermost.index) and any(
+            sparse_levels(self.problem, access)
+            and access.indices[self.problem.type_of(access.tensor).format.mode_order[0]] == index
+            for access in read_in(self.statement)
+            if access.tensor in dict(self.problem.operands)
+        )
 
     def in_team(self, loop: Loop) -> bool:
         """Whether threads share a loop in ranges without the kernel's result being made of parts:

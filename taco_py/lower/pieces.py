@@ -5,7 +5,9 @@
       of each piece:
         for i in edges[piece]..edges[piece + 1]: …
 
-A piece of a sparse result is a result of its own, whose coordinates begin at the piece's first one
+Rows of a sparse operand are shared by their entries: each piece finds where it begins and ends by a
+binary search, or, where pieces become one result, all edges are found before. A piece of a sparse
+result is a result of its own, whose coordinates begin at the piece's first one
 where the outermost level is dense. Put one behind another they are what one thread would have made,
 however many pieces there are.
 """
@@ -21,6 +23,7 @@ from codegen.ir import (
     Array,
     AtomicStore,
     Declare,
+    Expr,
     Reserve,
     SetLength,
     Stmt,
@@ -34,7 +37,16 @@ from taco_py.concrete.nodes import Forall
 from taco_py.lower.apart import own_workspaces
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.result import Result, make_result
-from taco_py.lower.shares import SMALL, THREADS_64, Shares, coordinates_of, even, guided
+from taco_py.lower.shares import (
+    LARGE,
+    SMALL,
+    THREADS_64,
+    Share,
+    Shares,
+    coordinates_of,
+    even,
+    guided,
+)
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
 
@@ -50,17 +62,32 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     result = whole.part(coordinates_of(env, forall.index, mine)) if whole.is_sparse else whole
     scope = replace(EMPTY_SCOPE, piece=(forall.index, mine))
     work = (*result.prologue(), *Lowerer(env, result).statement(forall, scope), *result.epilogue())
-    body = build.block(
-        Declare(first, build.load_index(edges, piece), constant=True),
-        Declare(last, build.load_index(edges, build.add(piece, 1)), constant=True),
-        *work,
-    )
     shares = Shares(env, forall)
     setup = build.block(*own_workspaces(env, forall))
-    several = shares.in_cache if whole.is_sparse else build.mul(THREADS_64, 1 + SMALL)
+    several, share = _pieces(shares, whole, bool(setup.body))
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
-    yield from shares.edges(edges, count, even if whole.is_sparse else guided)
+    if whole.is_sparse:
+        yield from shares.edges(edges, count, share)
+        known: tuple[Stmt, ...] = (
+            Declare(first, build.load_index(edges, piece), constant=True),
+            Declare(last, build.load_index(edges, build.add(piece, 1)), constant=True),
+        )
+    else:
+        known = tuple(shares.ends((first, last), piece, count, share))
+    body = build.block(*known, *work)
     yield from _team(env, whole, Team(piece, count, setup, body, whole.parts()))
+
+
+def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:
+    """How many pieces there are for several threads, and how large they are.
+
+    private  whether threads have workspaces of their own, into which more goes than entries tell
+    """
+    if whole.is_sparse:
+        return shares.in_cache, even
+    if private:
+        return build.mul(THREADS_64, 1 + SMALL), guided
+    return build.mul(THREADS_64, LARGE), even
 
 
 def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:

@@ -2,6 +2,8 @@
 
 weight(i) = i + A2_pos[i] + …
 edges[k] = the first i with weight(i) >= (the share before piece k) * weight(n)
+
+Where nobody else asks for them, each piece finds its two edges itself, and none are stored.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from codegen.ir import (
     Allocate,
     Array,
     Assign,
-    Block,
     Declare,
     Expr,
     For,
@@ -106,23 +107,46 @@ class Shares:
         yield Allocate(edges, build.add(count, 1))
         yield Store(edges, build.const(0), self.extent.lo)
         yield Store(edges, count, self.extent.hi)
-        begin = build.add(self.weight(self.extent.lo), share(self.total, k, count))
+        begin = self._begin(k, count, share)
         if self.weighed:
-            body = self._bisect(edges, k, begin)
+            low = Var(self.env.names.fresh("low"))
+            before = Declare(low, build.load_index(edges, build.sub(k, 1)))
+            search = self._bisect(low, self.extent.hi, begin)
+            body = build.block(before, *search, Store(edges, k, low))
         else:
             body = build.block(Store(edges, k, begin))
         yield For(k, build.const(1), count, body)
 
-    def _bisect(self, edges: Array, k: Var, begin: Expr) -> Block:
-        """`edges[k]` = the first value of the loop's variable whose weight is at least `begin`."""
+    def ends(self, mine: tuple[Var, Var], piece: Expr, count: Expr, share: Share) -> Iterator[Stmt]:
+        """Where a piece begins and ends, without a look at the others: `mine` are declared."""
+        first, last = mine
+        lo, hi = self.extent.lo, self.extent.hi
+        if not self.weighed:
+            for var, k in ((first, piece), (last, build.add(piece, 1))):
+                yield Declare(var, self._begin(k, count, share), constant=True)
+            return
+        k = Var(self.env.names.fresh("k"))
+        search = build.block(
+            Assign(first, last),
+            Assign(last, build.select(build.eq(k, count), hi, last)),
+            *self._bisect(last, build.select(build.eq(k, 0), lo, hi), self._begin(k, count, share)),
+        )
+        yield from (Declare(var, lo) for var in mine)
+        yield For(k, piece, build.add(piece, 2), search)
+
+    def _begin(self, k: Expr, count: Expr, share: Share) -> Expr:
+        """The weight at which the k-th of so many pieces begins."""
+        return build.add(self.weight(self.extent.lo), share(self.total, k, count))
+
+    def _bisect(self, low: Var, end: Expr, begin: Expr) -> tuple[Stmt, ...]:
+        """`low` = the first value from it to `end` whose weight is at least `begin`."""
         fresh = self.env.names.fresh
-        low, high = Var(fresh("low")), Var(fresh("high"))
+        high = Var(fresh("high"))
         middle, share = Var(fresh("middle")), Var(fresh("share"))
         half = build.add(low, build.div(build.sub(high, low), 2))
-        return build.block(
+        return (
             Declare(share, begin, constant=True),
-            Declare(low, build.load_index(edges, build.sub(k, 1))),
-            Declare(high, self.extent.hi),
+            Declare(high, end),
             While(
                 build.lt(low, high),
                 build.block(
@@ -134,7 +158,6 @@ class Shares:
                     ),
                 ),
             ),
-            Store(edges, k, low),
         )
 
 

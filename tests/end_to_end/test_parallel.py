@@ -278,6 +278,16 @@ def test_entries_are_divided_evenly_where_rows_cannot_be() -> None:
         assert most_over_mean(by_rows, matrix, parts) > 0.45 * parts
 
 
+def test_rows_are_shared_by_their_entries_where_nobody_says_how() -> None:
+    """Also where the long ones are next to each other, as in a graph sorted by degree."""
+    long = sp.csr_array(RNG.random((120, 150)))
+    matrix = sp.vstack([long, sp.eye_array(3880, 150)], format="csr")
+    for threads in (2, 4):
+        parts = 16 * threads
+        assert most_over_mean(None, matrix, parts, "piece", threads) <= 2
+    assert most_over_mean("divide(i,c,r,32), parallelize(c)", matrix, 32) > 25
+
+
 # ---------------------------------------------------------------- among other threads
 
 

@@ -204,9 +204,9 @@ def test_a_malformed_pattern_is_refused(text: str, threads: int, monkeypatch: An
 
 SANITISED = """
 import taco_py.plan.work
-from tests.lower.test_recomputed import FIBRES, PRODUCT, refuse_malformed_patterns
+from tests.lower.test_recomputed import ADD, FIBRES, PRODUCT, refuse_malformed_patterns
 taco_py.plan.work.PARALLEL = 0
-for text in (PRODUCT, FIBRES):
+for text in (PRODUCT, ADD, FIBRES):
     refuse_malformed_patterns(text, 2)
 """
 
