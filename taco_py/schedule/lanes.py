@@ -46,7 +46,10 @@ def _unroll_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
     yield from _counting(graph, loop)
     if loop.mode.vector or loop.mode.parallel is not None:
         takers = "vector lanes" if loop.mode.vector else "threads"
-        yield f"{takers} take its iterations", f"split {loop.index} and unroll the inner loop"
+        yield (
+            f"{takers} take its iterations",
+            f"split {graph.called(loop)} and unroll the inner loop",
+        )
 
 
 def _counting(graph: IterationGraph, loop: Loop) -> Refusals:
@@ -55,7 +58,7 @@ def _counting(graph: IterationGraph, loop: Loop) -> Refusals:
         names = ", ".join(map(str, loop.lattice.iterators))
         yield (
             f"it walks {names} along with others, each iteration as far as the data say",
-            f"choose a loop over one level, or split {loop.index} and mark its tiles",
+            f"choose a loop over one level, or split {graph.called(loop)} and mark its tiles",
         )
     operands = dict(graph.problem.operands)
     for iterator in loop.lattice.iterators:
@@ -72,10 +75,16 @@ def _counting(graph: IterationGraph, loop: Loop) -> Refusals:
 def _vector_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
     yield from _counting(graph, loop)
     if loop.mode.parallel is not None:
-        yield "threads take its iterations", f"split {loop.index} and vectorize the inner loop"
+        yield (
+            "threads take its iterations",
+            f"split {graph.called(loop)} and vectorize the inner loop",
+        )
     for inner in foralls(loop.body):
         if inner.mode.parallel is not None:
-            yield f"threads share the loop {inner.index} inside it", "share a loop around it"
+            yield (
+                f"threads share the loop {graph.called(graph.loop_of(inner))} inside it",
+                "share a loop around it",
+            )
     yield from _appending(graph, loop)
     own = {w.name for w in workspaces_of(loop.body)}
     outside = {w.name: w for w in workspaces_of(graph.statement) if w.name not in own}

@@ -57,7 +57,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     statement = graph.statement
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
     if marked:
-        names = ", ".join(loop.index for loop in marked)
+        names = ", ".join(graph.called(loop) for loop in marked)
         return Parallelism(statement, names, f"loop {names}: {_reason(marked[0])}")
     refusal = refusal_reason(graph)
     if refusal is None and isinstance(statement, Forall):
@@ -66,7 +66,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         return Parallelism(shared, statement.index, reason)
     summed = _summing_apart(graph, statement)
     apart = [loop for loop in graph.loops if not loop.outer and _sums_apart(graph, loop)]
-    names = ", ".join(loop.index for loop in apart)
+    names = ", ".join(graph.called(loop) for loop in apart)
     if summed != statement:
         return Parallelism(summed, names, f"loop {names}: {_SUMS}")
     return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
@@ -102,7 +102,7 @@ def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
     around = workspaces_around(graph, loop)
     numbers = {name for name, w in around.items() if w.kind is WorkspaceKind.SCALAR}
     adds = all(assign.target.tensor in numbers for assign in outward(loop))
-    return adds and (_taken(loop) or apart_refusal(graph, loop)) is None
+    return adds and (_taken(graph, loop) or apart_refusal(graph, loop)) is None
 
 
 def _reason(loop: Loop) -> str:
@@ -152,7 +152,11 @@ def refusal_reason(graph: IterationGraph) -> Refusal | None:
     statement = graph.statement
     if isinstance(statement, Forall):
         outermost = graph.loops[0]
-        return _taken(outermost) or _structure(graph, outermost) or race_refusal(graph, outermost)
+        return (
+            _taken(graph, outermost)
+            or _structure(graph, outermost)
+            or race_refusal(graph, outermost)
+        )
     if not graph.loops:
         return Refusal("there is no loop to share among threads", "one thread is all it takes")
     remedy = "reorder so that an index of the result is outermost in every term"
@@ -161,18 +165,22 @@ def refusal_reason(graph: IterationGraph) -> Refusal | None:
     return Refusal("the terms are computed one after another", remedy)
 
 
-def _taken(loop: Loop) -> Refusal | None:
+def _taken(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where the schedule wants the iterations carried out otherwise."""
     if not loop.mode.vector and not loop.mode.unroll:
         return None
     done = "vectorized" if loop.mode.vector else "unrolled"
-    return Refusal(f"the loop {loop.index} is {done}", f"split {loop.index}: share its tiles")
+    return Refusal(
+        f"the loop {graph.called(loop)} is {done}", f"split {graph.called(loop)}: share its tiles"
+    )
 
 
 def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     around = [other for other in graph.loops if other.index in loop.outer and other.mode.parallel]
     if around:
-        return Refusal(f"the loop {around[0].index} around it is parallel", "share one of them")
+        return Refusal(
+            f"the loop {graph.called(around[0])} around it is parallel", "share one of them"
+        )
     race = loop.mode.parallel
     own = _structure(graph, loop) or race_refusal(graph, loop)
     if race in STRATEGIES and own is None:
@@ -197,15 +205,15 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
     if loop.merges and outermost and loop.range is not Range.WHOLE:
         names = ", ".join(map(str, loop.lattice.iterators))
         return Refusal(
-            f"the loop {loop.index} walks {names} along with others, in order",
-            f"split {loop.index}: its tiles can be shared",
+            f"the loop {graph.called(loop)} walks {names} along with others, in order",
+            f"split {graph.called(loop)}: its tiles can be shared",
         )
     sparse = not graph.problem.result.format.is_dense
     ranges = sparse or (loop.range is Range.WHOLE or graph.provenance.counts_ranges(loop.index))
     if outermost and not ranges and shared_in_pieces(graph):
         return Refusal(
-            f"the loop {loop.index} does not run over ranges of one index, which threads with "
-            "workspaces and parts of a result of their own share",
+            f"the loop {graph.called(loop)} does not run over ranges of one index, which threads "
+            "with workspaces and parts of a result of their own share",
             "share the loop over an index, or over tiles of it",
         )
     if outermost and shared_in_pieces(graph):
@@ -224,8 +232,8 @@ def _assembly(graph: IterationGraph, loop: Loop, outermost: bool) -> Refusal | N
             return None
         target = graph.problem.assignment.target.tensor
         return Refusal(
-            f"ranges of {loop.index} may begin within a row of {target}, which parts that are "
-            "appended do not",
+            f"ranges of {graph.called(loop)} may begin within a row of {target}, which parts that "
+            "are appended do not",
             f"assemble({target},Insert)",
         )
     return Refusal(

@@ -91,11 +91,12 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     roots = graph.provenance.roots(loop.index)
     if all(root in problem.assignment.target.indices for root in roots):
         return None
+    name = graph.called(loop)
     tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
     return Refusal(
-        f"the loop {loop.index}{tiles} is summed over: its iterations add to the same elements",
+        f"the loop {name}{tiles} is summed over: its iterations add to the same elements",
         "put an index of the result outside, or let them add by atomic operations: "
-        f"parallelize({graph.called(loop)},CPUThread,Atomics)",
+        f"parallelize({name},CPUThread,Atomics)",
     )
 
 
@@ -104,13 +105,13 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     for iterator in loop.lattice.iterators:
         if iterator.access.tensor not in operands:
             return Refusal(
-                f"the loop {loop.index} walks the workspace {iterator.access.tensor}",
+                f"the loop {graph.called(loop)} walks the workspace {iterator.access.tensor}",
                 "leave the loop serial",
             )
         form = operands[iterator.access.tensor].format
         if not form.levels[iterator.level].unique:
             return Refusal(
-                f"the loop {loop.index} may meet a coordinate of {iterator} more than once",
+                f"the loop {graph.called(loop)} may meet a coordinate of {iterator} more than once",
                 "convert the operand to a format without duplicates",
             )
     return None
@@ -148,7 +149,7 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def _assigned(graph: IterationGraph, loop: Loop, tensor: str) -> Refusal:
     """Elements are assigned, by iterations of which no two may write the same one."""
     usual = race_refusal(graph, loop)
-    remedy = f"share a loop inside {loop.index}" if usual is None else usual.remedy
+    remedy = f"share a loop inside {graph.called(loop)}" if usual is None else usual.remedy
     return Refusal(f"it assigns elements of {tensor} and does not add to them", remedy)
 
 

@@ -301,6 +301,16 @@ def test_operands_and_loops_have_the_names_that_the_user_gave(schedule: str, mes
     assert caught.value.message == message
 
 
+@pytest.mark.parametrize("command", ["parallelize(jw)", "vectorize(jw)", "mergeby(jw,gallop)"])
+def test_refusals_name_the_loop_that_was_named(command: str) -> None:
+    """The loop that fills the workspace and the one that reads it are over j, both."""
+    s = tp.schedule(PRODUCT, A=tp.CSR, B=tp.CSR, C=tp.CSR)
+    s.reorder("i", "k", "j").precompute("A(i,k)*B(k,j)", "j", "jw", "w")
+    with pytest.raises(ScheduleError, match="The loop jw cannot") as caught:
+        s.apply(command)
+    assert "(j," not in str(caught.value) and "loop j " not in str(caught.value)
+
+
 def test_a_sum_is_no_workspace_to_the_user() -> None:
     whole = problem(SPMV, {"A": "CSR"}, "d")
     loops = apply_all(
