@@ -301,7 +301,7 @@ def test_operands_and_loops_have_the_names_that_the_user_gave(schedule: str, mes
     assert caught.value.message == message
 
 
-@pytest.mark.parametrize("command", ["parallelize(jw)", "vectorize(jw)", "mergeby(jw,gallop)"])
+@pytest.mark.parametrize("command", ["parallelize(jw)", "vectorize(jw)", "mergeby(jw,Gallop)"])
 def test_refusals_name_the_loop_that_was_named(command: str) -> None:
     """The loop that fills the workspace and the one that reads it are over j, both."""
     s = tp.schedule(PRODUCT, A=tp.CSR, B=tp.CSR, C=tp.CSR)
