@@ -25,7 +25,7 @@ from taco_py.lower import workspaces
 from taco_py.lower.copies import Copies, copies_for
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.ranges import Ranges, named, open_positions, walked_positions
-from taco_py.lower.shares import SMALL, THREADS_64, Shares, even
+from taco_py.lower.shares import SMALL, THREADS_64, Shares, even, stored_ends
 from taco_py.provenance.relations import Interval
 
 SUMS, COPIES = 64, 8
@@ -54,8 +54,7 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
     yield from shares.edges(edges, count, even)
     yield from copies.before
     body = build.block(
-        Declare(first, build.load_index(edges, piece), constant=True),
-        Declare(last, build.load_index(edges, build.add(piece, 1)), constant=True),
+        *stored_ends((first, last), piece, edges),
         *copies.begin,
         *lower(copies.env, copies.scope),
         *copies.end,

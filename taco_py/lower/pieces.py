@@ -6,8 +6,9 @@
         for i in edges[piece]..edges[piece + 1]: …
 
 Rows of a sparse operand are shared by their entries: each piece finds where it begins and ends by a
-binary search, or, where pieces become one result, all edges are found before. A piece of a sparse
-result is a result of its own, whose coordinates begin at the piece's first one
+binary search, or, where pieces become one result, all edges are found before.
+
+A piece of a sparse result is a result of its own, whose coordinates begin at the piece's first one
 where the outermost level is dense. Put one behind another they are what one thread would have made,
 however many pieces there are.
 """
@@ -46,6 +47,7 @@ from taco_py.lower.shares import (
     coordinates_of,
     even,
     guided,
+    stored_ends,
 )
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
@@ -68,13 +70,10 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
     if whole.is_sparse:
         yield from shares.edges(edges, count, share)
-        known: tuple[Stmt, ...] = (
-            Declare(first, build.load_index(edges, piece), constant=True),
-            Declare(last, build.load_index(edges, build.add(piece, 1)), constant=True),
-        )
+        ends = stored_ends((first, last), piece, edges)
     else:
-        known = tuple(shares.ends((first, last), piece, count, share))
-    body = build.block(*known, *work)
+        ends = shares.ends((first, last), piece, count, share)
+    body = build.block(*ends, *work)
     yield from _team(env, whole, Team(piece, count, setup, body, whole.parts()))
 
 

@@ -161,6 +161,12 @@ class Shares:
         )
 
 
+def stored_ends(mine: tuple[Var, Var], piece: Expr, edges: Array) -> Iterator[Stmt]:
+    """Where a piece begins and ends, as `edges` have it: `mine` are declared."""
+    for var, k in zip(mine, (piece, build.add(piece, 1)), strict=True):
+        yield Declare(var, build.load_index(edges, k), constant=True)
+
+
 def weighed_operands(env: Environment, forall: Forall) -> Iterator[Access]:
     """The sparse operands whose outermost level is that of the loop's index."""
     roots = env.provenance.roots(forall.index)

@@ -39,7 +39,7 @@ from taco_py.lower.counted import Counted, counted
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
 from taco_py.lower.ranges import open_positions
 from taco_py.lower.result import ZERO, Result, make_result
-from taco_py.lower.shares import LARGE, THREADS_64, Shares, coordinates_of, even
+from taco_py.lower.shares import LARGE, THREADS_64, Shares, coordinates_of, even, stored_ends
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
 
@@ -91,8 +91,7 @@ class Pieces:
 
     def team(self, *work: Stmt) -> Team:
         """Threads that do `work` for their pieces, each with workspaces of its own."""
-        edges = ((self.first, self.piece), (self.last, behind(self.piece)))
-        known = [Declare(v, at(self.edges, k), constant=True) for v, k in edges]
+        known = stored_ends((self.first, self.last), self.piece, self.edges)
         setup = build.block(*own_workspaces(self.env, self.forall))
         return Team(self.piece, self.count, setup, build.block(*known, *work))
 
