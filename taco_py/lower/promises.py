@@ -1,6 +1,7 @@
-"""What schedules promise about ranges: tested before anything else, and then relied on.
+"""What schedules promise about ranges, or need: tested before anything else, and then relied on.
 
 bound(i,b,100,MaxExact)      expect n_i == 100, and 100 in place of n_i from there on
+fuse(i,j,f), split(f,…)      expect n_i <= 2^62 / n_j
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from codegen.ir import Block, Const, Expect, Stmt, Var
 from codegen.variables import substitute
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.ranges import Ranges, open_positions
-from taco_py.provenance.relations import Bound, BoundKind
+from taco_py.provenance.relations import Bound, BoundKind, Fuse
 
 
 def rely_on_promises(env: Environment, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """`code` behind the tests of what is promised, with the sizes that are."""
+    for fuse in env.provenance.counted_fusions:
+        yield from _test(env, fuse)
     sizes: dict[Var, Const] = {}
     for relation in env.provenance.relations:
         if isinstance(relation, Bound):
@@ -27,9 +30,16 @@ def rely_on_promises(env: Environment, code: tuple[Stmt, ...]) -> Iterator[Stmt]
     yield from substitute(Block(code), sizes).body
 
 
-def _test(env: Environment, bound: Bound) -> Iterator[Stmt]:
+def _test(env: Environment, relation: Bound | Fuse) -> Iterator[Stmt]:
     scope, code = EMPTY_SCOPE, list[Stmt]()
-    if env.provenance.positions_above(bound.parent) is not None:
-        scope, code = open_positions(env, scope, bound.parent)
-    held = Expect(bound.holds(Ranges(env, scope).whole(bound.parent)))
-    yield build.block(*code, held) if code else held
+    for parent in relation.parents:
+        if env.provenance.positions_above(parent) is not None:
+            scope, more = open_positions(env, scope, parent)
+            code += more
+    ranges = map(Ranges(env, scope).whole, relation.parents)
+    condition = (
+        relation.countable(*ranges) if isinstance(relation, Fuse) else relation.holds(*ranges)
+    )
+    held = Expect(condition)
+    if condition != build.const(True):
+        yield build.block(*code, held) if code else held

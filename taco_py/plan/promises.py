@@ -1,4 +1,4 @@
-"""Which promise of a schedule does not hold, for a kernel that has found that one does not."""
+"""Which promise or need of a schedule does not hold, where a kernel found that one does not."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codegen import build
-from codegen.ir import Const
+from codegen.ir import Const, Expr
 from taco_py.diagnostics.errors import BoundError
 from taco_py.notation.checks import accesses
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
-from taco_py.provenance.relations import Bound, BoundKind, Interval, Pos, child_bounds
+from taco_py.provenance.relations import Bound, BoundKind, Fuse, Interval, Pos, child_bounds
 from taco_py.storage.tensor_data import TensorData
 
 _PROMISES = {
@@ -28,8 +28,12 @@ def broken_promise(
     sizes: Mapping[str, int],
     operands: Mapping[str, TensorData],
 ) -> BoundError | None:
-    """What to tell of the first promise that does not hold; None if all of them do."""
+    """What to tell of the first that does not hold; None if all of them do."""
     known = _Known(problem, provenance, sizes, operands)
+    for fuse in provenance.counted_fusions:
+        outer, inner = map(known.range, fuse.parents)
+        if fuse.countable(outer, inner) != build.const(True):
+            return _uncountable(fuse, outer, inner)
     for relation in provenance.relations:
         if isinstance(relation, Bound):
             found = known.range(relation.parent)
@@ -38,15 +42,28 @@ def broken_promise(
     return None
 
 
+def _uncountable(fuse: Fuse, outer: Interval, inner: Interval) -> BoundError:
+    return BoundError(
+        f"Expected {fuse.fused} to have at most 2^62 values, of which {fuse} makes tiles, found "
+        f"{_number(outer.length)} of {fuse.outer} and {_number(inner.length)} of {fuse.inner}",
+        hint=f"fuse less, or make tiles of positions: pos({fuse.fused},p,…) with an operand that "
+        f"stores {fuse.fused}",
+    )
+
+
 def _error(bound: Bound, found: Interval) -> BoundError:
     begins = bound.kind in (BoundKind.MIN_EXACT, BoundKind.MIN_CONSTRAINT)
     edge = found.lo if begins else found.hi
-    value = int(edge.value.real) if isinstance(edge, Const) else edge
+    value = _number(edge)
     return BoundError(
         f"Expected that the range of {bound.parent} {_PROMISES[bound.kind]} {bound.value}, as "
         f"{bound} promises, found that it {'begins' if begins else 'ends'} at {value}",
         hint=f"leave the command out, or promise {value}",
     )
+
+
+def _number(known: Expr) -> int | Expr:
+    return int(known.value.real) if isinstance(known, Const) else known
 
 
 @dataclass(frozen=True, slots=True)

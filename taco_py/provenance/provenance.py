@@ -3,7 +3,7 @@ they give them back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
@@ -26,6 +26,23 @@ class Provenance:
     def above(self, variable: str) -> Relation | None:
         """The relation that made `variable`; None for an index of the notation."""
         return next((r for r in self.relations if variable in r.children), None)
+
+    @property
+    def counted_fusions(self) -> tuple[Fuse, ...]:
+        """Those whose values are counted, for tiles are made of them or a bound is promised; a loop
+        over pairs of stored coordinates counts nothing, nor does one over positions."""
+        counting = [r for r in self.relations if isinstance(r, Split | Divide | Bound)]
+        found = (fuse for relation in counting for fuse in self._fusions_above(relation.parent))
+        return tuple(dict.fromkeys(found))
+
+    def _fusions_above(self, variable: str) -> Iterator[Fuse]:
+        relation = self.above(variable)
+        if relation is None or isinstance(relation, Pos):
+            return
+        for parent in relation.parents:
+            yield from self._fusions_above(parent)
+        if isinstance(relation, Fuse):
+            yield relation
 
     def renamed(self, workspace: str) -> dict[str, str]:
         """What variables are called in the loops that fill `workspace`, where that is another name.

@@ -66,6 +66,10 @@ class Stored(Protocol):
         ...
 
 
+LARGEST = 1 << 62
+"""The most values of a variable that is counted: a tile more of them is a 64-bit number, too."""
+
+
 class BoundKind(Enum):
     """What a `bound` promises: where the range begins or ends, or what it does not pass."""
 
@@ -159,6 +163,11 @@ class Fuse:
     @property
     def children(self) -> tuple[str, ...]:
         return (self.fused,)
+
+    def countable(self, outer: Interval, inner: Interval) -> Expr:
+        """Whether all values of the fused variable can be counted in 64-bit numbers."""
+        most = build.div(LARGEST, build.maximum(inner.length, 1))
+        return build.le(outer.hi, most)
 
     def __str__(self) -> str:
         return f"fuse({self.outer},{self.inner},{self.fused})"

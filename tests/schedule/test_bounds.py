@@ -79,3 +79,29 @@ def test_a_promised_size_is_a_constant() -> None:
 def test_entries_below_one_position_have_no_bound() -> None:
     with pytest.raises(ScheduleError, match="p runs over entries below one position of A"):
         tp.evaluate(SPMV, schedule="pos(j,p,A), bound(p,q,3,MaxConstraint)", A=A, x=X)
+
+
+VAST = 2**21 + 3
+"""Three of these multiply to more than 64 bits can count, as modes of real tensors do."""
+
+
+@pytest.mark.parametrize(
+    ("schedule", "refused"),
+    [
+        ("fuse(i,j,f), fuse(f,k,g), divide(g,a,b,4)", True),
+        ("fuse(j,k,f), fuse(i,f,g), split(g,a,b,1024)", True),
+        ("fuse(i,j,f), fuse(f,k,g)", False),
+        ("fuse(i,j,f), fuse(f,k,g), pos(g,p,T), divide(p,a,b,4)", False),
+        ("fuse(i,j,f), divide(f,a,b,4)", False),
+    ],
+)
+def test_tiles_are_made_of_what_can_be_counted(schedule: str, refused: bool) -> None:
+    coordinates = np.array([[0, 5, VAST - 1], [1, 7, VAST - 1], [2, 9, VAST - 1]])
+    tensor = tp.Tensor.from_coo(coordinates, [1.0, 2.0, 3.0], (VAST,) * 3, format="sss")
+    text = "s = T[i,j,k] * v[i]"
+    if refused:
+        with pytest.raises(BoundError, match=r"at most 2\^62 values") as caught:
+            tp.evaluate(text, T=tensor, v=np.ones(VAST), schedule=schedule)
+        assert "pos(g,p," in str(caught.value)
+    else:
+        assert tp.evaluate(text, T=tensor, v=np.ones(VAST), schedule=schedule) == 6.0
