@@ -7,6 +7,7 @@ the limit of a length is `return 2`.
 
 from __future__ import annotations
 
+from cmath import isfinite
 from typing import assert_never
 
 from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototype
@@ -21,6 +22,8 @@ from codegen.ir import (
     AtomicStore,
     Block,
     Broadcast,
+    Call,
+    Cast,
     ClearTable,
     Comment,
     Const,
@@ -63,7 +66,7 @@ WIDTH = 100
 
 def emit_c(module: Module, target: Target) -> str:
     """The C source of `module`: one exported function for each of its functions."""
-    parts = [_header(module), '#include "taco_runtime.h"', _typedefs(module)]
+    parts = [_header(module), _includes(module), _typedefs(module)]
     parts += [_function(function, target) for function in module.functions]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -73,6 +76,35 @@ def _header(module: Module) -> str:
     if len(lines) <= 1:
         return f"/* {lines[0]} */" if lines else ""
     return "\n".join(["/*", *(f" * {line}".rstrip() for line in lines), " */"])
+
+
+def _includes(module: Module) -> str:
+    """The headers that are needed: those of mathematics take longer to read than most kernels."""
+    libraries = {
+        "complex.h": any(map(_is_complex, walk(module))),
+        "math.h": any(map(_is_mathematical, walk(module))),
+    }
+    needed = [f"#include <{name}>" for name, is_needed in libraries.items() if is_needed]
+    return "\n".join(['#include "taco_runtime.h"', *needed])
+
+
+def _is_complex(node: object) -> bool:
+    match node:
+        case Var(type=found) | Const(type=found) | Cast(type=found) | Call(type=found):
+            return isinstance(found, ScalarType) and found.kind == "complex"
+        case Array(element=found):
+            return found.kind == "complex"
+    return False
+
+
+def _is_mathematical(node: object) -> bool:
+    """Whether `node` is a call of the C library, or a number that has a name there."""
+    match node:
+        case Call(function=function):
+            return not function.startswith("taco_")
+        case Const(value=value, type=ScalarType(kind="float" | "complex")):
+            return not isfinite(value)
+    return False
 
 
 def _typedefs(module: Module) -> str:

@@ -1,6 +1,5 @@
 /* The part of the runtime that lives in the Python process once, in plain C: loading and calling kernels,
  * and the memory of results. Declared to cffi in codegen/runtime/host.py. */
-#define TACO_HOST 1
 #include "taco_runtime.h"
 
 #include <dlfcn.h>

@@ -11,10 +11,6 @@
 #define _GNU_SOURCE 1 /* mremap */
 #endif
 
-#ifndef TACO_HOST /* a fifth of the host's compilation, and it computes nothing */
-#include <complex.h>
-#include <math.h>
-#endif
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -17,7 +17,7 @@ from tests.toolchain import samples
 
 def copies() -> KernelSource:
     """For every element type T: `copy_T(x, y, n)` copies an array, `fill_T(value, y)` a scalar."""
-    text, signatures = ['#include "taco_runtime.h"\n'], []
+    text, signatures = ['#include "taco_runtime.h"\n#include <complex.h>\n'], []
     for name, t in SCALARS.items():
         text.append(
             f"int32_t copy_{name}(const {t.c} *x, {t.c} *y, int64_t n)"
