@@ -98,7 +98,7 @@ def silenced() -> int:
 
 def complain(text: str, status: int) -> int:
     """Print what went wrong; the status."""
-    print(f"taco_py: {text}", file=sys.stderr)
+    print(f"taco-py: {text}", file=sys.stderr)
     return status
 
 

@@ -78,7 +78,7 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-print-compute=yes"), "Expected -print-compute without a value"),
     ((SPMV, "-write-source"), "Expected -write-source=<file>, found no value"),
     ((SPMV, "-i=A:none.mtx"), "No such file or directory: 'none.mtx'"),
-    ((SPMV, "-d=i:x"), "Expected sizes with commas between them"),
+    ((SPMV, "-d=i:x"), "Expected sizes below 10^15, with commas between them"),
     ((SPMV, "-d=k:3"), "the indices are i, j"),
     ((SPMV, "-d=A:3"), "Expected 2 sizes for A, found 1"),
     ((SPMV, "-d=i:3", "-d=i:4"), "Expected one size of i, found 3 in -d=i:3 and 4 in -d=i:4"),
@@ -115,7 +115,7 @@ def test_bad_input_is_one_line_and_status_2(
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
     assert message in line
-    assert line.startswith("taco_py: ")
+    assert line.startswith("taco-py: ")
 
 
 def test_sizes_are_those_of_files(
@@ -126,7 +126,7 @@ def test_sizes_are_those_of_files(
     assert main((SPMV, "-f=A:ds", "-i=A:A.mtx", "-d=i:5", "-d=A:5,5", "-o=y:y.tns")) == 0
     for said in ("-d=i:6", "-d=A:6,5"):
         assert main((SPMV, "-f=A:ds", "-i=A:A.mtx", said, "-o=y:y.tns")) == 2
-        expected = f"taco_py: Expected one size of i, found 5 in A.mtx and 6 in {said}\n"
+        expected = f"taco-py: Expected one size of i, found 5 in A.mtx and 6 in {said}\n"
         assert capsys.readouterr().err == expected
 
 
@@ -151,7 +151,7 @@ def test_an_interrupt_is_a_status(
 
     monkeypatch.setattr("taco_py.cli.run_tool", interrupted)
     assert main([SPMV]) == 130
-    assert capsys.readouterr().err == "taco_py: interrupted\n"
+    assert capsys.readouterr().err == "taco-py: interrupted\n"
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -120,6 +120,27 @@ def test_a_schedule_is_exported_with_its_kernel(tmp_path: Path) -> None:
     np.testing.assert_allclose(build(files)["y_vals"], A @ operands["x"], rtol=1e-14)
 
 
+def test_an_example_is_as_bounds_promise(tmp_path: Path) -> None:
+    formats = {"A": tp.CSR, "x": tp.dense(1), "y": tp.dense(1)}
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", formats, schedule="bound(i,b,7,MaxExact)")
+    assert len(build(kernel.export(tmp_path / "kept"))["y_vals"]) == 7
+    files = kernel.export(tmp_path / "broken", A=A, x=np.ones(A.shape[1]))
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        build(files)
+    assert caught.value.stderr == "kernel failed: a bound does not hold\n"
+
+
+def test_nothing_is_overwritten_but_what_was_exported(tmp_path: Path) -> None:
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
+    (tmp_path / "main.c").write_text("/* mine */")
+    with pytest.raises(tp.OperandError, match="main.c, found a file that was not exported"):
+        kernel.export(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["main.c"]
+    assert (tmp_path / "main.c").read_text() == "/* mine */"
+    (tmp_path / "main.c").unlink()
+    assert kernel.export(tmp_path) == kernel.export(tmp_path)
+
+
 INSERTED = (
     (1, "reorder(i,k,j), assemble(C,Insert)"),
     (2, "fuse(i,j,f), pos(f,p,A), split(p,a,b,4), parallelize(a)"),

@@ -127,15 +127,18 @@ class Kernel:
         prototype with a line about each parameter, taco_runtime.h what it needs, and main.c calls
         it on these operands, or on small ones made up, and prints the arrays of the result.
 
+        Exporting again into the same folder overwrites what was exported there, and no other file.
+
         Raises FormatError where the plan converts operands or the result, OperandError for a bad
-        name or operands too large to be written into a program.
+        name, operands too large to be written into a program, or a file that would be lost.
         """
         from taco_py.export.example import example
         from taco_py.export.export import export
 
         objects = merged(operands, named)
         if not objects:
-            objects = example(self.assignment, self.types, dict(self.settings.static))
+            sizes = self.schedule.sizes | dict(self.settings.static)
+            objects = example(self.assignment, self.types, sizes)
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)

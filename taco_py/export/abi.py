@@ -69,7 +69,9 @@ CONVENTIONS = """\
  * them set to zero, find `length` elements at `data`, and free them by {name}_release.
  *
  * Every function returns 0; or 1 when memory ran out; or 2 when a result has more entries than its
- * index type can count. With -fopenmp loops are shared among threads, without they run on one.
+ * index type can count; or 3, before anything is computed, when a size is not as a command `bound`
+ * promised or a fused loop has more values than can be counted. With -fopenmp loops are shared
+ * among threads, without they run on one.
  */"""
 
 

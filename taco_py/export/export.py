@@ -21,6 +21,9 @@ RUNTIME = "taco_runtime.h"
 MOST_VALUES = 100_000
 """So many numbers at most are written into a program."""
 
+MARK = "/* Exported by tacopy, which overwrites this file when it exports here again. */"
+"""The first line of each file."""
+
 C_FUNCTIONS = frozenset(
     re.findall(
         r"\w+",
@@ -56,7 +59,7 @@ def export(
     operands  the example that main.c runs on
 
     Raises FormatError for a plan with steps that are not kernels, OperandError for a bad name or a
-    large example, OSError where the folder cannot be written.
+    large example or a file that would be lost, OSError where the folder cannot be written.
     """
     kernels = exported(plan, compiled, name)
     check_example(operands)
@@ -69,15 +72,29 @@ def export(
     files[f"{name}.h"] = header_text(name, kernels, _buffer_definition(runtime))
     files["main.c"] = program_text(name, kernels, operands)
     files[RUNTIME] = runtime
+    return write_files(folder, files)
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
+    """Write what was made, over what was made before.
+
+    Raises OperandError, and writes nothing, where a file is there that was not.
+    """
+    for path in (folder / file for file in files):
+        if path.exists() and not (path.is_file() and path.read_text().startswith(MARK)):
+            raise OperandError(
+                f"Expected to make {path}, found a file that was not exported before",
+                hint="choose another folder or name, or move that file away",
+            )
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
-        (folder / file).write_text(text)
+        (folder / file).write_text(f"{MARK}\n{text}")
     return tuple(folder / file for file in files)
 
 
 def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tuple[Exported, ...]:
     """Each kernel of the plan with its C text. Raises FormatError or OperandError."""
-    if identifier(name) != name or is_reserved(name):
+    if not isinstance(name, str) or identifier(name) != name or is_reserved(name):
         raise OperandError(
             f"Expected a name for C functions, found {name!r}", hint='as in name="spmv"'
         )

@@ -85,8 +85,9 @@ TEMPLATE = """\
 
 static void check(int32_t status, const char *function)
 {{
+    static const char *const why[] = {{"no memory", "index overflow", "a bound does not hold"}};
     if (status != 0) {{
-        fprintf(stderr, "%s failed: %s\\n", function, status == 1 ? "no memory" : "index overflow");
+        fprintf(stderr, "%s failed: %s\\n", function, why[status - 1]);
         exit(1);
     }}
 }}

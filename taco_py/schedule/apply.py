@@ -169,9 +169,23 @@ def _fuse(loops: Loops, command: Fuse) -> Loops:
                 command,
                 f"{command.inner} is not right inside {command.outer} in every term, the loops "
                 f"are {', '.join(order)}",
-                f"reorder so that {command.outer} and {command.inner} are neighbours",
+                _remedy_of_fuse(command, order, places),
             )
     return _derive(loops, command)
+
+
+def _remedy_of_fuse(command: Fuse, order: tuple[str, ...], places: list[int]) -> str:
+    outer, inner = command.parents
+    if len(places) == 1:
+        (alone,) = (v for v in command.parents if v in order)
+        (missing,) = {outer, inner} - {alone}
+        return (
+            f"a term without {missing} has no such pair: compute the terms with both by an assignment "
+            "of their own, and add the others to its result"
+        )
+    if places[0] == places[1] + 1:
+        return f"reorder({outer},{inner}), or fuse({inner},{outer},{command.fused})"
+    return f"reorder so that {inner} is right inside {outer}"
 
 
 def _pos(loops: Loops, command: Pos) -> Loops:

@@ -150,7 +150,7 @@ def _names(arguments: tuple[str, ...], count: int) -> tuple[str, ...]:
 
 def _number(text: str, least: int) -> int:
     if not re.fullmatch(r"-?\d{1,18}", text) or int(text) < least:
-        raise _MisfitError(f"the number must be a whole one from {least} on")
+        raise _MisfitError(f"the number must be a whole one from {least} on, of at most 18 digits")
     return int(text)
 
 

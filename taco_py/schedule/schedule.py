@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.tree import map_accesses
-from taco_py.provenance.relations import Pos, Relation
+from taco_py.provenance.relations import Bound, BoundKind, Pos, Relation
 from taco_py.schedule.commands import (
     Command,
     Distribute,
@@ -47,6 +47,12 @@ class Schedule:
         """The variable whose loop is to be parallel, None where that is left open."""
         wanted = [c.index for c in self.commands if isinstance(c, Parallelize)]
         return wanted[-1] if wanted else None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What indices end at, or end at most, as bounds promise."""
+        ends = (BoundKind.MAX_EXACT, BoundKind.MAX_CONSTRAINT)
+        return {c.parent: c.value for c in self.commands if isinstance(c, Bound) and c.kind in ends}
 
     @property
     def serial(self) -> bool:

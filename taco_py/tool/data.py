@@ -124,7 +124,9 @@ def _counted(number: int) -> str:
 def _numbers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
-        raise UsageError(f"Expected sizes with commas between them for -d, found {text}")
+        raise UsageError(
+            f"Expected sizes below 10^15, with commas between them, for -d, found {text}"
+        )
     return tuple(map(int, parts))
 
 

@@ -39,12 +39,13 @@ LOOPS = (
     (
         RESIDUAL, "fuse(i,j,f)",
         "j is not right inside i in every term, the loops are i",
-        "reorder so that i and j are neighbours",
+        "a term without j has no such pair: compute the terms with both by an assignment of their own, "
+        "and add the others to its result",
     ),
     (
         PRODUCT, "fuse(i,k,f)",
         "k is not right inside i in every term, the loops are i, j, k",
-        "reorder so that i and k are neighbours",
+        "reorder so that k is right inside i",
     ),
     (
         SPMV, "pos(j,p,A), pos(p,q,A)", "p runs over positions already",
