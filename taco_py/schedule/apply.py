@@ -180,8 +180,8 @@ def _remedy_of_fuse(command: Fuse, order: tuple[str, ...], places: list[int]) ->
         (alone,) = (v for v in command.parents if v in order)
         (missing,) = {outer, inner} - {alone}
         return (
-            f"a term without {missing} has no such pair: compute the terms with both by an assignment "
-            "of their own, and add the others to its result"
+            f"a term without {missing} has no such pair: compute the terms with both by an "
+            "assignment of their own, and add the others to its result"
         )
     if places[0] == places[1] + 1:
         return f"reorder({outer},{inner}), or fuse({inner},{outer},{command.fused})"
