@@ -133,7 +133,7 @@ def test_an_example_is_as_bounds_promise(tmp_path: Path) -> None:
 def test_nothing_is_overwritten_but_what_was_exported(tmp_path: Path) -> None:
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
     (tmp_path / "main.c").write_text("/* mine */")
-    with pytest.raises(tp.OperandError, match="main.c, found a file that was not exported"):
+    with pytest.raises(tp.OperandError, match="found a file that was not exported"):
         kernel.export(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["main.c"]
     assert (tmp_path / "main.c").read_text() == "/* mine */"

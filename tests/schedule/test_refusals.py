@@ -39,8 +39,8 @@ LOOPS = (
     (
         RESIDUAL, "fuse(i,j,f)",
         "j is not right inside i in every term, the loops are i",
-        "a term without j has no such pair: compute the terms with both by an assignment of their own, "
-        "and add the others to its result",
+        "a term without j has no such pair: compute the terms with both by an assignment of their "
+        "own, and add the others to its result",
     ),
     (
         PRODUCT, "fuse(i,k,f)",
