@@ -47,6 +47,10 @@ def apply_all(loops: Loops, schedule: Schedule) -> Loops:
     return loops
 
 
+MOST_RELATIONS = 32
+"""Variables may derive from others by so many commands: what follows them does so one by one."""
+
+
 def refuse(command: Command | Relation, reason: str, hint: str | None = None) -> ScheduleError:
     """The error of a command that cannot be applied."""
     return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)
@@ -112,6 +116,12 @@ def _meets(loops: Loops, command: Precompute, variables: tuple[str, ...]) -> boo
 
 def _derive(loops: Loops, relation: Relation) -> Loops:
     """Replace the parents of `relation` by its children, in place."""
+    if len(loops.provenance.relations) == MOST_RELATIONS:
+        raise refuse(
+            relation,
+            f"{MOST_RELATIONS} commands before it derive variables, and no more may",
+            "no nest is made faster by so many: undo those that do not help",
+        )
     _require_nests(loops, relation, relation.parents)
     for parent in relation.parents:
         _require_loop(loops, relation, parent)

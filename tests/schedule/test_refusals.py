@@ -322,6 +322,16 @@ def test_a_sum_is_no_workspace_to_the_user() -> None:
         check_shared(loops.graph(whole))
 
 
+def test_the_number_of_derivations_is_limited() -> None:
+    """Those who follow a chain of them would run out of stack, after seconds."""
+    chain = [f"bound({'i' if k == 0 else f'v{k - 1}'},v{k},9,MaxConstraint)" for k in range(33)]
+    whole = assignment(SPMV)
+    loops = Loops(whole, textual_orders(whole))
+    apply_all(loops, Schedule.parse(", ".join(chain[:32])))
+    with pytest.raises(ScheduleError, match="32 commands before it derive variables"):
+        apply_all(loops, Schedule.parse(", ".join(chain)))
+
+
 def test_a_refused_command_leaves_everything_as_it_was() -> None:
     whole = assignment(SPMV)
     loops = apply_all(Loops(whole, textual_orders(whole)), Schedule.parse("split(i,a,b,4)"))
