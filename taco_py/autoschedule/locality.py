@@ -75,10 +75,15 @@ class Locality:
         self.found: dict[int, tuple[Fetch, ...]] = {}
         self.fitting: dict[int, bool] = {0: True}
 
+    @property
+    def near(self) -> bool:
+        """Whether all fits, so that no loop fetches any."""
+        return self.fits(self.every)
+
     def fetching(self, outer: int, bit: int) -> float:
         """Steps of the fetches that belong to the loop over `bit` inside loops over `outer`."""
         inner = self.every & ~(outer | bit)
-        if self.fits(self.every) or self.fits(inner | bit) or not self.fits(inner):
+        if self.near or self.fits(inner | bit) or not self.fits(inner):
             return 0.0
         entered, rounds = self.count(outer), self.count(outer | bit)
         nest, whole = self.touched(inner), self.touched(inner | bit)

@@ -18,6 +18,7 @@ from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import LEAP, LEAPS, MERGE, REACH, VECTOR
+from taco_py.cost.shares import bits_of
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
@@ -63,22 +64,21 @@ class Steps:
         self.accesses = tuple(dict.fromkeys(accesses(term.body)))
         inside = dict.fromkeys(i for a in self.accesses for i in a.indices)
         self.indices = tuple(dict.fromkeys((*problem.assignment.target.indices, *inside)))
-        self.bits = {index: 1 << place for place, index in enumerate(self.indices)}
-        self.every = (1 << len(self.indices)) - 1
+        self.bits = {index: statistics.bits[index] for index in self.indices}
+        self.every = self.bits_of(self.indices)
         self.after = {i: self.bits_of(needed) for i, needed in _inner_sums(term.body).items()}
         self.masks = [self.bits_of(a.indices) for a in self.accesses]
         self.rooted = [self._rooted(a) for a in self.accesses]
         self.walked = {i: self._walked(i) for i in self.indices}
         self.reads = {i: self._read_cost(i) for i in self.indices}
-        self.used = self.bits_of(frozenset(inside))
+        self.used = self.bits_of(inside)
         self.sizes = [(bit, statistics.sizes[index]) for index, bit in self.bits.items()]
-        self.joint = statistics.joint(term.body)
-        self.shares: dict[int, float] = {}
+        self.share = statistics.share(term.body)
+        self.shares = [statistics.access_share(a) for a in self.accesses]
         self.counts: dict[int, float] = {0: 1.0}
         self.needed = {k for k, a in enumerate(self.accesses) if restricts(term.body, a)}
         self.leap = may_leap(statistics)
         self.locality = Locality(tuple(self._touched()), self.every, self.count)
-        self.rounds: dict[tuple[int, str, int], float] = {}
         self.known: dict[tuple[int, str], float] = {}
         self.least: dict[int, float] = {self.every: 0.0}
 
@@ -93,14 +93,12 @@ class Steps:
 
     def count(self, bound: int) -> float:
         """The iterations over a set of indices, in any order."""
-        if bound not in self.counts:
-            used = bound & self.used
-            if used not in self.shares:
-                inside = frozenset([i for i, bit in self.bits.items() if used & bit])
-                self.shares[used] = self.statistics.shared(self.term.body, inside, self.joint)
-            sizes = [size for bit, size in self.sizes if bound & bit]
-            self.counts[bound] = prod(sizes, start=self.shares[used])
-        return self.counts[bound]
+        found = self.counts.get(bound)
+        if found is None:
+            share = self.share(bound & self.used)
+            found = prod([size for bit, size in self.sizes if bound & bit], start=share)
+            self.counts[bound] = found
+        return found
 
     def step(self, bound: int, index: str) -> float:
         """What the loop over `index` inside loops over `bound` costs, without what it entails.
@@ -108,17 +106,22 @@ class Steps:
         The innermost loop counts at its best, and what it costs where strides are not one.
         """
         key = (bound, index)
-        if key not in self.known:
-            whole = bound | self.bits[index]
-            count = cost = self.count(whole)
-            if whole == self.every:
-                cost *= VECTOR
-            if self.walked[index]:
-                cost = max(cost, MERGE * self.count(bound) * self._round(bound, index))
-            if whole == self.every:
-                cost += count * self.reads[index]
-            self.known[key] = cost + self.locality.fetching(bound, self.bits[index])
-        return self.known[key]
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._step(bound, index)
+        return found
+
+    def _step(self, bound: int, index: str) -> float:
+        bit = self.bits[index]
+        whole = bound | bit
+        count = cost = self.count(whole)
+        if whole == self.every:
+            cost *= VECTOR
+        if self.walked[index]:
+            cost = max(cost, MERGE * self.count(bound) * self._round(bound, index))
+        if whole == self.every:
+            cost += count * self.reads[index]
+        return cost if self.locality.near else cost + self.locality.fetching(bound, bit)
 
     def nest(self, bound: int, inner: Sequence[str]) -> float:
         """What loops over `inner`, outermost first, cost inside loops over `bound`."""
@@ -131,20 +134,20 @@ class Steps:
     def left(self, bound: int) -> float:
         """No more than all loops inside those over `bound` cost; the least without what they
         entail where there are few loops."""
-        if bound not in self.least:
+        found = self.least.get(bound)
+        if found is None:
             if len(self.indices) > FEW:
                 return VECTOR * self.count(self.every)
             found = inf
             for index in self.open(bound):
-                whole = bound | self.bits[index]
-                inside = self.least[whole] if whole in self.least else self.left(whole)
+                inside = self.left(bound | self.bits[index])
                 found = min(found, self.step(bound, index) + inside)
             self.least[bound] = found
-        return self.least[bound]
+        return found
 
     def bits_of(self, names: Iterable[str]) -> int:
         """A set of indices as a number."""
-        return sum(self.bits[index] for index in set(names).intersection(self.bits))
+        return bits_of(self.bits, names)
 
     def _walked(self, index: str) -> list[int]:
         """The accesses that a loop over `index` may have to walk together."""
@@ -165,30 +168,22 @@ class Steps:
 
         Where all are needed and lengths differ much, the shortest leaps through the others.
         """
-        walked = [
-            place for place in self.walked[index] if bound & self.masks[place] or self.rooted[place]
-        ]
+        walked = [k for k in self.walked[index] if self.rooted[k] or bound & self.masks[k]]
         if len(walked) < 2:
             return 0.0
-        runs = sorted(self._run(place, bound & self.masks[place], index) for place in walked)
+        runs = sorted([self._run(place, bound, index) for place in walked])
+        together = sum(runs)
         leaps = self.leap and self.needed.issuperset(walked)
         if not leaps or runs[-1] < LEAP * max(1.0, runs[0]):
-            return sum(runs)
+            return together
         first = max(1.0, runs[0])
-        return min(
-            sum(runs), sum(LEAPS * first * pow(max(r / first, 1.0), REACH) for r in runs[1:])
-        )
+        return min(together, sum(LEAPS * first * pow(max(r / first, 1.0), REACH) for r in runs[1:]))
 
     def _run(self, place: int, bound: int, index: str) -> float:
         """How many coordinates of `index` an access has where its indices `bound` are bound."""
-        key = (place, index, bound)
-        if key not in self.rounds:
-            known, access = self.statistics, self.accesses[place]
-            before = frozenset(i for i in access.indices if self.bits[i] & bound)
-            share = known.access_fraction(access, before | {index})
-            outer = max(known.access_fraction(access, before), 1e-300)
-            self.rounds[key] = known.sizes[index] * share / outer
-        return self.rounds[key]
+        share = self.shares[place]
+        outer = max(share(bound), 1e-300)
+        return self.statistics.sizes[index] * share(bound | self.bits[index]) / outer
 
     def _read_cost(self, last: str) -> float:
         """What an iteration costs more when the innermost loop does not run along unit strides."""

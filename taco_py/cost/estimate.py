@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import expm1, prod
-from typing import assert_never
 
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.joint import Joint
 from taco_py.cost.queries import Atom, Query, dimension
+from taco_py.cost.shares import Share, bits_of, share_of
 from taco_py.cost.spread import Entries
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Access, Expr
 
 CELLS = 4096
 """Groups of elements of a result that are told apart by their operands' rows and columns."""
@@ -45,14 +45,20 @@ class Pattern:
 class Statistics:
     """The sizes of all indices and the pattern of each tensor.
 
-    shares  the fractions of accesses that were asked for
+    bits    the indices as numbers, of which sets are the sums
+    shares  those of accesses that were asked for
     joints  what is known of several operands together, by the expression they are in
     """
 
     sizes: Mapping[str, float]
     patterns: Mapping[str, Pattern]
-    shares: dict[object, float] = field(default_factory=dict, compare=False, repr=False)
-    joints: dict[Expr, Joint] = field(default_factory=dict, compare=False, repr=False)
+    bits: dict[str, int] = field(init=False, compare=False, repr=False)
+    shares: dict[Access, Share] = field(init=False, default_factory=dict, compare=False, repr=False)
+    joints: dict[Expr, Joint] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        bits = {index: 1 << place for place, index in enumerate(self.sizes)}
+        object.__setattr__(self, "bits", bits)
 
     def key(self, *found: Access) -> tuple[object, ...]:
         """What is known of these accesses and their indices, to be compared and hashed."""
@@ -61,71 +67,73 @@ class Statistics:
         patterns = tuple((name, self.patterns.get(name)) for name in tensors)
         return tuple((i, self.sizes.get(i)) for i in indices), patterns
 
-    def volume(self, indices: frozenset[str]) -> float:
-        """The number of coordinate tuples over `indices`."""
+    def volume(self, indices: Iterable[str]) -> float:
+        """The number of coordinate tuples over a set of indices."""
         return prod((self.sizes[i] for i in indices), start=1.0)
 
     def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
         """The fraction of tuples over its bound indices under which `access` stores something."""
-        mine = bound.intersection(access.indices)
-        key = (access.tensor, access.indices, mine)
-        if key not in self.shares:
-            self.shares[key] = self._share(access, mine)
-        return self.shares[key]
+        return self.access_share(access)(bits_of(self.bits, bound))
 
-    def _share(self, access: Access, mine: frozenset[str]) -> float:
+    def access_share(self, access: Access) -> Share:
+        """`access_fraction` for sets as numbers."""
+        if access not in self.shares:
+            self.shares[access] = self._access_share(access)
+        return self.shares[access]
+
+    def _access_share(self, access: Access) -> Share:
+        own = bits_of(self.bits, access.indices)
+        found: dict[int, float] = {}
+
+        def share(bound: int) -> float:
+            mine = bound & own
+            known = found.get(mine)
+            if known is None:
+                known = found[mine] = self._share(access, mine)
+            return known
+
+        return share
+
+    def _share(self, access: Access, mine: int) -> float:
         pattern = self.patterns[access.tensor]
         if not mine or not pattern.sparse:
             return 1.0
-        if len(mine) == 1 and pattern.format.levels[0].full and len(access.indices) > 1:
-            return 1.0
-        if len(mine) == 1 and len(access.indices) > 1 and pattern.entries is not None:
-            (mode,) = (m for m, index in enumerate(access.indices) if index in mine)
-            if pattern.entries.known(mode):
+        bound = [i for i in dict.fromkeys(access.indices) if self.bits[i] & mine]
+        if len(bound) == 1 and len(access.indices) > 1:
+            if pattern.format.levels[0].full:
+                return 1.0
+            mode = access.indices.index(bound[0])
+            if pattern.entries is not None and pattern.entries.known(mode):
                 spread = pattern.entries.spread(mode)
                 return min(1.0, spread.distinct / spread.size)
-        return min(1.0, pattern.nnz / max(1.0, self.volume(mine)))
+        return min(1.0, pattern.nnz / max(1.0, self.volume(bound)))
 
     def fraction(self, expr: Expr, bound: frozenset[str]) -> float:
         """The fraction of tuples over `bound` at which `expr` is not plainly zero."""
-        return self.shared(expr, bound, self.joint(expr))
+        return self.share(expr)(bits_of(self.bits, bound))
 
-    def shared(self, expr: Expr, bound: frozenset[str], joint: Joint) -> float:
-        """`fraction` where what is known of the operands together is at hand."""
-        share = self._independent(expr, bound)
-        if not joint.accesses:
-            return share
-        factor = joint.factor(bound)
-        if factor > 1.0:  # as many as when independent can always be
-            most = joint.most(bound, self.sizes) / max(1.0, self.volume(bound))
-            return min(1.0, share * factor, most)
-        return share * factor
+    def share(self, expr: Expr) -> Share:
+        """`fraction` for sets as numbers."""
+        independent, joint = share_of(expr, self.access_share), self.joint(expr)
+        if not joint.pairs:
+            return independent
+
+        def share(bound: int) -> float:
+            found, factor = independent(bound), joint.factor(bound)
+            if factor > 1.0:  # as many as when independent can always be
+                return min(1.0, found * factor, joint.most(bound))
+            return found * factor
+
+        return share
 
     def joint(self, expr: Expr) -> Joint:
         """What is known together of the operands without which `expr` is zero."""
         if expr not in self.joints:
             found = [a for a in accesses(expr) if self.patterns[a.tensor].entries is not None]
             known = {a.tensor: e for a in found if (e := self.patterns[a.tensor].entries)}
-            self.joints[expr] = Joint((a for a in found if restricts(expr, a)), known)
+            restricting = (a for a in found if restricts(expr, a))
+            self.joints[expr] = Joint(restricting, known, self.sizes, self.bits)
         return self.joints[expr]
-
-    def _independent(self, expr: Expr, bound: frozenset[str]) -> float:
-        match expr:
-            case Access():
-                return self.access_fraction(expr, bound)
-            case Literal(value):
-                return 0.0 if value == 0 else 1.0
-            case Reduce(_, _, body):
-                return self._independent(body, bound)
-            case Call(operator, args):
-                parts = [self._independent(arg, bound) for arg in args]
-                annihilators = operator.annihilators[: operator.arity]
-                restricting = [
-                    p for p, a in zip(parts, annihilators, strict=True) if a is not None and a == 0
-                ]
-                return prod(restricting) if restricting else min(1.0, sum(parts))
-            case _:
-                assert_never(expr)
 
     def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
         """The expected number of tuples over `bound` that loops around `expr` visit."""
