@@ -22,16 +22,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce as fold
 from math import prod
 
+import numpy as np
+
 from taco_py.cost.machine import LINE, LINE_BYTES, NEAR, NEXT_LINE
+from taco_py.cost.sets import Bits, Lattice, Numbers, Sets, product
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
     """An array that innermost iterations read or write.
 
-    stored  the indices of its levels, outermost first, a bit each
+    stored  the rows of the indices of its levels, outermost first
     bytes   of an element, with its coordinates where it stores them
     sizes   of these indices; none where it holds entries one after another
     moves   how often a line comes and goes: twice where it is written
@@ -43,91 +47,122 @@ class Touched:
     moves: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fetch:
-    """Lines of one array in runs of neighbours."""
+    """Lines of one array in runs of neighbours, for each of many sets of loops."""
 
-    runs: float
-    each: float
+    runs: Numbers
+    each: Numbers
 
     @property
-    def lines(self) -> float:
+    def lines(self) -> Numbers:
         return self.runs * self.each
 
     @property
-    def cost(self) -> float:
+    def cost(self) -> Numbers:
         """Steps: of each run the first line is waited for, others are fetched ahead of use."""
         return self.runs * (LINE + NEXT_LINE * (self.each - 1))
 
 
 class Locality:
-    """The lines that the loops over `every` index of a term fetch.
+    """The lines that the loops of a term fetch.
 
-    count  the iterations of loops over a set of indices
+    lattice   the sets of loops, `sets` with the names of their indices
+    counts    the iterations of each
+    count_of  the iterations of other sets
     """
 
     def __init__(
-        self, arrays: Sequence[Touched], every: int, count: Callable[[int], float]
+        self,
+        lattice: Lattice,
+        sets: Sets,
+        arrays: Sequence[Touched],
+        counts: Numbers,
+        count_of: Callable[[Sets], Numbers],
     ) -> None:
+        self.lattice = lattice
         self.arrays = tuple(arrays)
-        self.every = every
-        self.count = count
-        self.found: dict[int, tuple[Fetch, ...]] = {}
-        self.fitting: dict[int, bool] = {0: True}
+        self.counts = counts
+        self.count_of = count_of
+        self.sets = sets
 
     @property
     def near(self) -> bool:
-        """Whether all fits, so that no loop fetches any."""
-        return self.fits(self.every)
+        """Whether all that is touched fits, so that no loop fetches any."""
+        if sum(self._at_most(array) for array in self.arrays) * LINE_BYTES <= NEAR:
+            return True
+        return bool(self._fits([self._touched(array, slice(0, 1)) for array in self.arrays])[0])
 
-    def fetching(self, outer: int, bit: int) -> float:
-        """Steps of the fetches that belong to the loop over `bit` inside loops over `outer`."""
-        inner = self.every & ~(outer | bit)
-        if self.near or self.fits(inner | bit) or not self.fits(inner):
-            return 0.0
-        entered, rounds = self.count(outer), self.count(outer | bit)
-        nest, whole = self.touched(inner), self.touched(inner | bit)
-        cost = 0.0
-        for array, one, all_ in zip(self.arrays, nest, whole, strict=True):
-            if bit in array.stored:
-                cost += array.moves * entered * all_.cost
-            else:
-                led = all_.lines > one.lines * LED
-                cost += array.moves * (rounds if led else entered) * one.cost
-        return cost
+    def _at_most(self, array: Touched) -> float:
+        """No fewer lines than all loops touch of an array: a run costs NEXT_LINE for each but the
+        first, and no other way to touch it costs more than one run of all."""
+        elements = prod(array.sizes) if array.sizes else float(self.counts[-1])
+        return elements * array.bytes / LINE_BYTES + LINE / NEXT_LINE
 
-    def fits(self, inner: int) -> bool:
-        """Whether loops over these indices are a nest; those over none are."""
-        if inner not in self.fitting:
-            lines = sum(fetch.lines for fetch in self.touched(inner))
-            self.fitting[inner] = lines * LINE_BYTES <= NEAR
-        return self.fitting[inner]
+    def fetching(self) -> Numbers:
+        """Steps of the fetches that belong to the loop over an index, a row each, inside loops over
+        each set."""
+        inside = self.lattice.inside
+        touched = [self._touched(array, slice(None)) for array in self.arrays]
+        fits = self._fits(touched)
+        fits[-1] = True  # no loop is inside all
+        entered, rounds = self.counts, self.counts[inside]
+        found = np.zeros(inside.shape)
+        for array, each in zip(self.arrays, touched, strict=True):
+            cost, lines = each.cost, each.lines
+            led = lines > lines[inside] * LED
+            steps = np.where(led, rounds, entered) * cost[inside]
+            own = list(array.stored)
+            steps[own] = entered * cost
+            found += array.moves * steps
+        return np.where(~fits & fits[inside], found, 0.0)
 
-    def touched(self, inner: int) -> tuple[Fetch, ...]:
-        """What one execution of the loops over `inner` touches of each array."""
-        if inner not in self.found:
-            self.found[inner] = tuple(self._touched(array, inner) for array in self.arrays)
-        return self.found[inner]
+    def _fits(self, touched: Sequence[Fetch]) -> Bits:
+        """Inside which sets of loops the others are a nest."""
+        lines = fold(np.add, (each.lines for each in touched), np.zeros(1))
+        found: Bits = lines * LINE_BYTES <= NEAR
+        return found
 
-    def _touched(self, array: Touched, inner: int) -> Fetch:
-        outer = self.every & ~inner
-        around = max(self.count(outer), 1e-300)
-        own = sum(bit for bit in set(array.stored) if bit & inner)
-        met = min(self.count(outer | own), self.count(self.every))
-        elements = max(1.0, met / around)
+    def _touched(self, array: Touched, chosen: slice) -> Fetch:
+        """What one execution of the loops inside each of the `chosen` sets touches of an array."""
+        has = self.lattice.has[:, chosen]
+        around = np.maximum(self.counts[chosen], 1e-300)
+        met = np.minimum(self._joined(array.stored, chosen), self.counts[-1])
+        elements = np.maximum(1.0, met / around)
         if not array.sizes:
-            return Fetch(1.0, max(1.0, elements * array.bytes / LINE_BYTES))
-        run, room = 1.0, 1.0  # neighbouring elements that are all touched, that may be touched
-        for bit, size in zip(reversed(array.stored), reversed(array.sizes), strict=True):
-            if not own & bit:
-                break
-            room *= size
-            if run * size == room and self.count(outer | bit) >= around * size * DENSE:
-                run = room
-        others = prod(n for bit, n in zip(array.stored, array.sizes, strict=True) if bit & own)
-        some = Fetch(max(1.0, elements / run), max(1.0, run * array.bytes / LINE_BYTES))
-        full = Fetch(others / room, max(1.0, room * array.bytes / LINE_BYTES))
-        return min(some, full, Fetch(elements, 1.0), key=lambda fetch: fetch.cost)
+            return Fetch(
+                np.ones_like(elements), np.maximum(1.0, elements * array.bytes / LINE_BYTES)
+            )
+        run, room = np.ones_like(elements), np.ones_like(elements)
+        inner = np.ones(has.shape[1], np.bool_)
+        for row, size in zip(reversed(array.stored), reversed(array.sizes), strict=True):
+            inner &= ~has[row]
+            room = np.where(inner, room * size, room)
+            dense = self._joined((row,), chosen) >= around * size * DENSE
+            run = np.where(inner & (run * size == room) & dense, room, run)
+        others = product(np.array(array.sizes), ~has[list(array.stored)])
+        options = (
+            Fetch(np.maximum(1.0, elements / run), np.maximum(1.0, run * array.bytes / LINE_BYTES)),
+            Fetch(others / room, np.maximum(1.0, room * array.bytes / LINE_BYTES)),
+            Fetch(elements, np.ones_like(elements)),
+        )
+        return _cheapest(options)
+
+    def _joined(self, rows: Sequence[int], chosen: slice) -> Numbers:
+        """The iterations over each of the `chosen` sets with the indices of some rows too."""
+        if self.lattice.whole:
+            bits = sum(1 << row for row in set(rows))
+            found: Numbers = self.counts[np.arange(len(self.counts))[chosen] | bits]
+            return found
+        return self.count_of(self.sets.at(chosen).joined(rows))
+
+
+def _cheapest(options: Sequence[Fetch]) -> Fetch:
+    """For each set the one that costs least, of equal ones the first."""
+    best = np.argmin([each.cost for each in options], axis=0)
+    return Fetch(
+        np.choose(best, [e.runs for e in options]), np.choose(best, [e.each for e in options])
+    )
 
 
 DENSE = 0.5

@@ -144,7 +144,7 @@ class LoopCosts:
             write = self._write_cost(rest)
             cost += self.innermost * write
         strayed = outside.strayed
-        if bound != self.steps.every:
+        if self.below and bound != self.steps.every:
             strayed = self._strayed(outside, bit)
             cost += STRAY * (strayed.bit_count() - outside.strayed.bit_count()) * self.innermost
         return Outside((*outside.order, index), bound, cost, copied, strayed, write)

@@ -21,7 +21,7 @@ from math import factorial, inf
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
-from taco_py.autoschedule.steps import Steps, asked_of_steps
+from taco_py.autoschedule.steps import Steps, asked_of_steps, best_steps
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
@@ -51,25 +51,26 @@ def best_order(
     effort  what is known already, and the time that is left; None for as long as it takes
     """
     if effort is None:
-        return _Search(LoopCosts(problem, term, statistics), Effort()).run()
+        effort = Effort()
     key = asked(problem, term, statistics)
 
     def search() -> Ranked:
-        return _Search(_costs(problem, term, statistics, effort), effort).run()
+        steps = known_steps(problem, term, statistics, effort)
+        return _Search(LoopCosts(problem, term, statistics, steps), effort).run()
 
     return effort.once(key, search)
 
 
-def _costs(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> LoopCosts:
-    """The costs of a term's loops by what is known of them already."""
+def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Steps:
+    """What a term's loops cost inside others, found once for a plan."""
     key = asked_of_steps(problem, term, statistics)
-    steps = effort.once(key, lambda: Steps(problem, term, statistics))
-    return LoopCosts(problem, term, statistics, steps)
+    return effort.once(key, lambda: best_steps(problem, term, statistics))
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
     """The expected cost of one order; infinite where a loop would come before those it needs."""
-    return _priced(LoopCosts(problem, term, statistics), order)
+    steps = Steps(problem, term, statistics, order)
+    return _priced(LoopCosts(problem, term, statistics, steps), order)
 
 
 def ranked_orders(
@@ -105,48 +106,46 @@ class _Search:
         self.limit = inf
 
     def run(self) -> Ranked:
-        greedy = self._greedy()
-        self.limit = greedy.cost * (1 + NEAR) + NEAR
-        if not self._visit(self.costs.start()):
-            names = self.costs.steps.indices
-            seen = max(self.orders, 1)  # the greedy one
-            every = f"{factorial(len(names))} orders of {','.join(names)}"
-            self.effort.cuts.append(f"after {seen} of {every}")
-        return self.best if self.best.order or greedy.cost == inf else greedy
-
-    def _greedy(self) -> Ranked:
-        """The order in which each loop is the one that promises most: a bound to begin with."""
-        outside = self.costs.start()
-        while outside.bound != self.costs.steps.every:
-            inner = [self.costs.inside(outside, i) for i in self.costs.steps.open(outside.bound)]
-            if not inner:
-                return Ranked((), inf)
-            outside = min(inner, key=self._bound)
-        return Ranked(outside.order, outside.cost)
+        steps = self.costs.steps
+        if not self._visit(self.costs.start()) or not steps.lattice.whole:
+            every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
+            self.effort.cuts.append(f"after {self.orders} of {every}")
+        return self.best
 
     def _bound(self, outside: Outside) -> float:
         """No more than any order costs that begins like this."""
         return outside.cost + self.costs.steps.left(outside.bound)
 
     def _visit(self, outside: Outside) -> bool:
-        """Search all orders that begin so; False where there was no time for all of them."""
+        """Search all orders that begin so; False where there was no time for all of them.
+
+        Where there is none at all, the loop that promises most comes next until one is found.
+        """
         self.nodes += 1
         if outside.bound == self.costs.steps.every:
             self.orders += 1
-            if outside.cost < self.limit:
-                self.best = Ranked(outside.order, outside.cost)
-                self.limit = outside.cost
+            self.best = Ranked(outside.order, outside.cost)
+            self.limit = outside.cost * (1 - NEAR) - NEAR
             return True
         complete = True
-        open_ = self.costs.steps.open(outside.bound)
-        for _, index in sorted((self.costs.steps.step(outside.bound, i), i) for i in open_):
-            inner = self.costs.inside(outside, index)
-            if self._bound(inner) >= self.limit or self._known(inner):
+        for bound, inner in self._next(outside):
+            if bound >= self.limit or self._known(inner):
                 continue
-            if self.nodes > NODES or self.effort.over:
+            if self.orders and (self.nodes > NODES or self.effort.over):
                 return False
             complete = self._visit(inner) and complete
         return complete
+
+    def _next(self, outside: Outside) -> list[tuple[float, Outside]]:
+        """One loop more, with what all orders cost at least that begin so: the least first, of
+        those equal the one that costs less itself."""
+        found = []
+        for index in self.costs.steps.within(outside.bound):
+            inner = self.costs.inside(outside, index)
+            found.append((self._bound(inner), self.costs.steps.step(outside.bound, index), inner))
+        near = min((bound for bound, *_ in found), default=0.0) * (1 + NEAR) + NEAR
+        found.sort(key=lambda each: (max(each[0], near), each[1], each[2].order))
+        return [(bound, inner) for bound, _, inner in found]
 
     def _known(self, outside: Outside) -> bool:
         """Whether loops over the same indices, as much made necessary, were met for no more."""

@@ -8,8 +8,8 @@ chosen by the same `Steps`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from math import inf, pow, prod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from math import inf
 
 import numpy as np
 
@@ -18,14 +18,19 @@ from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import LEAP, LEAPS, MERGE, REACH, VECTOR
-from taco_py.cost.shares import bits_of
+from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, product, sets_near
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
-FEW = 10
-"""Loops up to which the least that those inside others cost is found for every set of loops."""
+FEW, WIDTH = 12, 6
+"""Loops up to which all sets of them are known; of more, those that are the beginning of an order
+and some of the WIDTH loops after it."""
+ROUNDS = 3
+"""How often such an order is exchanged for a better one that is near it."""
+NONE = -1.0
+"""Coordinates of a level that is not walked."""
 
 
 def may_leap(statistics: Statistics) -> bool:
@@ -55,32 +60,36 @@ def _runs_along(problem: Problem, access: Access) -> str | None:
 
 
 class Steps:
-    """The costs of loops over each index inside loops over a set of others."""
+    """The costs of loops over each index inside loops over a set of others.
 
-    def __init__(self, problem: Problem, term: Term, statistics: Statistics) -> None:
+    around  an order whose beginnings are among the sets where these are too many for all
+    """
+
+    def __init__(
+        self, problem: Problem, term: Term, statistics: Statistics, around: Sequence[str] = ()
+    ) -> None:
         self.problem = problem
         self.term = term
         self.statistics = statistics
         self.accesses = tuple(dict.fromkeys(accesses(term.body)))
-        inside = dict.fromkeys(i for a in self.accesses for i in a.indices)
-        self.indices = tuple(dict.fromkeys((*problem.assignment.target.indices, *inside)))
-        self.bits = {index: statistics.bits[index] for index in self.indices}
-        self.every = self.bits_of(self.indices)
-        self.after = {i: self.bits_of(needed) for i, needed in _inner_sums(term.body).items()}
-        self.masks = [self.bits_of(a.indices) for a in self.accesses]
-        self.rooted = [self._rooted(a) for a in self.accesses]
-        self.walked = {i: self._walked(i) for i in self.indices}
-        self.reads = {i: self._read_cost(i) for i in self.indices}
-        self.used = self.bits_of(inside)
-        self.sizes = [(bit, statistics.sizes[index]) for index, bit in self.bits.items()]
-        self.share = statistics.share(term.body)
-        self.shares = [statistics.access_share(a) for a in self.accesses]
-        self.counts: dict[int, float] = {0: 1.0}
-        self.needed = {k for k, a in enumerate(self.accesses) if restricts(term.body, a)}
-        self.leap = may_leap(statistics)
-        self.locality = Locality(tuple(self._touched()), self.every, self.count)
-        self.known: dict[tuple[int, str], float] = {}
-        self.least: dict[int, float] = {self.every: 0.0}
+        met = (i for a in self.accesses for i in a.indices)
+        inner = _inner_sums(term.body)
+        rest = _in_turn((*problem.assignment.target.indices, *met), inner)
+        self.indices = tuple(dict.fromkeys((*around, *rest)))
+        self.rows = {index: row for row, index in enumerate(self.indices)}
+        self.bits = {index: 1 << row for row, index in enumerate(self.indices)}
+        self.every = (1 << len(self.indices)) - 1
+        self.after = {i: self.bits_of(needed) for i, needed in inner.items()}
+        self.sizes = np.array([statistics.sizes[index] for index in self.indices])
+        self.lattice = _sets_of(len(self.indices))
+        self.sets = Sets(self.indices, self.lattice.has)
+        self.shares = {a: statistics.access_share(a, self.sets) for a in self.accesses}
+        share = statistics.share(term.body, self.sets, self.shares.__getitem__)
+        self.counts = share * product(self.sizes, self.lattice.has)
+        self.others: dict[tuple[str, ...], Steps] = {}
+        steps = self._steps()
+        self.known: list[list[float]] = steps.tolist()
+        self.least: list[float] = self._least(steps).tolist()
 
     def open(self, bound: int) -> list[str]:
         """The indices whose loop may come next."""
@@ -91,99 +100,153 @@ class Steps:
             if not bound & bit and (not after or not after.get(index, 0) & ~bound)
         ]
 
+    def within(self, bound: int) -> list[str]:
+        """Those of them with which the set is one that is known."""
+        found = self.open(bound)
+        if self.lattice.whole:
+            return found
+        return [index for index in found if bound | self.bits[index] in self.lattice.place]
+
     def count(self, bound: int) -> float:
         """The iterations over a set of indices, in any order."""
-        found = self.counts.get(bound)
-        if found is None:
-            share = self.share(bound & self.used)
-            found = prod([size for bit, size in self.sizes if bound & bit], start=share)
-            self.counts[bound] = found
-        return found
+        place = self.lattice.place.get(bound)
+        if place is None:
+            order = self._named(bound)
+            other = self._beside(order)
+            return other.count(other.bits_of(order))
+        return float(self.counts[place])
 
     def step(self, bound: int, index: str) -> float:
         """What the loop over `index` inside loops over `bound` costs, without what it entails.
 
         The innermost loop counts at its best, and what it costs where strides are not one.
         """
-        key = (bound, index)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = self._step(bound, index)
-        return found
+        place = self.lattice.place.get(bound)
+        known = self.lattice.whole or bound | self.bits[index] in self.lattice.place
+        if place is None or not known:
+            return self.nest(self._named(bound), (index,))
+        return self.known[self.rows[index]][place]
 
-    def _step(self, bound: int, index: str) -> float:
-        bit = self.bits[index]
-        whole = bound | bit
-        count = cost = self.count(whole)
-        if whole == self.every:
-            cost *= VECTOR
-        if self.walked[index]:
-            cost = max(cost, MERGE * self.count(bound) * self._round(bound, index))
-        if whole == self.every:
-            cost += count * self.reads[index]
-        return cost if self.locality.near else cost + self.locality.fetching(bound, bit)
+    def _beside(self, order: tuple[str, ...]) -> Steps:
+        """The steps of an order some of whose beginnings are not among the sets."""
+        if order not in self.others:
+            self.others[order] = Steps(self.problem, self.term, self.statistics, order)
+        return self.others[order]
 
-    def nest(self, bound: int, inner: Sequence[str]) -> float:
-        """What loops over `inner`, outermost first, cost inside loops over `bound`."""
-        cost = 0.0
+    def nest(self, around: Iterable[str], inner: Sequence[str]) -> float:
+        """What loops over `inner`, outermost first, cost inside loops `around` them."""
+        order = tuple(dict.fromkeys(around))
+        known = self if self.lattice.whole else self._beside((*order, *inner))
+        cost, bound = 0.0, known.bits_of(order)
         for index in inner:
-            cost += self.step(bound, index)
-            bound |= self.bits[index]
+            cost += known.step(bound, index)
+            bound |= known.bits[index]
         return cost
 
     def left(self, bound: int) -> float:
-        """No more than all loops inside those over `bound` cost; the least without what they
-        entail where there are few loops."""
-        found = self.least.get(bound)
-        if found is None:
-            if len(self.indices) > FEW:
-                return VECTOR * self.count(self.every)
-            found = inf
-            for index in self.open(bound):
-                inside = self.left(bound | self.bits[index])
-                found = min(found, self.step(bound, index) + inside)
-            self.least[bound] = found
-        return found
+        """The least that all loops inside those over `bound` cost, without what they entail."""
+        return self.least[self.lattice.place[bound]]
+
+    def cheapest(self) -> tuple[str, ...]:
+        """The order whose loops cost least without what they entail."""
+        order: list[str] = []
+        bound = 0
+        while len(order) < len(self.indices):
+            ends = {
+                i: self.step(bound, i) + self.left(bound | self.bits[i]) for i in self.within(bound)
+            }
+            order.append(min(ends, key=lambda index: ends[index]))
+            bound |= self.bits[order[-1]]
+        return tuple(order)
 
     def bits_of(self, names: Iterable[str]) -> int:
         """A set of indices as a number."""
-        return bits_of(self.bits, names)
+        return sum(self.bits[index] for index in set(names).intersection(self.bits))
 
-    def _walked(self, index: str) -> list[int]:
-        """The accesses that a loop over `index` may have to walk together."""
-        found = []
-        for place, access in enumerate(self.accesses):
-            form = self.problem.type_of(access.tensor).format
-            if index in access.indices and not form.is_dense:
-                found.append(place)
-        return found if len(found) > 1 else []
+    # ------------------------------------------------------------ all sets at a time
+
+    def count_of(self, sets: Sets) -> Numbers:
+        """The iterations over each of some other sets."""
+        return self.statistics.share(self.term.body, sets) * product(self.sizes, sets.has)
+
+    def _steps(self) -> Numbers:
+        """`step` for each index, a row each, and each set."""
+        inside, innermost = self.lattice.inside, self.lattice.innermost
+        whole = self.counts[inside]
+        found = np.where(innermost, VECTOR * whole, whole)
+        if self._merges():
+            found = np.maximum(found, MERGE * self.counts * self._rounds())
+        reads = np.array([self._read_cost(index) for index in self.indices])
+        found += innermost * whole * reads[:, None]
+        locality = Locality(
+            self.lattice, self.sets, tuple(self._touched()), self.counts, self.count_of
+        )
+        if not locality.near:
+            found += locality.fetching()
+        found[self.lattice.ends] = inf
+        for index, needed in self.after.items():
+            early = ~self.sets.of(self._named(needed)).all(axis=0)
+            found[self.rows[index], early] = inf
+        return found
+
+    def _least(self, steps: Numbers) -> Numbers:
+        """`left` for each set."""
+        found = np.zeros(len(self.lattice.sets))
+        for level in self.lattice.levels:
+            found[level] = (steps[:, level] + found[self.lattice.inside[:, level]]).min(axis=0)
+        return found
+
+    def _named(self, bound: int) -> tuple[str, ...]:
+        return tuple(index for index, bit in self.bits.items() if bound & bit)
+
+    def _sparse(self, access: Access) -> bool:
+        return not self.problem.type_of(access.tensor).format.is_dense
+
+    def _merges(self) -> bool:
+        """Whether any loop may have to walk several accesses together."""
+        walked = [i for a in self.accesses if self._sparse(a) for i in dict.fromkeys(a.indices)]
+        return len(set(walked)) < len(walked)
 
     def _rooted(self, access: Access) -> bool:
         """Whether the outermost level of an access is iterated rather than counted through."""
         levels = self.problem.type_of(access.tensor).format.levels
         return bool(levels) and not levels[0].full
 
-    def _round(self, bound: int, index: str) -> float:
-        """The steps one round of a loop takes that walks several sparse levels together.
+    def _rounds(self) -> Numbers:
+        """The steps one round of a loop takes that walks several sparse levels together, none where
+        it walks one alone; a row for each index.
 
         Where all are needed and lengths differ much, the shortest leaps through the others.
         """
-        walked = [k for k in self.walked[index] if self.rooted[k] or bound & self.masks[k]]
-        if len(walked) < 2:
-            return 0.0
-        runs = sorted([self._run(place, bound, index) for place in walked])
-        together = sum(runs)
-        leaps = self.leap and self.needed.issuperset(walked)
-        if not leaps or runs[-1] < LEAP * max(1.0, runs[0]):
-            return together
-        first = max(1.0, runs[0])
-        return min(together, sum(LEAPS * first * pow(max(r / first, 1.0), REACH) for r in runs[1:]))
+        walked = [k for k, access in enumerate(self.accesses) if self._sparse(access)]
+        runs = {k: self._runs(k) for k in walked}
+        if may_leap(self.statistics):
+            return self._leaping(runs)
+        found, each = np.zeros(self.lattice.has.shape), np.zeros(self.lattice.has.shape)
+        for run in runs.values():
+            found += np.maximum(run, 0.0)
+            each += run >= 0.0
+        return np.where(each > 1, found, 0.0)
 
-    def _run(self, place: int, bound: int, index: str) -> float:
-        """How many coordinates of `index` an access has where its indices `bound` are bound."""
-        share = self.shares[place]
-        outer = max(share(bound), 1e-300)
-        return self.statistics.sizes[index] * share(bound | self.bits[index]) / outer
+    def _leaping(self, runs: Mapping[int, Numbers]) -> Numbers:
+        """The same where lengths differ much."""
+        found = np.zeros(self.lattice.has.shape)
+        needed = [restricts(self.term.body, self.accesses[k]) for k in runs]
+        for row in range(len(self.indices)):
+            found[row] = _merged(np.array([run[row] for run in runs.values()]), needed)
+        return found
+
+    def _runs(self, place: int) -> Numbers:
+        """How many coordinates of each index an access has inside loops over each set; NONE where
+        it does not have the index, or counts through its coordinates rather than walk them."""
+        access = self.accesses[place]
+        shares = np.broadcast_to(self.shares[access], self.sets.count)
+        found: Numbers = self.sizes[:, None] * shares[self.lattice.inside]
+        found /= np.maximum(shares, 1e-300)
+        found[[index not in access.indices for index in self.indices]] = NONE
+        if not self._rooted(access):
+            found[:, ~self.sets.of(access.indices).any(axis=0)] = NONE
+        return found
 
     def _read_cost(self, last: str) -> float:
         """What an iteration costs more when the innermost loop does not run along unit strides."""
@@ -197,7 +260,7 @@ class Steps:
         for access in (*self.accesses, target):
             type = self.problem.type_of(access.tensor)
             indices = [access.indices[mode] for mode in type.format.mode_order]
-            stored = tuple(self.bits[index] for index in indices)
+            stored = tuple(self.rows[index] for index in indices)
             size = np.dtype(type.dtype).itemsize
             if not type.format.is_dense:
                 if access != target:
@@ -207,6 +270,40 @@ class Steps:
             yield Touched(stored, size, sizes, 2 if access == target else 1)
 
 
+def _sets_of(count: int) -> Lattice:
+    return every_set(count) if count <= FEW else sets_near(count, WIDTH)
+
+
+def best_steps(problem: Problem, term: Term, statistics: Statistics) -> Steps:
+    """The steps of a term; of many loops those near an order that is the cheapest of these."""
+    steps = Steps(problem, term, statistics)
+    for _ in range(ROUNDS):
+        if steps.lattice.whole:
+            break
+        other = Steps(problem, term, statistics, steps.cheapest())
+        if not other.left(0) < steps.left(0):
+            break
+        steps = other
+    return steps
+
+
+def _merged(runs: Numbers, needed: Sequence[bool]) -> Numbers:
+    """The steps of walking runs of coordinates together; a row for each operand.
+
+    needed  without which the product is zero: all that are walked, where they leap
+    """
+    walked = runs >= 0.0
+    lengths = np.where(walked, runs, 0.0)
+    found: Numbers = np.where(walked.sum(axis=0) > 1, lengths.sum(axis=0), 0.0)
+    shortest = np.where(walked, runs, inf).min(axis=0)
+    first = np.maximum(1.0, shortest)
+    leaps = (lengths.max(axis=0) >= LEAP * first) & ~walked[~np.array(needed, np.bool_)].any(axis=0)
+    each = np.where(walked, np.maximum(lengths / first, 1.0) ** REACH, 0.0)
+    least = np.minimum(found, LEAPS * first * (each.sum(axis=0) - 1.0))
+    found = np.where(leaps, least, found)
+    return found
+
+
 def _inner_sums(expr: Expr) -> dict[str, frozenset[str]]:
     """For each index of a sum inside the expression: the indices that must be bound before it."""
     inner: dict[str, frozenset[str]] = {}
@@ -214,3 +311,14 @@ def _inner_sums(expr: Expr) -> dict[str, frozenset[str]]:
         if isinstance(node, Reduce):
             inner[node.index] = inner.get(node.index, frozenset()) | set(free_indices(node))
     return inner
+
+
+def _in_turn(names: Iterable[str], inner: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+    """The names as they come, those of sums inside the expression after all that they need."""
+    rest = list(dict.fromkeys(names))
+    found: list[str] = []
+    while rest:
+        ready = (i for i in rest if not inner.get(i, frozenset()).intersection(rest))
+        found.append(next(ready, rest[0]))
+        rest.remove(found[-1])
+    return tuple(found)

@@ -181,8 +181,10 @@ def copies_pattern(problem: Problem) -> bool:
     Then equal coordinates stay as many as they were, so a list with duplicates may be walked
     directly.
     """
+    if not problem.result.format.is_coo:
+        return False
     terms = split_terms(problem.assignment.value)
-    if not problem.result.format.is_coo or len(terms) != 1:
+    if len(terms) != 1:
         return False
     sparse = [a for a in accesses(terms[0].body) if not problem.type_of(a.tensor).format.is_dense]
     return len(set(sparse)) == 1 and (

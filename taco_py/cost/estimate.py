@@ -11,14 +11,17 @@ uniformity, and how they meet another's that of independence (`spread`, `joint`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import expm1, prod
+
+import numpy as np
 
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.joint import Joint
 from taco_py.cost.queries import Atom, Query, dimension
-from taco_py.cost.shares import Share, bits_of, share_of
+from taco_py.cost.sets import Bound, Number, One
+from taco_py.cost.shares import independent
 from taco_py.cost.spread import Entries
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
@@ -45,20 +48,12 @@ class Pattern:
 class Statistics:
     """The sizes of all indices and the pattern of each tensor.
 
-    bits    the indices as numbers, of which sets are the sums
-    shares  those of accesses that were asked for
     joints  what is known of several operands together, by the expression they are in
     """
 
     sizes: Mapping[str, float]
     patterns: Mapping[str, Pattern]
-    bits: dict[str, int] = field(init=False, compare=False, repr=False)
-    shares: dict[Access, Share] = field(init=False, default_factory=dict, compare=False, repr=False)
     joints: dict[Expr, Joint] = field(init=False, default_factory=dict, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        bits = {index: 1 << place for place, index in enumerate(self.sizes)}
-        object.__setattr__(self, "bits", bits)
 
     def key(self, *found: Access) -> tuple[object, ...]:
         """What is known of these accesses and their indices, to be compared and hashed."""
@@ -73,58 +68,65 @@ class Statistics:
 
     def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
         """The fraction of tuples over its bound indices under which `access` stores something."""
-        return self.access_share(access)(bits_of(self.bits, bound))
+        return float(self.access_share(access, One(bound)))
 
-    def access_share(self, access: Access) -> Share:
-        """`access_fraction` for sets as numbers."""
-        if access not in self.shares:
-            self.shares[access] = self._access_share(access)
-        return self.shares[access]
-
-    def _access_share(self, access: Access) -> Share:
-        own = bits_of(self.bits, access.indices)
-        found: dict[int, float] = {}
-
-        def share(bound: int) -> float:
-            mine = bound & own
-            known = found.get(mine)
-            if known is None:
-                known = found[mine] = self._share(access, mine)
-            return known
-
-        return share
-
-    def _share(self, access: Access, mine: int) -> float:
+    def access_share(self, access: Access, bound: Bound) -> Number:
+        """`access_fraction` for one set of indices, or for each of many."""
         pattern = self.patterns[access.tensor]
-        if not mine or not pattern.sparse:
+        if not pattern.sparse:
             return 1.0
-        bound = [i for i in dict.fromkeys(access.indices) if self.bits[i] & mine]
-        if len(bound) == 1 and len(access.indices) > 1:
-            if pattern.format.levels[0].full:
-                return 1.0
-            mode = access.indices.index(bound[0])
-            if pattern.entries is not None and pattern.entries.known(mode):
-                spread = pattern.entries.spread(mode)
-                return min(1.0, spread.distinct / spread.size)
-        return min(1.0, pattern.nnz / max(1.0, self.volume(bound)))
+        own = tuple(dict.fromkeys(access.indices))
+        volume: Number = 1.0
+        for index in own:
+            volume = volume * bound.where(index, self.sizes.get(index, 1.0), 1.0)
+        found = bound.least(1.0, pattern.nnz / bound.most(1.0, volume))
+        if pattern.nnz < 1.0:
+            found = self._anywhere(own, bound, found)
+        for index in own if len(access.indices) > 1 else ():
+            share = self._alone(pattern, access, index)
+            if share is not None:
+                found = bound.only(index, own, share, found)
+        return found
+
+    def _anywhere(self, own: Sequence[str], bound: Bound, share: Number) -> Number:
+        """The share where some of an access's own indices are bound, all where none is."""
+        found: Number = 1.0
+        for index in own:
+            found = bound.where(index, share, found)
+        return found
+
+    def _alone(self, pattern: Pattern, access: Access, index: str) -> float | None:
+        """The share of one index's coordinates under which anything is stored, where it is told by
+        more than the number of entries."""
+        if pattern.format.levels[0].full:
+            return 1.0
+        mode = access.indices.index(index)
+        if pattern.entries is None or not pattern.entries.known(mode):
+            return None
+        spread = pattern.entries.spread(mode)
+        return min(1.0, spread.distinct / spread.size)
 
     def fraction(self, expr: Expr, bound: frozenset[str]) -> float:
         """The fraction of tuples over `bound` at which `expr` is not plainly zero."""
-        return self.share(expr)(bits_of(self.bits, bound))
+        return float(self.share(expr, One(bound)))
 
-    def share(self, expr: Expr) -> Share:
-        """`fraction` for sets as numbers."""
-        independent, joint = share_of(expr, self.access_share), self.joint(expr)
+    def share(
+        self, expr: Expr, bound: Bound, known: Callable[[Access], Number] | None = None
+    ) -> Number:
+        """`fraction` for one set of indices, or for each of many.
+
+        known  `access_share` of its accesses, where that is at hand
+        """
+        found = independent(expr, bound, known or (lambda a: self.access_share(a, bound)))
+        joint = self.joint(expr)
         if not joint.pairs:
-            return independent
-
-        def share(bound: int) -> float:
-            found, factor = independent(bound), joint.factor(bound)
-            if factor > 1.0:  # as many as when independent can always be
-                return min(1.0, found * factor, joint.most(bound))
-            return found * factor
-
-        return share
+            return found
+        factor = joint.factor(bound)
+        found = found * factor
+        if not np.any(factor > 1.0):
+            return found
+        most = bound.least(joint.most(bound), 1.0)  # as many as when independent can always be
+        return np.where(factor > 1.0, bound.least(found, most), found)
 
     def joint(self, expr: Expr) -> Joint:
         """What is known together of the operands without which `expr` is zero."""
@@ -132,7 +134,7 @@ class Statistics:
             found = [a for a in accesses(expr) if self.patterns[a.tensor].entries is not None]
             known = {a.tensor: e for a in found if (e := self.patterns[a.tensor].entries)}
             restricting = (a for a in found if restricts(expr, a))
-            self.joints[expr] = Joint(restricting, known, self.sizes, self.bits)
+            self.joints[expr] = Joint(restricting, known, self.sizes)
         return self.joints[expr]
 
     def iterations(self, expr: Expr, bound: frozenset[str]) -> float:

@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, permutations
-from math import prod
+from collections.abc import Container, Iterable, Mapping
+from functools import reduce as fold
+from itertools import combinations
 
-from taco_py.cost.shares import bits_of
+from taco_py.cost.sets import Bound, Number
 from taco_py.cost.spread import Entries
 from taco_py.notation.nodes import Access
 
@@ -34,91 +34,90 @@ def meeting(left: Entries, a: int, right: Entries, b: int) -> float:
 class Joint:
     """Sparse accesses of one product whose coordinates are known, an Entries for each tensor.
 
-    sizes, bits  of their indices; sets of these are sums of bits
+    sizes  of their indices
     """
 
     def __init__(
-        self,
-        found: Iterable[Access],
-        entries: Mapping[str, Entries],
-        sizes: Mapping[str, float],
-        bits: Mapping[str, int],
+        self, found: Iterable[Access], entries: Mapping[str, Entries], sizes: Mapping[str, float]
     ) -> None:
         self.entries = entries
-        self.bits = bits
+        self.sizes = sizes
         self.accesses = tuple(a for a in dict.fromkeys(found) if a.tensor in entries)
-        self.masks = [bits_of(bits, a.indices) for a in self.accesses]
-        self.sizes = {bits[i]: sizes[i] for a in self.accesses for i in a.indices}
         self.pairs = tuple(self._pairs())
-        self.mosts: dict[int, tuple[tuple[int, float], ...]] = {}
-        self.shares: dict[tuple[int, int, int], float] = {}
 
-    def factor(self, bound: int) -> float:
-        """How many times more tuples over `bound` all of them store than were they independent.
+    def factor(self, bound: Bound) -> Number:
+        """How many times more tuples over a set of indices all of them store than were they
+        independent.
 
         Of an access of which one index alone is bound more than that counts the coordinates that
         store something, not the entries, so that it says nothing.
         """
-        found = 1.0
-        for bit, left, right, times in self.pairs:
-            if bound & bit and _many(left, bound) and _many(right, bound):
-                found *= times
+        found: Number = 1.0
+        for index, left, right, often in self.pairs:
+            times: Number = often
+            for access in (self.accesses[left], self.accesses[right]):
+                if len(access.indices) > 1:
+                    times = bound.only(index, access.indices, 1.0, times)
+            found = found * bound.where(index, times, 1.0)
         return found
 
-    def most(self, bound: int) -> float:
-        """A share of the tuples over `bound` that is at least that at which all store something.
+    def most(self, bound: Bound) -> Number:
+        """A share of the tuples over a set of indices that is at least that at which all store
+        something.
 
         nnz(A[i,k]) · most entries of a row of B[k,j], or the other way round
         """
-        inside = [place for place, mask in enumerate(self.masks) if bound & mask]
-        if len(inside) > STARTS:
-            inside = inside[:STARTS]  # leaving accesses out only makes the bound larger
-        return min([self._along(order, bound) for order in permutations(inside)])
+        places = range(min(len(self.accesses), STARTS))  # fewer only make the bound larger
+        known = {place: _Rows(self.accesses[place], self, bound) for place in places}
+        best: dict[frozenset[int], Number] = {frozenset(): 1.0}
+        for size in range(1, len(places) + 1):
+            for group in map(frozenset, combinations(places, size)):
+                options = []
+                for last in sorted(group):
+                    before = group - {last}
+                    covered = {i for k in before for i in self.accesses[k].indices}
+                    options.append(best[before] * known[last].more(covered))
+                best[group] = fold(bound.least, options)
+        return best[frozenset(places)]
 
-    def _along(self, order: Sequence[int], bound: int) -> float:
-        covered, found = 0, 1.0
-        for place in order:
-            mine = bound & self.masks[place]
-            key = (place, mine, mine & covered)
-            if key not in self.shares:
-                self.shares[key] = self._more(*key)
-            found *= self.shares[key]
-            covered |= mine
-        return found
-
-    def _more(self, place: int, mine: int, covered: int) -> float:
-        """The most entries of an access at one tuple over what is covered of its indices `mine`,
-        as a share of all coordinates of the others."""
-        entries = self.entries[self.accesses[place].tensor]
-        if place not in self.mosts:
-            self.mosts[place] = tuple(
-                (self.bits[index], float(entries.spread(mode).most))
-                for mode, index in enumerate(self.accesses[place].indices)
-                if entries.known(mode)
-            )
-        found = float(entries.data.nnz)
-        for bit, most in self.mosts[place]:
-            if most < found and bit & covered:
-                found = most
-        new = mine & ~covered
-        volume = prod((size for bit, size in self.sizes.items() if bit & new), start=1.0)
-        return min(1.0, found / max(1.0, volume))
-
-    def _pairs(self) -> Iterable[tuple[int, int, int, float]]:
-        """Each index of two accesses with the indices of both, and how often its coordinates meet
-        there."""
-        for (mask, left), (other_mask, right) in combinations(
-            zip(self.masks, self.accesses, strict=True), 2
-        ):
+    def _pairs(self) -> Iterable[tuple[str, int, int, float]]:
+        """Each index of two accesses, these two, and how often its coordinates meet there."""
+        for (k, left), (m, right) in combinations(enumerate(self.accesses), 2):
             for a, index in enumerate(left.indices):
                 if index not in right.indices:
                     continue
                 b = right.indices.index(index)
                 mine, other = self.entries[left.tensor], self.entries[right.tensor]
                 if mine.known(a) and other.known(b):
-                    yield self.bits[index], mask, other_mask, meeting(mine, a, other, b)
+                    yield index, k, m, meeting(mine, a, other, b)
 
 
-def _many(indices: int, bound: int) -> bool:
-    """Whether more than one of an access's indices is bound, or the only one."""
-    return (bound & indices).bit_count() > 1 or indices.bit_count() == 1
+class _Rows:
+    """What is known of one access for a set of indices, or for each of many."""
+
+    def __init__(self, access: Access, joint: Joint, bound: Bound) -> None:
+        entries = joint.entries[access.tensor]
+        self.bound = bound
+        self.entries = float(max(entries.data.nnz, 1))
+        self.sizes = {i: bound.where(i, joint.sizes[i], 1.0) for i in access.indices}
+        self.most = {
+            index: bound.where(index, float(entries.spread(mode).most), self.entries)
+            for mode, index in enumerate(access.indices)
+            if entries.known(mode)
+        }
+        self.known: dict[tuple[str, ...], Number] = {}
+
+    def more(self, covered: Container[str]) -> Number:
+        """The most entries at one tuple over the indices that are covered, as a share of all
+        coordinates of the others."""
+        old = tuple(index for index in self.sizes if index in covered)
+        if old not in self.known:
+            found: Number = self.entries
+            rest: Number = 1.0
+            for index, size in self.sizes.items():
+                if index not in covered:
+                    rest = rest * size
+                elif index in self.most:
+                    found = self.bound.least(found, self.most[index])
+            self.known[old] = self.bound.least(1.0, found / self.bound.most(1.0, rest))
+        return self.known[old]

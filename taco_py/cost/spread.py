@@ -56,16 +56,17 @@ class Spread:
 class Entries:
     """The coordinates that a tensor stores; what is asked of them is found once."""
 
-    __slots__ = ("_counts", "_spreads", "data")
+    __slots__ = ("_counts", "_sparse", "_spreads", "data")
 
     def __init__(self, data: TensorData) -> None:
         self.data = data
+        self._sparse = not data.format.is_dense
         self._counts: dict[int, tuple[Counts, Counts, bool]] = {}
         self._spreads: dict[int, Spread] = {}
 
     def known(self, mode: int) -> bool:
         """Whether its coordinates are few enough to be counted."""
-        return not self.data.format.is_dense and 0 < self.data.shape[mode] <= LARGEST
+        return self._sparse and 0 < self.data.shape[mode] <= LARGEST
 
     def counts(self, mode: int) -> Counts:
         """The entries at each coordinate of a mode, as far as a sample has met them."""

@@ -21,6 +21,8 @@ class LevelKind(Enum):
     COMPRESSED = "compressed"
     SINGLETON = "singleton"
 
+    __hash__ = object.__hash__  # each is there once; formats are hashed often while a plan is made
+
 
 @dataclass(frozen=True, slots=True)
 class KindProperties:

@@ -24,7 +24,15 @@ MAX_DEPTH = 100
 def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
     """Every access of an expression, or of the right-hand side of an assignment, left to right."""
     expr = node.value if isinstance(node, Assignment) else node
-    return tuple(each for each, _ in walk(expr) if isinstance(each, Access))
+    found: list[Access] = []
+    pending = [expr]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Access):
+            found.append(each)
+        else:
+            pending.extend(reversed(children(each)))
+    return tuple(found)
 
 
 def operand_names(assignment: Assignment) -> tuple[str, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taco_py.autoschedule.orders import best_order
-from taco_py.autoschedule.steps import Steps
+from taco_py.autoschedule.orders import best_order, known_steps
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
@@ -60,11 +59,10 @@ def _together(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Redu
     needs = [place for place, i in enumerate(best.order) if i in free_indices(sum_)]
     around = best.order[: max(needs, default=-1) + 1]
     inner = best.order[len(around) :]
-    steps = Steps(problem, term, stats)
-    start = steps.bits_of(around)
-    beside = steps.nest(start, [i for i in inner if i in own])
-    beside += steps.nest(start, [i for i in inner if i not in own])
-    return best.cost - steps.nest(start, inner) + beside
+    steps = known_steps(problem, term, stats, splitter.request.effort)
+    beside = steps.nest(around, [i for i in inner if i in own])
+    beside += steps.nest(around, [i for i in inner if i not in own])
+    return best.cost - steps.nest(around, inner) + beside
 
 
 def _apart(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
+from math import factorial
 
+import pytest
+
+from taco_py.autoschedule import steps
 from taco_py.autoschedule.effort import Effort
-from taco_py.autoschedule.orders import best_order
+from taco_py.autoschedule.orders import best_order, order_cost
 from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.terms import split_terms
 from taco_py.plan.arranged import arranged
@@ -40,3 +45,62 @@ def test_a_plan_makes_few_tables() -> None:
     make_plan(known.assignment, operands(known), chosen)
     assert 0 < tables(request.effort) <= 14
     assert len(request.effort.known) <= 34
+
+
+LARGE = {"a": 900, "b": 40, "c": 700, "d": 30, "e": 500}
+
+
+@pytest.mark.parametrize("text", ("Z[a,e] = A[a,b,c] * B[c,d] * C[d,e,b]", "Z[e] = A[a,b] * D[e]"))
+def test_some_sets_of_loops_cost_what_they_cost_among_all(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operands that fill caches, one that leaps, and what comes from neither near nor far."""
+    whole = problem(text, {"A": "CSF" if "c" in text else "CSR", "B": "CSR"})
+    known = statistics(whole.assignment, operands(whole, LARGE, {"B": 50}))
+    (term,) = split_terms(whole.assignment.value)
+    every = Steps(whole, term, known)
+    assert every.lattice.whole
+    monkeypatch.setattr(steps, "FEW", 1)
+    monkeypatch.setattr(steps, "WIDTH", 2)
+    for around in ((), tuple(reversed(every.indices))):
+        some = Steps(whole, term, known, around)
+        for order in list(permutations(every.indices))[::5]:
+            for place, index in enumerate(order):
+                before = order[:place]
+                one = every.step(every.bits_of(before), index)
+                assert some.step(some.bits_of(before), index) == pytest.approx(one)
+                assert some.count(some.bits_of(before)) == pytest.approx(
+                    every.count(every.bits_of(before))
+                )
+
+
+def test_the_least_that_is_left_is_that_of_the_best_order() -> None:
+    whole = problem("Z[a,e] = A[a,b,c] * B[c,d] * C[d,e,b]", {"A": "CSF", "B": "CSR"})
+    known = statistics(whole.assignment, operands(whole, LARGE))
+    (term,) = split_terms(whole.assignment.value)
+    found = Steps(whole, term, known)
+    for begin in ((), ("a",), ("d", "b")):
+        rest = [index for index in found.indices if index not in begin]
+        least = min(found.nest(begin, order) for order in permutations(rest))
+        assert found.left(found.bits_of(begin)) == pytest.approx(least)
+    assert found.nest((), found.cheapest()) == pytest.approx(found.left(0))
+
+
+def test_plans_for_many_loops_are_bounded_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all 2^15 sets of 15 loops, but those near a good order."""
+    known = problem(
+        "Z[a,b,c,d] = A[a,e,f,g,h,i] * B[b,j,k,l,e,m] * C[c,d,n,o,f]",
+        {"A": "CSF", "B": "CSF", "C": "CSF"},
+    )
+    sizes = dict.fromkeys("abcdefghijklmno", 5)
+    sets = []
+    monkeypatch.setattr(steps, "Steps", lambda *args: (sets.append(Steps(*args)), sets[-1])[1])
+    (term,) = split_terms(known.assignment.value)
+    effort = Effort()
+    stats = statistics(known.assignment, operands(known, sizes))
+    found = best_order(known, term, stats, effort)
+    assert sorted(found.order) == list("abcdefghijklmno")
+    assert order_cost(known, term, stats, found.order) == pytest.approx(found.cost)
+    assert sum(len(each.lattice.sets) for each in sets) <= 4 * 10 * 64
+    assert f"of {factorial(15)} orders" in effort.notes[0]
+    assert found.cost <= order_cost(known, term, stats, tuple("abcdefghijklmno"))

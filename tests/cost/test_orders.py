@@ -142,14 +142,14 @@ def test_few_of_many_orders_are_looked_at() -> None:
 
 
 def test_a_search_ends_when_its_time_is_over_and_says_so() -> None:
-    whole = problem(MTTKRP, {"T": "CSF"})
+    whole = problem(PRODUCT, {"A": "CSR", "B": "CSC"}, "dd")
     known = statistics(whole.assignment, operands(whole, SMALL))
     (term,) = split_terms(whole.assignment.value)
     effort = Effort(0.0)
     found = best_order(whole, term, known, effort)
-    assert sorted(found.order) == ["i", "j", "k", "r"]
+    assert sorted(found.order) == ["i", "j", "k"]
     assert order_cost(whole, term, known, found.order) == found.cost
-    assert effort.notes == ("of 0 s ran out after 1 of 24 orders of i,r,j,k",)
+    assert effort.notes == ("of 0 s ran out after 1 of 6 orders of i,j,k",)
 
 
 def test_a_search_is_made_once() -> None:

@@ -14,7 +14,7 @@ from taco_py.api.compute import parsed
 from taco_py.api.operands import give
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.shares import bits_of
+from taco_py.cost.sets import One
 from taco_py.cost.spread import COUNTED, Entries, Spread
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.request import statistics
@@ -130,7 +130,7 @@ def test_degree_constraints_are_never_exceeded(text: str, subscripts: str, power
         for count in range(1, len(everything) + 1):
             bound = frozenset(rng.permutation(everything)[:count].tolist())
             exact = projected(subscripts, operands, bound)
-            share = joint.most(bits_of(informed.bits, bound))
+            share = joint.most(One(bound))
             assert share * informed.volume(bound) >= exact * (1 - 1e-12)
 
 
