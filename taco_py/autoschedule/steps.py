@@ -24,7 +24,7 @@ from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
-FEW, WIDTH = 12, 6
+FEW, WIDTH = 11, 8
 """Loops up to which all sets of them are known; of more, those that are the beginning of an order
 and some of the WIDTH loops after it."""
 ROUNDS = 3

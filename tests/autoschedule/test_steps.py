@@ -101,6 +101,6 @@ def test_plans_for_many_loops_are_bounded_and_say_so(monkeypatch: pytest.MonkeyP
     found = best_order(known, term, stats, effort)
     assert sorted(found.order) == list("abcdefghijklmno")
     assert order_cost(known, term, stats, found.order) == pytest.approx(found.cost)
-    assert sum(len(each.lattice.sets) for each in sets) <= 4 * 10 * 64
+    assert sum(len(each.lattice.sets) for each in sets) <= 4 * 8 * 256
     assert f"of {factorial(15)} orders" in effort.notes[0]
     assert found.cost <= order_cost(known, term, stats, tuple("abcdefghijklmno"))
