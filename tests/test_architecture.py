@@ -69,6 +69,7 @@ MEMO_ALLOWED = frozenset(
         "codegen.variables",
         "taco_py.api.compute",
         "taco_py.api.subscripts",
+        "taco_py.cost.sets",
     }
 )
 

@@ -22,7 +22,7 @@ from taco_py.concrete.nodes import Statement
 from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import sums_apart
 from taco_py.cost.domination import Costs, Incumbents, Union, assumptions
-from taco_py.cost.protocols import Directed, choices
+from taco_py.cost.protocols import Directed, any_choice, choices
 from taco_py.cost.queries import Query
 from taco_py.cost.tasks import Recorder, Scope
 from taco_py.formats import Format
@@ -216,10 +216,13 @@ class _Choice:
     ) -> None:
         """Protocols for the accesses that are `open_`, when the others have `steps`.
 
-        Once there is a schedule, no more are looked at after the `end`.
+        Once there is a schedule, no more are looked at after the `end`; where there is none yet,
+        the first that comes is taken.
         """
-        if self.found and monotonic() > self.end:
-            return
+        if monotonic() > self.end:
+            if self.found:
+                return
+            steps, open_ = any_choice(steps, open_), ()
         directed = Directed(statement, steps)
         cost = self.costs.union(self.recorder.queries(directed, frozenset(open_)))
         low = self.incumbents.below(cost)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations, product
 from math import factorial, prod
 
-from taco_py.cost.queries import MARK, Atom, Query, dimension, groups_of, rename, variables
+from taco_py.cost.queries import MARK, Atom, Query, dimension, group_of, rename, variables
 
 NAMINGS = 24
 """Namings of variables that stand alike up to which all are compared."""
@@ -29,7 +29,8 @@ def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
         return False
     if not {atom.relation for atom in b.atoms} <= {atom.relation for atom in a.atoms}:
         return False
-    return any(_maps(b.atoms, a.atoms, start) for start in _heads(a, b, dimensions))
+    starts = _heads(a, b, dimensions)
+    return any(_mapped(b.atoms, a.atoms, start) is not None for start in starts)
 
 
 def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[str, str]]:
@@ -48,8 +49,11 @@ def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[s
     return extend(a.heads, {})
 
 
-def _maps(source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, str]) -> bool:
-    """Whether a homomorphism that extends `start` takes all atoms of `source` into `target`."""
+def _mapped(
+    source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, str]
+) -> Mapping[str, str] | None:
+    """A homomorphism that extends `start` and takes all atoms of `source` into `target`, None where
+    there is none."""
     stored: dict[str, list[tuple[str, ...]]] = {}
     for atom in target:
         stored.setdefault(atom.relation, []).append(atom.variables)
@@ -57,19 +61,20 @@ def _maps(source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, st
     for atom in source:
         found = [i for i in stored.get(atom.relation, ()) if _may_be(atom.variables, i, start)]
         if not found:
-            return False  # most often, before any search
+            return None  # most often, before any search
         images[atom] = found
     pending = _ordered(start, images)
 
-    def search(place: int, found: Mapping[str, str]) -> bool:
+    def search(place: int, found: Mapping[str, str]) -> Mapping[str, str] | None:
         if place == len(pending):
-            return True
+            return found
         atom = pending[place]
         for image in images[atom]:
             more = _unified(atom.variables, image, found)
-            if more is not None and search(place + 1, more):
-                return True
-        return False
+            whole = None if more is None else search(place + 1, more)
+            if whole is not None:
+                return whole
+        return None
 
     return search(0, start)
 
@@ -121,11 +126,12 @@ def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
     fixed = {head: head for head in whole.heads}
     for atom in sorted(atoms):
         less = atoms - {atom}
-        if not any(_same(atom, other, fixed) for other in less):
+        if len(less) == len(atoms) or not any(_same(atom, other, fixed) for other in less):
             continue
-        (beside,) = (group for group in groups_of(Query(whole.heads, atoms)) if atom in group)
-        if _maps(beside, less, fixed):  # all others stay as they are
-            atoms = less
+        beside = frozenset(group_of(atom, Query(whole.heads, atoms)))
+        images = _mapped(beside, less, fixed)
+        if images is not None:  # all others stay as they are
+            atoms = (atoms - beside) | rename(beside, images)
     atoms = frozenset(a for a in atoms if not _says_nothing(a, atoms, whole.heads, nonempty))
     return Query(whole.heads, _named(atoms, frozenset(whole.heads)))
 

@@ -10,7 +10,7 @@ INSERT  coordinates are written in any order
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
@@ -118,3 +118,10 @@ def _writes(
                 yield from _writes(part, bound)
         case _:
             assert_never(statement)
+
+
+def any_choice(
+    steps: Mapping[Access, frozenset[str]], open_: Iterable[Access]
+) -> dict[Access, frozenset[str]]:
+    """The protocols chosen so far, and the first that comes for each other access."""
+    return {**steps, **{access: next(iter(choices(access))) for access in open_}}

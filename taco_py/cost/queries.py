@@ -97,13 +97,25 @@ def _parts(whole: Query) -> list[tuple[str, list[Atom]]]:
 def groups_of(whole: Query) -> list[list[Atom]]:
     """The atoms, those that share quantified variables together."""
     heads = set(whole.heads)
-    groups: list[list[Atom]] = []
+    groups: list[tuple[set[str], list[Atom]]] = []
     for atom in sorted(whole.atoms):
-        own = set(atom.variables) - heads
-        joined = [group for group in groups if own & (variables(group) - heads)]
-        groups = [group for group in groups if group not in joined]
-        groups.append([*(a for group in joined for a in group), atom])
-    return groups
+        names = set(atom.variables) - heads
+        joined = [group for group in groups if not names.isdisjoint(group[0])]
+        groups = [group for group in groups if names.isdisjoint(group[0])]
+        atoms = [*(a for _, group in joined for a in group), atom]
+        groups.append((names.union(*(others for others, _ in joined)), atoms))
+    return [atoms for _, atoms in groups]
+
+
+def group_of(atom: Atom, whole: Query) -> list[Atom]:
+    """The one of these groups that an atom is in."""
+    names, found, rest = set(atom.variables).difference(whole.heads), [atom], whole.atoms - {atom}
+    while joined := [other for other in rest if not names.isdisjoint(other.variables)]:
+        found += joined
+        rest = rest.difference(joined)
+        names.update(*(other.variables for other in joined))
+        names.difference_update(whole.heads)
+    return found
 
 
 def _primed(variable: str) -> str:

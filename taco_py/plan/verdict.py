@@ -139,8 +139,8 @@ def verdict(
     found: Frontier,
     scope: Scope = Scope.ALL,
     budget: float = inf,
-) -> Verdict:
-    """How the chosen kernels compare with the frontier.
+) -> Verdict | None:
+    """How the chosen kernels compare with the frontier; None where there was no time to tell.
 
     budget  seconds after which no more ways to meet operands are looked for
     """
@@ -150,6 +150,8 @@ def verdict(
     costs = Costs(assumptions(sparse, (assignment.target, *read)))
     least_found = [(cost, costs.union(cost.queries)) for cost in found.costs]
     least = _least(costs, nests, sparse, scope, end)
+    if not least:
+        return None
     verdicts = [(union, _below(costs, union, least_found)) for union in least]
     stats = statistics(assignment, operands)
 
@@ -195,11 +197,14 @@ def report(
     return "\n".join((known.explain(), *_standing(standing, nests, found.complete)))
 
 
-def _standing(standing: Verdict, nests: Nests, complete: bool) -> Iterator[str]:
-    yield f"chosen, estimated {nests.estimate:.3g}: {standing.cost}"
+def _standing(standing: Verdict | None, nests: Nests, complete: bool) -> Iterator[str]:
+    cost = "the budget ended before its cost was known" if standing is None else standing.cost
+    yield f"chosen, estimated {nests.estimate:.3g}: {cost}"
     yield from ("    " + line for line in to_text(nests.statement).splitlines())
     if _in_turn(nests.statement):
         yield "    a loop nest for each term, which none of those above has"
+    if standing is None:
+        return
     if standing.below is None:
         every = "none" if complete else "none of those looked at"
         yield f"    {every} is asymptotically better"
@@ -223,7 +228,7 @@ def _least(
     found: list[Union] = []
 
     def decide(steps: Mapping[Access, frozenset[str]], open_: tuple[Access, ...]) -> None:
-        if found and monotonic() > end:
+        if monotonic() > end:
             return
         directed = Directed(nests.statement, steps)
         union = costs.union(recorder.queries(directed, frozenset(open_)))

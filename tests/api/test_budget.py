@@ -26,14 +26,14 @@ def test_results_are_the_same_without_any_time() -> None:
     np.testing.assert_allclose(found, expected)
     kernel = tp.compile(CHAIN, A=tp.CSR, B=tp.CSR, x=tp.dense(1), schedule_budget=0)
     np.testing.assert_allclose(kernel(A=A, B=B, x=X), expected)
-    assert "budget    of 0 s ran out after 1 of " in kernel.explain()
+    assert "budget    of 0 s ran out before all contraction orders" in kernel.explain()
 
 
 def test_explain_says_which_searches_ended_early() -> None:
     told = tp.explain(CHAIN, A=A, B=B, x=X, schedule_budget=0)
     lines = [line for line in told.splitlines() if line.startswith("budget")]
-    assert "budget    of 0 s ran out after 1 of 6 orders of i,j,k" in lines
-    assert any("before all contraction orders of 3 operands were compared" in x for x in lines)
+    every = "before all contraction orders of 3 operands were compared"
+    assert f"budget    of 0 s ran out {every}" in lines
     assert "with protocols" not in told
 
 

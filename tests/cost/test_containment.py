@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from taco_py.cost import containment
 from taco_py.cost.containment import contained, smallest
 from taco_py.cost.domination import Costs, Incumbents, assumptions
 from taco_py.cost.queries import Atom, Query, query
@@ -92,6 +93,32 @@ B, C = Access("B", ("i", "k")), Access("C", ("k", "j"))
 
 def costs() -> Costs:
     return Costs(assumptions((B, C), (Access("A", ("i", "j")), B, C)))
+
+
+def test_what_is_implied_together_goes_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """∃j',k' A[i,j'] ∧ B[j',k'] ∧ C[k',l] thirty times over, and the same with j for j'."""
+    tried: list[object] = []
+
+    def counted(*args: object) -> object:
+        tried.append(args)
+        return mapped(*args)  # type: ignore[arg-type]
+
+    mapped = containment._mapped
+    monkeypatch.setattr(containment, "_mapped", counted)
+    kept = (Atom("A", ("i", "j")), Atom("B", ("j", "k'0")), Atom("C", ("k'0", "l")))
+    copies = [
+        atom
+        for n in range(1, 31)
+        for atom in (
+            Atom("A", ("i", f"j'{n}")),
+            Atom("B", (f"j'{n}", f"k'{n}")),
+            Atom("C", (f"k'{n}", "l")),
+        )
+    ]
+    found = smallest(query(("i", "j", "l"), (*kept, *copies)), frozenset())
+    assert len(found.atoms) == 3
+    assert found == smallest(query(("i", "j", "l"), kept), frozenset())
+    assert 0 < len(tried) < 45  # not once for each of 90 atoms
 
 
 def test_what_is_sunk_does_not_count() -> None:

@@ -7,6 +7,7 @@ import pytest
 from taco_py.autoschedule.frontier import frontier
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.notation.checks import accesses
+from taco_py.plan import verdict as standing_of
 from taco_py.plan.make import Options
 from taco_py.plan.request import Request
 from taco_py.plan.verdict import chosen_nests, report, verdict
@@ -55,6 +56,7 @@ def test_no_schedule_is_asymptotically_and_clearly_better(text: str) -> None:
     found = frontier(known.assignment, formats, budget=60.0)
     assert found.complete
     standing = verdict(nests, known.assignment, given, found)
+    assert standing is not None
     assert standing.below is None or standing.share > CLOSE, str(standing.below)
 
 
@@ -77,6 +79,13 @@ def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
         assert line in told.splitlines()
     assert "  estimated " in told
     assert "chosen, estimated " in told
+
+
+def test_the_report_says_that_there_was_no_time() -> None:
+    known = problem("C[i,j] = A[i,k] * B[k,j]", {"A": "CSR", "B": "CSR"})
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 0.0)
+    assert "the budget ended before its cost was known" in told
+    assert "asymptotically better" not in told
 
 
 def test_loops_in_turn_are_told_from_the_frontiers() -> None:
@@ -112,7 +121,10 @@ def test_what_cannot_be_compared_is_told(text: str, why: str) -> None:
     assert ("after domination" in told) == (not why.startswith("schedules"))
 
 
-def test_a_report_without_time_says_that_not_all_were_compared() -> None:
+def test_a_report_without_time_says_that_not_all_were_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(standing_of, "monotonic", lambda: 0.0)  # time for the chosen one
     known = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
     told = report(known.assignment, operands(known), Request(known.result), Options(), 1e-9)
     assert "    none of those looked at is asymptotically better" in told.splitlines()
