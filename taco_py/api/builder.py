@@ -138,7 +138,8 @@ class ScheduleBuilder:
         """Commands that could come next, each tried: `s.apply(move)` will not refuse it.
 
         Of the infinitely many there are, those with a few sizes that make a difference, and none
-        that says how to add to common elements where there are none.
+        that says how to add to common elements where there are none. What a `bound` promises is not
+        known here.
         """
         state = self._states[-1]
         sparse = [n for n, o in self._draft.operands.items() if not o.type.format.is_dense]

@@ -21,6 +21,7 @@ from codegen.ir import Array, Block, Declare, Expr, Stmt, Storage, Team, Var
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Race
 from taco_py.concrete.tree import workspaces_of
+from taco_py.iteration.graph import Range
 from taco_py.lower import workspaces
 from taco_py.lower.copies import Copies, copies_for
 from taco_py.lower.environment import Environment, Scope
@@ -50,7 +51,9 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
     mine = Interval(first, last)
     inner = replace(scope, piece=(variable, mine))
     copies = copies_for(env, inner, forall, piece, count)
-    yield Declare(count, _pieces(forall, shares, copies), constant=True)
+    work = _entries(env, forall, scope)
+    pieces = _pieces(forall, shares.total if work is None else work, copies, bool(scope.bound))
+    yield Declare(count, pieces, constant=True)
     yield from shares.edges(edges, count, even)
     yield from copies.before
     body = build.block(
@@ -88,12 +91,30 @@ def own_workspaces(env: Environment, forall: Forall) -> Iterator[Stmt]:
         yield from workspaces.allocate(env, env.workspaces[workspace.name])
 
 
-def _pieces(forall: Forall, shares: Shares, copies: Copies) -> Expr:
+def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
+    """How many entries the loop meets, where it walks one level and nothing else."""
+    loop = env.graph.loop_of(forall)
+    if loop.lattice.full or len(loop.lattice.iterators) != 1 or loop.range is not Range.WHOLE:
+        return None
+    (iterator,) = loop.lattice.iterators
+    parent = scope.position(iterator.access, iterator.level - 1)
+    if parent is None:
+        return None
+    return Interval(*env.iterated(iterator).bounds(parent)).length
+
+
+def _pieces(forall: Forall, work: Expr, copies: Copies, inside: bool) -> Expr:
+    """How many pieces there are: few enough to be worth their while where the loop stands inside
+    others, for which each time threads begin anew."""
+    worth = build.div(work, GRAIN)
     match forall.mode.parallel:
         case Race.TEMPORARY:
-            return THREADS_64
+            most = THREADS_64
         case Race.ORDERED:
-            most = COPIES if copies.large else SUMS
-            return build.maximum(build.minimum(build.div(shares.total, GRAIN), most), 1)
-    several = build.mul(THREADS_64, 1 + SMALL)
-    return build.select(build.eq(THREADS_64, 1), 1, several)
+            most = build.const(COPIES if copies.large else SUMS)
+        case _:
+            most = build.mul(THREADS_64, 1 + SMALL)
+            most = build.select(build.eq(THREADS_64, 1), 1, most)
+    if inside or forall.mode.parallel is Race.ORDERED:
+        return build.maximum(build.minimum(worth, most), 1)
+    return most

@@ -53,12 +53,18 @@ def guided(total: Expr, k: Expr, count: Expr) -> Expr:
     """Large pieces first, one for each thread, then small ones."""
     units = build.add(k, build.mul(build.minimum(k, THREADS_64), LARGE - 1))
     every = build.add(count, build.mul(THREADS_64, LARGE - 1))
-    return build.div(build.mul(total, units), every)
+    return _part(total, units, every)
 
 
 def even(total: Expr, k: Expr, count: Expr) -> Expr:
     """Pieces of one size."""
-    return build.div(build.mul(total, k), count)
+    return _part(total, k, count)
+
+
+def _part(total: Expr, units: Expr, every: Expr) -> Expr:
+    """So many of `every` units of a total that may be so large that no product with it fits."""
+    whole, rest = build.div(total, every), build.mod(total, every)
+    return build.add(build.mul(whole, units), build.div(build.mul(rest, units), every))
 
 
 @dataclass(frozen=True, slots=True)

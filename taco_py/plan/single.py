@@ -33,6 +33,7 @@ from taco_py.plan.leaps import leaps
 from taco_py.plan.nodes import Cast, Compute, Operand, Reformat, Step
 from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
 from taco_py.plan.roots import look_up_rows
+from taco_py.plan.sharing import shared_inside
 from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
@@ -81,8 +82,9 @@ def plan_single(
     if schedule is None:
         real = real_statistics(final.assignment, everything)
         choice = choose_strategy(final, real, libraries)
-        merges = leaps(final, orders, real)
-        kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=merges)
+        marks = leaps(final, orders, real)
+        marks = marks.then(shared_inside(final, orders, real, marks))
+        kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=marks)
     else:
         try:
             kernel = _scheduled(kernel, made, schedule)

@@ -69,6 +69,19 @@ def told_threads(step: Compute, tensors: Mapping[str, TensorData] | None, limit:
     if not known or len(found) < len(known):
         return f"{limit}, and 1 where there are less than {PARALLEL} iterations to share"
     work = work_of(step.problem, found)
-    if work >= PARALLEL:
-        return f"{limit}, for there are up to {work} iterations to share"
-    return f"1, for {work} iterations are less than the {PARALLEL} that others are woken for"
+    if work < PARALLEL:
+        return f"1, for {work} iterations are less than the {PARALLEL} that others are woken for"
+    return f"{limit}, for there are up to {work} iterations to share{_idle(step, found, limit)}"
+
+
+def _idle(step: Compute, tensors: Mapping[str, TensorData], limit: int) -> str:
+    """That threads are left without work, where the outermost loop is shared as it is."""
+    outermost = step.orders[0][:1]
+    if len(step.orders) > 1 or step.schedule.parallel or step.schedule.shapes:
+        return ""
+    rows = (tensors[name].shape[mode] for i, name, mode in step.sizes if i in outermost)
+    return "".join(
+        f"; but {outermost[0]} has {n}, and {limit - n} of them nothing to do"
+        for n in rows
+        if n < limit
+    )

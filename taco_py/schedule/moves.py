@@ -1,5 +1,7 @@
 """Commands that could come next: candidates, which whoever asks then tries.
 
+A `bound` is none of them: what it promises is not known before operands are.
+
 Sizes are the few that make a difference: a tile that fits a vector register or a cache line, and
 one that fits the first cache; as many parts as a small machine has cores.
 """
@@ -11,6 +13,7 @@ from itertools import combinations, pairwise
 
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms
+from taco_py.notation.nodes import Call
 from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Assemble,
@@ -20,6 +23,7 @@ from taco_py.schedule.commands import (
     LoopFuse,
     MergeBy,
     Parallelize,
+    Precompute,
     Reorder,
     Serial,
     Unroll,
@@ -49,6 +53,7 @@ def candidates(loops: Loops, sparse: Sequence[str]) -> Iterator[Command]:
     for variable in loops.variables:
         yield from _modes(variable)
         yield from (Fission(variable), LoopFuse(variable))
+    yield from _workspaces(loops)
     yield from (Assemble(loops.assignment.target.tensor, way) for way in Assembly)
     yield Serial()
 
@@ -80,7 +85,15 @@ def _modes(variable: str) -> Iterator[Command]:
     yield from (Parallelize(variable, race) for race in Race if race is not Race.IGNORE)
     yield from (Unroll(variable, factor) for factor in UNROLLS)
     yield Vectorize(variable)
-    yield from (MergeBy(variable, merge) for merge in Merge)
+    yield MergeBy(variable, Merge.GALLOP)
+
+
+def _workspaces(loops: Loops) -> Iterator[Command]:
+    """The whole of a term is computed first, for all values of one of the result's indices."""
+    for term in split_terms(loops.assignment.value):
+        for index in loops.assignment.target.indices:
+            if isinstance(term.body, Call):
+                yield Precompute(term.body, (index,), (_fresh(loops, f"{index}w"),))
 
 
 def _fresh(loops: Loops, name: str) -> str:

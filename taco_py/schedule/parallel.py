@@ -58,7 +58,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
     if marked:
         names = ", ".join(graph.called(loop) for loop in marked)
-        return Parallelism(statement, names, f"loop {names}: {_reason(marked[0])}")
+        return Parallelism(statement, names, f"loop {names}: {_reason(marked[0])}{_anew(marked)}")
     refusal = refusal_reason(graph)
     if refusal is None and isinstance(statement, Forall):
         shared = replace(statement, mode=replace(statement.mode, parallel=Race.NONE))
@@ -116,6 +116,12 @@ def _reason(loop: Loop) -> str:
         case Race.IGNORE:
             return "the schedule says that no two iterations write the same element"
     return "each iteration writes its own part of the result"
+
+
+def _anew(marked: list[Loop]) -> str:
+    """That threads are woken often, which takes some microseconds each time."""
+    around = dict.fromkeys(index for loop in marked for index in loop.outer)
+    return f"; threads begin anew for each {', '.join(around)}" if around else ""
 
 
 def _without_needless(graph: IterationGraph) -> IterationGraph:

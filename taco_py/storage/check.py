@@ -164,10 +164,14 @@ def parent_name(data: TensorData) -> str:
 # --- coordinates a user gives --------------------------------------------------------------------
 
 
+MOST = 1 << 62
+"""The largest size of a mode: a tile more of its coordinates is a 64-bit integer, too."""
+
+
 def check_shape(shape: Any) -> tuple[int, ...]:
     """The shape as Python ints, of a sequence or (order 1) one integer.
 
-    Raises DimensionError for sizes that are negative or no integers.
+    Raises DimensionError for sizes that are negative, no integers, or more than can be counted.
     """
     if not isinstance(shape, Sequence | np.ndarray):
         shape = (shape,)
@@ -177,6 +181,12 @@ def check_shape(shape: Any) -> tuple[int, ...]:
                 f"Expected a size of 0 or more for mode {mode}, found {size!r} in shape "
                 f"{tuple(shape)}",
                 hint="shape is one non-negative integer a mode",
+            )
+        if size > MOST:
+            raise DimensionError(
+                f"Expected a size of at most 2^62 for mode {mode}, found {size} in shape "
+                f"{tuple(shape)}",
+                hint="loops count in 64-bit integers: number the coordinates that there are",
             )
     return tuple(int(size) for size in shape)
 

@@ -105,3 +105,12 @@ def test_tiles_are_made_of_what_can_be_counted(schedule: str, refused: bool) -> 
         assert "pos(g,p," in str(caught.value)
     else:
         assert tp.evaluate(text, T=tensor, v=np.ones(VAST), schedule=schedule) == 6.0
+
+
+def test_ranges_of_vast_sizes_do_not_overlap() -> None:
+    """Entries were met twice where a size times the number of ranges is more than 64 bits hold."""
+    size = 2**58
+    coordinates = [np.arange(4000) % 5, np.random.default_rng(1).integers(0, size, 4000)]
+    tensor = tp.Tensor.from_coo(coordinates, np.ones(4000), (5, size), format="ds")
+    result = tp.evaluate("y[i] = A[i,j]", A=tensor, schedule="parallelize(j,CPUThread,Ordered)")
+    np.testing.assert_array_equal(result, np.full(5, 800.0))

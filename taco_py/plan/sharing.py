@@ -1,0 +1,36 @@
+"""Which loop threads share where the outermost has one iteration, as a batch of one has."""
+
+from __future__ import annotations
+
+from taco_py.concrete.concretize import Order
+from taco_py.cost.estimate import Statistics
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.problem import Problem
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.commands import Parallelize
+from taco_py.schedule.loops import Loops
+from taco_py.schedule.parallel import check_shared
+from taco_py.schedule.schedule import OPEN, Schedule
+
+
+def shared_inside(
+    problem: Problem, orders: tuple[Order, ...], stats: Statistics, others: Schedule
+) -> Schedule:
+    """The `parallelize(…)` of the first loop with several iterations, if it is not the outermost
+    and its iterations write elements of their own.
+
+    others  the commands before it
+    """
+    order, *further = orders
+    if further or not order or stats.sizes[order[0]] != 1:
+        return OPEN
+    first = next((index for index in order if stats.sizes[index] > 1), None)
+    if first is None:
+        return OPEN
+    found = Schedule((Parallelize(first),))
+    try:
+        loops = apply_all(Loops(problem.assignment, orders), others.then(found))
+        check_shared(loops.graph(problem))
+    except ScheduleError:
+        return OPEN
+    return found
