@@ -11,6 +11,7 @@ agree, and so on is looked at in each call.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,14 +85,21 @@ def of_array(array: Array) -> Signature:
 
 def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
     """The modes from the longest stride to the shortest, and whether that is one element."""
-    natural = tuple(range(array.ndim))
     if array.flags.c_contiguous or array.ndim == 0:
-        return natural, True
-    long = [abs(s) if n > 1 else 0 for s, n in zip(array.strides, array.shape, strict=True)]
-    modes = tuple(sorted(natural, key=lambda mode: (-long[mode], mode)))
-    if any(long[mode] == 0 for mode in natural):
-        modes = natural if array.strides[-1] == array.itemsize else modes
-    return modes, array.strides[modes[-1]] == array.itemsize
+        return tuple(range(array.ndim)), True
+    return _order_of(array.shape, array.strides, array.itemsize)
+
+
+@lru_cache(maxsize=1024)
+def _order_of(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[tuple[int, ...], bool]:
+    natural = tuple(range(len(shape)))
+    long = [abs(s) if n > 1 else 0 for s, n in zip(strides, shape, strict=True)]
+    modes = tuple(sorted(natural, key=long.__getitem__, reverse=True))
+    if 0 in long:
+        modes = natural if strides[-1] == itemsize else modes
+    return modes, strides[modes[-1]] == itemsize
 
 
 def of_compressed(A: Any) -> Signature:  # noqa: N803

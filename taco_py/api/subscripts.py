@@ -13,7 +13,7 @@ import numpy as np
 from taco_py.api.arguments import Settings, integer
 from taco_py.api.compute import compute
 from taco_py.api.operands import taken
-from taco_py.api.views import view_of
+from taco_py.api.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import drop_broadcast, parse_einsum, split_operands
@@ -47,10 +47,11 @@ def contract(
     else:
         assignment = parse_einsum(subscripts, orders)
     if out is None and len(tensors) == 1:
-        view = view_of(assignment, tensors[0], settings)
+        look = look_of(assignment, tensors[0], settings)
+        view = None if look is None else look(tensors[0])
         if view is not None:
             if key is not None:
-                KERNELS.memo.put(key, lambda operand: view_of(assignment, operand, settings))
+                KERNELS.memo.put(key, look)
             return view
     named = {f"op{k}": t for k, t in enumerate(tensors)}
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}

@@ -138,6 +138,30 @@ def test_permutations_and_diagonals_are_views(text: str) -> None:
     out = np.empty(found.shape)
     assert not np.shares_memory(tp.einsum(text, array, out=out), array)
     assert not np.shares_memory(tp.einsum(text, array, dtype=complex), array)
+    assert tp.einsum(text, array, dtype=float).base is array.base
+
+
+@pytest.mark.parametrize("text", ["ijk->kij", "iji->ij", "iij->ji", "ijij->ji", "iii->i", "ij->ji"])
+def test_remembered_views(text: str) -> None:
+    rng = np.random.default_rng(0)
+    labels = text.split("->")[0]
+    for _ in range(30):
+        sizes = {label: int(rng.choice([0, 1, 2, 3])) for label in labels}
+        whole = rng.random(tuple(2 * sizes[label] for label in labels)).astype(
+            rng.choice(["f", "d"])
+        )
+        step = tuple(slice(None, None, int(rng.choice([2, -2]))) for _ in labels)
+        array = np.asarray(whole[step], order=rng.choice(["K", "F"]))
+        for _ in range(2):
+            found = tp.einsum(text, array)
+            np.testing.assert_array_equal(found, np.einsum(text, array))
+            assert found.strides == np.einsum(text, array).strides or found.size < 2
+
+
+def test_a_remembered_diagonal_looks_at_sizes() -> None:
+    tp.einsum("ii->i", np.ones((3, 3)))
+    with pytest.raises(tp.DimensionError, match="one size for index i"):
+        tp.einsum("ii->i", np.ones((3, 2)))
 
 
 @pytest.mark.parametrize("columns", [1600, 1601])
