@@ -46,9 +46,10 @@ def contract(
         assignment = _parsed(subscripts, orders)
     else:
         assignment = parse_einsum(subscripts, orders)
-    if out is None and len(tensors) == 1:
-        look = look_of(assignment, tensors[0], settings)
-        view = None if look is None else look(tensors[0])
+    first, *others = tensors
+    if out is None and not others and isinstance(first, np.ndarray):
+        look = look_of(assignment, first, settings)
+        view = None if look is None else look(first)
         if view is not None:
             if key is not None:
                 KERNELS.memo.put(key, look)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from taco_py.storage.tensor_data import Array
 Look = Callable[[Array], Array | None]
 
 
-def look_of(assignment: Assignment, operand: Any, settings: Settings) -> Look | None:
+def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Look | None:
     """How to see operands like this one as the result; None where a result must be computed.
 
     B[j,i] = A[i,j]   ->   A.transpose(1, 0)
