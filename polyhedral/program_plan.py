@@ -28,6 +28,7 @@ from polyhedral.program_product import Product, ProductPlan, plan_product
 from polyhedral.register_jam import choose_factors
 from polyhedral.register_tile import Machine
 from polyhedral.schedule import Row, Schedule, Tag, original
+from polyhedral.tile_ends import apart, together, told_apart
 from polyhedral.tile_size import advances_by_one, changes
 
 
@@ -81,6 +82,15 @@ class ProgramPlan:
     def kernel_key(self) -> str:
         """What of the plan decides the loops."""
         return repr((self.schedule, self.products))
+
+    @property
+    def simpler(self) -> ProgramPlan | None:
+        """With full tiles in the same loops as the others, which ISL finds sooner; None where they
+        are."""
+        if not any(row.apart for _, rows in self.schedule.rows for row in rows):
+            return None
+        why = "full tiles: in the same loops after all, for ISL ran out of its budget"
+        return replace(self, schedule=together(self.schedule), reasons=(*self.reasons, why))
 
     def __str__(self) -> str:
         return "\n".join(self.reasons)
@@ -230,6 +240,7 @@ def _assembled(
     rows: dict[str, tuple[Row, ...]] = {}
     reasons: list[str] = []
     for place, part in enumerate(parts):
+        ends, why = _ends(question, part)
         if part.product is not None:
             rows[part.product.statement] = (Row("", affine(place)),)
             reasons += part.product.reasons
@@ -238,10 +249,23 @@ def _assembled(
         planes = dict(part.component.planes)
         for name in part.component.statements:
             tiles = _tile_rows(question, part, names, planes[name]) if part.sizes.tiles else ()
+            tiles = apart(tiles) if ends else tiles
             rows[name] = (Row("", affine(place)), *tiles, *jammed[name][1:])
-        reasons += _told(part, names, jammed)
+        reasons += [*_told(part, names, jammed), *why]
     products = tuple(part.product for part in parts if part.product is not None)
     return ProgramPlan(padded(rows), tuple(reasons), products)
+
+
+def _ends(question: ProgramQuestion, part: _Part) -> tuple[bool, tuple[str, ...]]:
+    """Whether full tiles run in loops of their own, and why; no reason where nothing is tiled."""
+    if part.product is not None or not part.sizes.tiles:
+        return False, ()
+    statements = [
+        (question.nest.statement(name), planes) for name, planes in part.component.planes if planes
+    ]
+    innermost = {name: part.order.innermost(name) for name in part.component.statements}
+    ends, why = told_apart(statements, part.sizes.sizes, innermost)
+    return ends, (f"  {why}",)
 
 
 def _told(part: _Part, names: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> list[str]:

@@ -36,6 +36,7 @@ class Row:
 
     more    further quotients (value, size) that are added: tiles on one diagonal share the sum
     unroll  iterations of this loop that are to run jammed together, inside the loops below it
+    apart   whether full tiles run in loops of their own; of the innermost loop over tiles
     """
 
     name: str
@@ -44,6 +45,7 @@ class Row:
     tag: Tag = Tag.SERIAL
     more: tuple[tuple[Affine, int], ...] = ()
     unroll: int = 0
+    apart: bool = False
 
     @property
     def quotients(self) -> tuple[tuple[Affine, int], ...]:

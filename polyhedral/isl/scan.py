@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from polyhedral.isl.full_tiles import isolated
 from polyhedral.isl.notation import Notation
 from polyhedral.model import Nest, Statement
 from polyhedral.schedule import Schedule, Tag
@@ -23,7 +24,7 @@ def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNod
     names = Notation(nest)
     domain = islpy.UnionSet.read_from_str(context, names.domains)
     leaf = islpy.Schedule.from_domain(domain).get_root().child(0)
-    tree = _insert(leaf, names, nest.statements, schedule, 0).get_schedule()
+    tree = _insert(leaf, names, nest.statements, schedule, ()).get_schedule()
     given = " and ".join(names.given()) or "true"
     build = islpy.AstBuild.from_context(
         islpy.Set.read_from_str(context, f"{names.header}{{ : {given} }}")
@@ -36,23 +37,25 @@ def _insert(
     names: Notation,
     statements: Sequence[Statement],
     schedule: Schedule,
-    place: int,
+    done: tuple[bool, ...],
 ) -> islpy.ScheduleNode:
-    """The tree of `statements` from row `place` on, in place of `leaf`."""
-    if place == schedule.depth:
+    """The tree of `statements` in place of `leaf`; `done` says for each row before whether it is a
+    loop."""
+    if len(done) == schedule.depth:
         return leaf
-    rows = {each.name: schedule.of(each.name)[place] for each in statements}
+    rows = {each.name: schedule.of(each.name)[len(done)] for each in statements}
     if any(row.name for row in rows.values()):
-        return _insert_loop(leaf, names, statements, schedule, place)
+        return _insert_loop(leaf, names, statements, schedule, done)
     groups: dict[int, list[Statement]] = {}
     for each in statements:
         groups.setdefault(rows[each.name].value.constant, []).append(each)
+    below = (*done, False)
     if len(groups) == 1:
-        return _insert(leaf, names, statements, schedule, place + 1)
+        return _insert(leaf, names, statements, schedule, below)
     node = leaf.insert_sequence(_filters(leaf, names, [groups[key] for key in sorted(groups)]))
     for position, key in enumerate(sorted(groups)):
-        below = node.child(position).child(0)
-        node = _insert(below, names, groups[key], schedule, place + 1).parent().parent()
+        inside = node.child(position).child(0)
+        node = _insert(inside, names, groups[key], schedule, below).parent().parent()
     return node
 
 
@@ -61,11 +64,11 @@ def _insert_loop(
     names: Notation,
     statements: Sequence[Statement],
     schedule: Schedule,
-    place: int,
+    done: tuple[bool, ...],
 ) -> islpy.ScheduleNode:
     import islpy
 
-    rows = {each.name: schedule.of(each.name)[place] for each in statements}
+    rows = {each.name: schedule.of(each.name)[len(done)] for each in statements}
     parts = [
         f"{names.instance(each, 'i')} -> [({names.row(rows[each.name], each, 'i')})]"
         for each in statements
@@ -76,9 +79,14 @@ def _insert_loop(
     )
     node = leaf.insert_partial_schedule(partial)
     named = next(row for row in rows.values() if row.name)
+    below = (*done, True)
     if named.tag in (Tag.WAVE, Tag.PARALLEL):
         node = node.band_member_set_ast_loop_type(0, islpy.ast_loop_type.atomic)
-    node = _insert(node.child(0), names, statements, schedule, place + 1).parent()
+    elif named.apart:
+        places = [place for place, is_loop in enumerate(below) if is_loop]
+        option = isolated(context, names.nest, statements, schedule, places)
+        node = node.band_set_ast_build_options(option)
+    node = _insert(node.child(0), names, statements, schedule, below).parent()
     mark = f"{named.name}:{named.tag.value}:{named.unroll}"
     return node.insert_mark(islpy.Id(mark, context=context))
 

@@ -183,13 +183,16 @@ class Program:
             parallel=parallel,
             products=products(self.statements, types),
         )
-        plan = plan_program(question)
+        plan = plan_program(question, BUDGET)
         given = (self.statements, self.lowered, types)
-        try:
-            return plan, compile_program(*given, plan, target, BUDGET)
-        except BudgetExceededError as error:
-            plan = unchanged(self.lowered.nest, error.message)
-            return plan, compile_program(*given, plan, target, 0)
+        while True:
+            try:
+                return plan, compile_program(*given, plan, target, BUDGET)
+            except BudgetExceededError as error:
+                if plan.simpler is None:
+                    plan = unchanged(self.lowered.nest, error.message)
+                    return plan, compile_program(*given, plan, target, 0)
+                plan = plan.simpler
 
 
 @dataclass(frozen=True, slots=True, eq=False)

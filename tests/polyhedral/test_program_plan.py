@@ -130,6 +130,25 @@ def test_a_long_stencil_is_tiled_in_time() -> None:
     assert check_order(JACOBI, plan.schedule, dependences(JACOBI))
 
 
+def test_full_tiles_run_apart_where_rows_are_short() -> None:
+    def last(plan: ProgramPlan) -> bool:
+        return [row.apart for row in plan.schedule.rows[0][1] if row.name.endswith("_tile")][-1]
+
+    short, long = (plan_program(question(GEMM, tiles=(16, size))) for size in (64, 65))
+    assert last(short)
+    assert not last(long)
+    assert "full tiles: in loops of their own, for rows of 64 are short" in str(short)
+    assert "for rows of 65 are long" in str(long)
+    skewed = plan_program(question(JACOBI, tiles=(4, 8)))
+    assert not last(skewed)
+    assert "full tiles: in the same loops as the others, for they are skewed" in str(skewed)
+    simpler = short.simpler
+    assert simpler is not None
+    assert "ISL ran out of its budget" in str(simpler)
+    assert not last(simpler)
+    assert simpler.simpler is None
+
+
 def test_threads_share_the_tiles_of_a_wave() -> None:
     plan = plan_program(question(JACOBI, tiles=(8, 64), parallel=True))
     rows = plan.schedule.of("S")

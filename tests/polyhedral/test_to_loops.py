@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from codegen.verify import verify
 from polyhedral.affine import variable
 from polyhedral.errors import BudgetExceededError
 from polyhedral.model import Nest, nest, statement
-from polyhedral.schedule import Tag, original, rearrange
+from polyhedral.schedule import Row, Schedule, Tag, original, rearrange
 from polyhedral.tile import tile
 from polyhedral.to_loops import to_loops
 from tests.codegen.interpreter import run
@@ -81,12 +82,23 @@ def run_log(made: Nest, loops: Block) -> list[tuple[int, ...]]:
     return [tuple(int(v) for v in entry[: 1 + depths[entry[0]]]) for entry in entries]
 
 
+def marked(schedule: Schedule) -> Schedule:
+    """With full tiles in loops of their own."""
+    return Schedule(tuple((name, _marked(rows)) for name, rows in schedule.rows))
+
+
+def _marked(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    last = max((at for at, row in enumerate(rows) if row.size > 1), default=-1)
+    return tuple(replace(row, apart=at == last) for at, row in enumerate(rows))
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_every_instance_runs_once_in_the_order_of_the_schedule(data: Any) -> None:
     made = data.draw(nests())
     change = data.draw(changes(made))
     schedule = rearrange(made, change.loops, change.rows)
+    schedule = marked(schedule) if data.draw(st.booleans()) else schedule
     loops = to_loops(made, schedule, logging(made))
     note(f"{made}\n{schedule}\n{pretty(loops)}")
     numbers = {each.name: at for at, each in enumerate(made.statements)}
@@ -129,6 +141,18 @@ parallel for i_tile in 0..(N - 1 < 0 ? (N - 32) / 32 : (N - 1) / 32) + 1:
         for k in 0..N:
           C[i * N + j] += A[i * N + k] * B[k * N + j]"""
     )
+
+
+def test_full_tiles_of_a_triangle_run_in_loops_of_their_own() -> None:
+    made = nest(statement("S", "i in 0..N, j in 0..i", "x[i,j] ="))
+    rows = tile(made, "ij", {"i": 3, "j": 2}).of("S")
+    schedule = Schedule((("S", tuple(replace(r, apart=r.name == "j_tile") for r in rows)),))
+    whole = (
+        "for j_tile in 0..i_tile + i_tile / 2:\n"
+        "        for i in i_tile * 3..i_tile * 3 + 3:\n"
+        "          for j in j_tile * 2..j_tile * 2 + 2:\n"
+    )
+    assert whole in pretty(to_loops(made, schedule, logging(made)))
 
 
 def test_parameters_may_be_any_expressions() -> None:
