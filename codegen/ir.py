@@ -301,7 +301,7 @@ class For:
     """`for (var = start; var < stop; var += step)`.
 
     Of a SERIAL loop, `unroll` iterations stand one after another in the machine's code; 0 leaves
-    that open.
+    that open. `note` is what a pass made of the loop, for people: lines of text.
     """
 
     var: Var
@@ -312,6 +312,7 @@ class For:
     kind: LoopKind = LoopKind.SERIAL
     reductions: tuple[Reduction, ...] = ()
     unroll: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

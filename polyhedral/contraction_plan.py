@@ -33,6 +33,7 @@ from polyhedral.register_tile import (
     loads_a_product,
     register_tile,
 )
+from polyhedral.traffic import told
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def plan_contraction(
         "subscript",
         *_registers(tile, machine),
         *_caches(tile, blocks, machine),
-        *_traffic(found, tile, blocks, machine, extents or {}),
+        *predicted_traffic(found, tile, blocks, machine, extents or {}),
     )
     return ContractionPlan(found, tile, blocks, reasons)
 
@@ -100,11 +101,11 @@ def _caches(tile: Tile, blocks: Blocks, machine: Machine) -> Iterable[str]:
         yield f"cache {level}: {one} * {other} * {size} = {taken} of {cache} bytes hold {what}"
 
 
-def _traffic(
+def predicted_traffic(
     found: Contraction, tile: Tile, blocks: Blocks, machine: Machine, extents: Mapping[str, int]
 ) -> Iterable[str]:
     """Bytes into each cache: left once a panel, right once a block of rows, all once a block of
-    columns, and the result once a block of depth."""
+    columns, and the result once a block of depth. Nothing where an extent is not known."""
     if any(loop not in extents for loop in found.statement.variables):
         return
     size = machine.element_bytes
@@ -116,8 +117,5 @@ def _traffic(
     into_first = m * k * ceil(n / tile.columns) + k * n * ceil(m / blocks.rows) + result
     into_second = m * k * ceil(n / blocks.columns) + k * n * ceil(m / blocks.rows) + result
     into_third = m * k * ceil(n / blocks.columns) + k * n + result
-    amounts = [f"{steps * size * each:.2g}" for each in (into_first, into_second, into_third)]
-    levels = range(1, len(machine.caches) + 1)
-    yield "traffic: " + ", ".join(
-        f"into cache {level} {amount} bytes" for level, amount in zip(levels, amounts, strict=False)
-    )
+    amounts = [steps * size * each for each in (into_first, into_second, into_third)]
+    yield told(amounts[: len(machine.caches)])

@@ -173,6 +173,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     name  of the function; that of the phase where none is given
     """
     from codegen.emit.c import emit_c
+    from codegen.passes.notes import notes
     from codegen.passes.order import run_passes
     from codegen.runtime.kernels import KernelSource
     from codegen.runtime.signature import signature_of
@@ -180,7 +181,9 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     target = native_target()
     lowered = _lowered(recipe, target)
     module = _named(run_passes(lowered.module, target), name or recipe.phase)
-    facts = {**lowered.facts, "bindings": bindings_to_json(_used(lowered.bindings, module))}
+    report = {"tiles": notes(module), **lowered.facts["report"]}
+    bindings = bindings_to_json(_used(lowered.bindings, module))
+    facts = {**lowered.facts, "bindings": bindings, "report": report}
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
 

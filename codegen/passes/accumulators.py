@@ -153,8 +153,15 @@ def _main_loop(loop: For, rest: Var, names: Names) -> Block:
         body.extend(_iteration(loop, position, lanes[position % ACCUMULATORS], names))
     return block(
         *(Declare(new, zero(old.type)) for copy in copies for old, new in copy.items()),
-        For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS),
+        For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS, note=_note(loop)),
         *(Assign(old, add(*(copy[old] for copy in copies)), "+") for old in sums),
+    )
+
+
+def _note(loop: For) -> str:
+    return (
+        f"{loop.var.name} by {POSITIONS}, where it has {LONG} terms: {ACCUMULATORS} sums that do "
+        "not wait for each other"
     )
 
 

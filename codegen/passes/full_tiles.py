@@ -14,6 +14,7 @@ unrolled or vectorized are doubled, for code has its price too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from codegen.build import and_, block, le, sub
@@ -60,7 +61,8 @@ def _separated(loop: For, known: Known) -> For | If:
     if full is None or len(ends) == 1:
         return loop
     fits = and_(*(le(full, end) for end in ends if end is not full))
-    whole = For(loop.var, start, full, loop.body, 1, loop.kind, loop.reductions, loop.unroll)
+    note = f"{loop.var.name}: full tiles in a loop of their own"
+    whole = replace(loop, start=start, stop=full, note=note)
     return If(fits, block(whole), block(loop))
 
 

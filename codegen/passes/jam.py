@@ -82,8 +82,30 @@ def _jam(rows: For, names: Names) -> Stmt:
     whole = mul(div(sub(rows.stop, rows.start), ROWS), ROWS)
     return block(
         Declare(rest, add(rows.start, whole), constant=True),
-        For(rows.var, rows.start, rest, _several(rows, parts, names), ROWS, rows.kind),
+        For(
+            rows.var,
+            rows.start,
+            rest,
+            _several(rows, parts, names),
+            ROWS,
+            rows.kind,
+            note=_note(rows, parts[1]),
+        ),
         For(rows.var, rest, rows.stop, rows.body, 1, LoopKind.SERIAL),
+    )
+
+
+def _note(rows: For, inner: For) -> str:
+    along = _nest(inner) or (inner,)
+    own = {rows.var} | (declared_vars(rows) - {loop.var for loop in along})
+    loads = list(find(inner.body, Load))
+    streams = dict.fromkeys(load.array.name for load in loads if free_vars(load.index) & own)
+    common = dict.fromkeys(load.array.name for load in loads if not free_vars(load.index) & own)
+    shared = f"{', '.join(common)} once for {ROWS} rows; " if common else ""
+    return (
+        f"{rows.var.name} by {ROWS}: {ROWS} rows of {', '.join(streams)} through one loop\n"
+        f"  vector loop: {along[-1].var.name}\n"
+        f"  reuse: {shared}{ROWS} sums that do not wait for each other"
     )
 
 

@@ -24,7 +24,7 @@ but the element it adds to, and when its loops contain nothing else than declara
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any
 
@@ -88,18 +88,29 @@ def _tile_below(node: Any, target: Target, names: Names, is_top: bool = False) -
         return map_children(node, lambda child: _tile_below(child, target, names))
     body: list[Stmt] = []
     for stmt in node.body:
-        nest = match_nest(stmt) if isinstance(stmt, For) else None
-        if (
-            nest is None
-            or (is_top and _is_stream(nest))
-            or target.lanes(nest.store.array.element) == 1
-        ):
-            body.append(_tile_below(stmt, target, names))
+        nest = _chosen(stmt, target, is_top) if isinstance(stmt, For) else ""
+        if isinstance(nest, str):
+            below = _tile_below(stmt, target, names)
+            told = not nest or any(loop.note for loop in find(below, For))
+            body.append(below if told else replace(below, note=nest))
             continue
         fill = _fill_before(body, nest)
         body = [kept for kept in body if kept is not fill]
         body.append(_tile(nest, fill, target, names))
     return map_fields(node, lambda _, old: _unless_same(old, tuple(body)))
+
+
+def _chosen(root: For, target: Target, is_top: bool) -> Nest | str:
+    """The nest at `root` to make panels of, or why there are none, nothing where it has no row."""
+    nest = match_nest(root)
+    if isinstance(nest, str):
+        return nest
+    array = nest.store.array
+    if target.lanes(array.element) == 1:
+        return f"no panels of {array.name}: {array.element.name} has no vectors here"
+    if is_top and _is_stream(nest):
+        return f"no panels of {array.name}: what is summed is read once, from end to end"
+    return nest
 
 
 def _is_stream(nest: Nest) -> bool:
@@ -148,16 +159,18 @@ class Nest:
     store: Store
 
 
-def match_nest(root: For) -> Nest | None:
-    """The nest of the pattern that starts at `root`, if one does."""
+def match_nest(root: For) -> Nest | str:
+    """The nest of the pattern that starts at `root`; else what is against it, nothing where `root`
+    holds no sum over rows."""
     columns = _columns(root)
     if columns is None or columns is root or columns.step != 1:
-        return None
+        return ""
     store = only_store(columns.body)
-    if store is None or store.op != "+" or store.array.element.kind != "float":
-        return None
+    if store is None or store.op != "+":
+        return ""
     nest = Nest(root, columns, store)
-    return nest if _is_legal(nest) else None
+    refusal = _refusal(nest)
+    return nest if refusal is None else f"no panels of {store.array.name}: {refusal}"
 
 
 def _columns(loop: For) -> For | None:
@@ -186,17 +199,23 @@ def only_store(body: Block) -> Store | None:
     return None
 
 
-def _is_legal(nest: Nest) -> bool:
+def _refusal(nest: Nest) -> str | None:
+    """Why accumulators cannot hold the row, None where they can."""
     columns, store = nest.columns, nest.store
+    array, column = store.array, columns.var.name
+    if array.element.kind != "float":
+        return f"they hold real numbers, not {array.element.name}"
     if stride(store.index, {columns.var: 1}) != 1:
-        return False
-    if any(load.array == store.array for load in find(nest.root, Load)):
-        return False
+        return f"{column} runs along elements of it that are no neighbours"
+    if any(load.array == array for load in find(nest.root, Load)):
+        return "the sum reads it"
     inner = _variables_of_sum(nest)
     fixed = (columns.start, columns.stop, store.index)
     if any(free_vars(expr) & inner for expr in fixed):
-        return False
-    return in_lanes(store.value, columns.var, columns.var, 2) is not None
+        return "each term adds to a row of its own"
+    if in_lanes(store.value, columns.var, columns.var, 2) is None:
+        return f"what is added has no neighbours along {column}"
+    return None
 
 
 def _variables_of_sum(nest: Nest) -> frozenset[Var]:
@@ -245,14 +264,43 @@ def _tile(nest: Nest, fill: Fill | None, target: Target, names: Names) -> Block:
     lanes = target.lanes(nest.store.array.element)
     columns = nest.columns
     start, statements = columns.start, list[Stmt]()
-    for registers in PANELS[32 if target.registers >= 32 else 16]:
+    held = 32 if target.registers >= 32 else 16
+    for registers in PANELS[held]:
         width = registers * lanes
-        statements.append(_panel(nest, fill, start, registers, lanes, names))
+        panel = _panel(nest, fill, start, registers, lanes, names)
+        statements.append(replace(panel, note=_note(nest, registers, lanes, held)))
         rest = Var(names.fresh("rest"), INT64)
         whole = mul(div(sub(columns.stop, start), width), width)
         statements.append(Declare(rest, add(start, whole), constant=True))
         start = rest
     return block(*statements, _one_by_one(nest, fill, start, names))
+
+
+def _note(nest: Nest, registers: int, lanes: int, held: int) -> str:
+    """What a panel is, a line, and why, lines that all panels of the nest have in common."""
+    columns, array = nest.columns.var, nest.store.array
+    width, most = registers * lanes, PANELS[held][0]
+    loops = ", ".join(loop.var.name for loop in _loops(nest))
+    loads = list(find(nest.store.value, Load))
+    rows = dict.fromkeys(load.array.name for load in loads if columns in free_vars(load.index))
+    spread = dict.fromkeys(
+        load.array.name for load in loads if columns not in free_vars(load.index)
+    )
+    again = f"; {', '.join(spread)} once a panel" if spread else ""
+    return "\n".join(
+        [
+            f"{columns.name} by {width}: a panel of {array.name} in {_counted(registers)} of "
+            f"{lanes} while the sum over {loops} runs",
+            f"  vector loop: {columns.name}, along rows of {', '.join((array.name, *rows))}",
+            f"  reuse: {array.name} is stored once a sum, not once a term{again}",
+            f"  registers: up to {most} of {held} hold sums, the others what is added",
+            f"  caches: not tiled, for a row of {array.name} is finished before the next",
+        ]
+    )
+
+
+def _counted(registers: int) -> str:
+    return "1 register" if registers == 1 else f"{registers} registers"
 
 
 def _one_by_one(nest: Nest, fill: Fill | None, start: Expr, names: Names) -> For:

@@ -161,4 +161,6 @@ def _streamed(rows: _Rows, names: Names) -> For:
         part = Var(names.fresh(f"{store.array.name}_part"), kind)
         body.append(Declare(part, value, constant=True, role=store.role))
         body.append(VectorStore(store.array, index, part, store.role, streaming=True))
-    return For(loop.var, loop.start, loop.stop, block(*body), rows.line)
+    array = rows.store.array.name
+    note = f"{loop.var.name} by {rows.line}: lines of {array} past the caches, where it is large"
+    return For(loop.var, loop.start, loop.stop, block(*body), rows.line, note=note)

@@ -17,7 +17,7 @@ Minimum and maximum of floats stay as they are: C's `<` would combine the lanes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from codegen.infer import type_of
@@ -66,7 +66,7 @@ def _mark(node: Any) -> Any:
     found = lanes_of(node)
     if found is None:
         return node
-    return For(node.var, node.start, node.stop, node.body, 1, LoopKind.VECTOR, found)
+    return replace(node, kind=LoopKind.VECTOR, reductions=found)
 
 
 def lanes_of(loop: For) -> tuple[Reduction, ...] | None:

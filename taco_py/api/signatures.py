@@ -11,7 +11,6 @@ agree, and so on is looked at in each call.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,21 +84,17 @@ def of_array(array: Array) -> Signature:
 
 def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
     """The modes from the longest stride to the shortest, and whether that is one element."""
-    if array.flags.c_contiguous or array.ndim == 0:
-        return tuple(range(array.ndim)), True
-    return _order_of(array.shape, array.strides, array.itemsize)
-
-
-@lru_cache(maxsize=1024)
-def _order_of(
-    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
-) -> tuple[tuple[int, ...], bool]:
-    natural = tuple(range(len(shape)))
-    long = [abs(s) if n > 1 else 0 for s, n in zip(strides, shape, strict=True)]
+    natural, shape = tuple(range(array.ndim)), array.shape
+    flags = array.flags
+    if flags.c_contiguous or not shape:
+        return natural, True
+    if flags.f_contiguous and min(shape) > 1:
+        return natural[::-1], True
+    long = [abs(s) if n > 1 else 0 for s, n in zip(array.strides, shape, strict=True)]
     modes = tuple(sorted(natural, key=long.__getitem__, reverse=True))
     if 0 in long:
-        modes = natural if strides[-1] == itemsize else modes
-    return modes, strides[modes[-1]] == itemsize
+        modes = natural if array.strides[-1] == array.itemsize else modes
+    return modes, array.strides[modes[-1]] == array.itemsize
 
 
 def of_compressed(A: Any) -> Signature:  # noqa: N803

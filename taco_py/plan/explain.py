@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from taco_py.driver import CompiledKernel
+from taco_py.driver import CompiledKernel, native_target
 from taco_py.notation.printer import to_text
 from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.run import IN_ORDER
+from taco_py.plan.traffic import told_traffic
 from taco_py.plan.work import told_threads
 from taco_py.storage.tensor_data import TensorData
 
@@ -75,7 +76,7 @@ def _kernel(
     yield "  loop order  " + "; ".join(",".join(order) for order in step.orders)
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
-    yield from _block("  tiles       ", "\n".join(kernel.report.tiles))
+    yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors)))
     yield from _block("  library     ", step.why)
     yield "  workspaces  " + ("; ".join(kernel.report.workspaces) or "none")
     needs = [
@@ -89,6 +90,17 @@ def _kernel(
     if kernel.threaded:
         yield f"  threads     {told_threads(step, tensors, limit)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
+
+
+def _tiles(
+    step: Compute, kernel: CompiledKernel, tensors: Mapping[str, TensorData] | None
+) -> Iterator[str]:
+    """What was made of the loops, and the bytes that move where the sizes are known."""
+    tiles = kernel.report.tiles
+    yield from tiles
+    traffic = told_traffic(step, tensors, native_target()) if tiles else ""
+    if traffic and not any("traffic: " in line for line in tiles):
+        yield f"  {traffic}"
 
 
 def _hit(hit: str) -> str:
