@@ -175,7 +175,8 @@ def _check_names(value: Affine, known: set[str], place: str) -> None:
     if foreign:
         raise NonAffineError(
             f"Expected loop variables and parameters only in {place}, found {foreign[0]}.",
-            "loop bounds may use outer loops; values loaded from arrays are not affine",
+            "bounds may use outer loops; a parameter that no bound uses is to be listed among the "
+            "nest's; values loaded from arrays are not affine",
         )
 
 
@@ -206,7 +207,11 @@ def _loop(text: str) -> Loop:
     if found is None:
         raise NestError(f"Expected a loop like 'i in 0..N', found {text.strip()!r}.")
     name, lower, upper = found.groups()
-    return Loop(name, _bounds(lower, "max"), _bounds(upper, "min"))
+    try:
+        return Loop(name, _bounds(lower, "max"), _bounds(upper, "min"))
+    except NonAffineError as error:
+        message = f"{error.message.rstrip('.')} in the bounds of loop {name}."
+        raise NonAffineError(message) from error
 
 
 def _bounds(text: str, extreme: str) -> tuple[Affine, ...]:
@@ -246,7 +251,10 @@ def statement(
     S(0, 0, 0): y[i] +=; L[i, j]; x[j] for i in 0..N, j in 0..i
     """
     parts = accesses.split(";") if isinstance(accesses, str) else accesses
-    nested = loops(domain)
+    try:
+        nested = loops(domain)
+    except NonAffineError as error:
+        raise NonAffineError(f"{error.message.rstrip('.')} of {name}.") from error
     return Statement(name, nested, tuple(map(access, parts)), order or (0,) * (len(nested) + 1))
 
 

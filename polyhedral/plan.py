@@ -1,220 +1,284 @@
-"""Choose the tiles of a band and say why.
+"""Whether a band of loops is to be tiled, and by which sizes.
 
-The plan of a matrix product, for a cache of 1 MiB, prints as
+Bands of plain loops get the sizes of `tile_size` (reuse equation, Narasimhan et al. 2021). In bands
+that run along skewed planes, as those of stencils do in time, a tile of T_0 steps loads what its
+first step needs and leaves what its last step made: the search takes the sizes with the least
 
-    tile i, j, k by 80, 512, 144; j innermost
-      permutable: no dependence goes backwards along i, j, k
-      innermost: j, for the scores i -44, j 18, k -6
-      reuse: i 1, j 1, k 2
-      footprint: C: T_i * T_j; A: T_i * T_k; B: T_k * T_j
-      tau = 76: 1026688 of 1048576 bytes
+    bytes that enter a cache / instances, over all caches, weighted by what a byte costs there
+
+where tiles follow each other along one plane, so that a tile loads what its predecessor has not:
+
+    fresh(T) = footprint(T) - footprint(T with none along that plane)
+
+as long as the footprint fits; where it does not, every step loads its part anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil, prod
 
-from polyhedral.dependence import Dependence, dependences
-from polyhedral.errors import BudgetExceededError, ScheduleError
+from polyhedral.affine import Affine
+from polyhedral.directions import along_planes, coordinate, moved_accesses, ranges
 from polyhedral.footprint import Footprint, footprints, total_bytes
-from polyhedral.isl.limits import BUDGET
-from polyhedral.legality import check_band, check_reduction
-from polyhedral.model import Access, Nest, Statement
-from polyhedral.schedule import Schedule, original, permute
-from polyhedral.tile import tile
-from polyhedral.tile_size import Cache, Solution, reuse_counts, solve, vector_scores
+from polyhedral.model import Access, Statement
+from polyhedral.tile_size import Cache, Solution, reuse_counts, solve
 from polyhedral.traffic import bytes_into, told
+
+STEPS = (2, 4, 8, 16, 32)
+SLIDES = (8, 16, 32)
+STRIPS = (8, 16, 32, 64)
+VECTORS = (512, 1024)
+"""Sizes that are tried along skewed planes, beside the whole extent."""
+
+BYTE_CYCLES = (0.01, 0.02, 0.12)
+"""What a byte costs that comes from behind the first, second, third cache, in cycles."""
+ROW_CYCLES = 80.0
+TILE_CYCLES = 300.0
+INSTANCE_CYCLES = 1.0
+SHARE = 0.6
+"""Of a cache that a tile may take: other things live there too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The statements of a band and all that sizes depend on.
+
+    names      a loop's name for each plane
+    extents    how far each plane reaches
+    innermost  the loop that runs innermost in each statement
+    """
+
+    statements: tuple[tuple[Statement, tuple[Affine, ...]], ...]
+    names: tuple[str, ...]
+    extents: tuple[int, ...]
+    innermost: Mapping[str, str | None]
+    values: Mapping[str, int]
+    caches: tuple[int, ...]
+    line: int
+    element_bytes: Mapping[str, int]
+
+    @property
+    def second(self) -> int:
+        """The bytes of the cache that tiles are made for: of a core's own, the largest."""
+        return self.caches[min(1, len(self.caches) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """What to do with the band `loops`.
+    """The tiles of a band: sizes along the planes, the order of the loops over tiles, and why.
 
-    sizes    of the tiles, by loop; empty when the band is not to be tiled
-    points   the order of the loops inside a tile, or of the band itself when it is not tiled
-    traffic  predicted bytes that move into the cache, where all extents are known
-    reasons  how the plan came about, a line each
-    levels   the same for each of the question's caches
+    No sizes: no tiles. The reasons are a line each: reuse counts or cycles, the footprint equation,
+    tau, what of the caches a tile takes, and the bytes into each of them.
     """
 
-    loops: tuple[str, ...]
-    sizes: tuple[tuple[str, int], ...]
-    points: tuple[str, ...]
-    traffic: float | None
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]
     reasons: tuple[str, ...]
-    levels: tuple[float, ...] = ()
 
     @property
     def tiles(self) -> bool:
         return bool(self.sizes)
 
-    def schedule(self, nest: Nest) -> Schedule:
-        """The plan as an order of `nest`, the nest it was made for."""
-        if self.points == self.loops and not self.sizes:
-            return original(nest)
-        levels = [dict(self.sizes)] if self.sizes else []
-        return tile(nest, self.loops, *levels, points=self.points)
 
-    def __str__(self) -> str:
-        names, sizes = zip(*self.sizes, strict=True) if self.sizes else ((), ())
-        tiled = f"tile {', '.join(names)} by {', '.join(map(str, sizes))}"
-        head = f"{tiled if self.sizes else 'do not tile'}; {self.points[-1]} innermost"
-        moved = [] if self.traffic is None else [f"traffic: {round(self.traffic)} bytes"]
-        moved = [told(self.levels)] if self.levels else moved
-        return "\n  ".join([head, *self.reasons, *moved])
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A band of a nest and the cache to tile it for.
-
-    extents        iterations of the loops, where known
-    element_bytes  of the arrays, 8 where not given
-    caches         bytes of all caches, the nearest first: the plan tells what moves into each
-    """
-
-    nest: Nest
-    loops: tuple[str, ...]
-    cache: Cache
-    extents: tuple[tuple[str, int], ...] = ()
-    element_bytes: tuple[tuple[str, int], ...] = ()
-    caches: tuple[int, ...] = ()
-
-    @property
-    def statements(self) -> tuple[Statement, ...]:
-        """Those inside all loops of the band."""
-        band = set(self.loops)
-        return tuple(each for each in self.nest.statements if band <= set(each.variables))
-
-    @property
-    def accesses(self) -> tuple[Access, ...]:
-        return tuple(access for each in self.statements for access in each.accesses)
-
-    def footprints(self) -> tuple[Footprint, ...]:
-        return footprints(self.accesses, self.loops, dict(self.element_bytes))
+def choose_sizes(band: Band) -> TilePlan:
+    """The sizes for `band`, or none with the reason."""
+    moved: list[Access] = []
+    deep: list[Access] = []
+    loops: dict[str, int] = {}
+    deepest = max(len(statement.loops) for statement, _ in band.statements)
+    for statement, planes in band.statements:
+        values = along_planes(statement, planes)
+        if values is None:
+            return _none("the planes do not tell the loops apart one by one")
+        accesses = [each for each in moved_accesses(statement, values) if each.subscripts]
+        moved += accesses
+        deep += accesses if len(statement.loops) == deepest else []
+        inside = ranges(statement, band.values)
+        loops |= {
+            name: high - low + 1 for name, (low, high) in inside.items() if name not in values
+        }
+    if len(band.names) < 2:
+        return _none("a single loop")
+    again, taken = _used_again(band)
+    if not again:
+        return _none("nothing is used again")
+    if taken <= band.second:
+        listed = f"{', '.join(again)}, {ceil(taken)} bytes"
+        return _none(f"used again: {listed}, within the {band.second} of the cache")
+    parts = footprints(
+        moved, (*map(coordinate, range(len(band.names))), *loops), band.element_bytes
+    )
+    if _is_skewed(band):
+        return _searched(band, parts, loops)
+    return _solved(band, parts, deep, loops)
 
 
-def plan_tiles(question: Question, budget: int = BUDGET) -> TilePlan:
-    """Tile sizes and loop order for the band of `question`.
-
-    The band is left as written where it is not permutable, or where ISL ran out of `budget` before
-    it could tell; the plan says so.
-    """
-    nest, loops = question.nest, question.loops
-    try:
-        band, found = permute(nest, loops), dependences(nest, budget)
-    except ScheduleError as error:
-        return _untouched(question, f"no band: {error.message}")
-    except BudgetExceededError as error:
-        return _untouched(question, f"unknown: {error.message}")
-    verdict = check_band(nest, band, loops, found, budget)
-    if not verdict:
-        return _untouched(question, f"not permutable: {verdict}")
-    independent = _independent(question, band, found, budget)
-    return plan_permutable(question, independent, (f"permutable: {verdict.reason}",))
+def _none(reason: str) -> TilePlan:
+    return TilePlan((), (), (reason,))
 
 
-def _independent(
-    question: Question, band: Schedule, found: Sequence[Dependence], budget: int
-) -> tuple[str, ...]:
-    nest, loops = question.nest, question.loops
-    return tuple(loop for loop in loops if check_reduction(nest, band, loop, found, budget))
+def _is_skewed(band: Band) -> bool:
+    return any(len(plane.terms) > 1 for _, planes in band.statements for plane in planes)
 
 
-def plan_permutable(
-    question: Question, independent: Iterable[str], reasons: tuple[str, ...] = ()
+def _used_again(band: Band) -> tuple[tuple[str, ...], float]:
+    """The arrays whose elements several iterations of the band use, and the bytes of them."""
+    found: dict[str, float] = {}
+    for statement, planes in band.statements:
+        own = {name for plane in planes for name in plane.names}
+        inside = ranges(statement, band.values)
+        sizes = {name: high - low + 1 for name, (low, high) in inside.items()}
+        for part in footprints(statement.accesses, statement.variables, band.element_bytes):
+            if part.extents and own - part.loops:
+                taken = total_bytes([part], sizes, band.line)
+                found[part.array] = max(found.get(part.array, 0.0), taken)
+    return tuple(found), sum(found.values())
+
+
+# ---------------------------------------------------------------- plain loops
+
+
+def _solved(
+    band: Band, parts: Sequence[Footprint], deep: Sequence[Access], loops: Mapping[str, int]
 ) -> TilePlan:
-    """As `plan_tiles`, for a band known to be permutable whose `independent` loops are known.
-
-    Takes no answer from ISL.
-    """
-    loops, parts = question.loops, question.footprints()
-    scores = vector_scores(question.statements, loops, independent)
-    vector = max(reversed(loops), key=lambda loop: scores[loop])
-    points = (*(loop for loop in loops if loop != vector), vector)
-    reasons = (*reasons, f"innermost: {vector}, for the scores {_listed(scores)}")
-    fitting = _fits_untiled(question, parts)
-    if fitting is not None:
-        moved = _traffic(question, parts, {}), _levels(question, parts, {}, points)
-        return TilePlan(loops, (), points, moved[0], (*reasons, fitting), moved[1])
-    reuse = reuse_counts(question.accesses, loops)
-    solution = solve(parts, reuse, vector, question.cache, dict(question.extents))
-    reasons = (
-        *reasons,
-        f"reuse: {_listed(reuse)}",
-        f"footprint: {'; '.join(map(str, parts))}",
-        _solved(solution, question.cache),
-    )
+    """By the reuse equation."""
+    names = [coordinate(at) for at in range(len(band.names))]
+    reuse = reuse_counts(dict.fromkeys(deep), names)
+    vector = _vector_plane(band)
+    extents = {**dict(zip(names, band.extents, strict=True)), **loops}
+    chosen = coordinate(vector) if vector is not None else next(iter(loops), names[-1])
+    solution = solve(parts, reuse, chosen, Cache(band.second, band.line), extents)
     sizes = dict(solution.sizes)
-    traffic, levels = _traffic(question, parts, sizes), _levels(question, parts, sizes, points)
-    return TilePlan(loops, solution.sizes, points, traffic, reasons, levels)
-
-
-def _untouched(question: Question, reason: str) -> TilePlan:
-    return TilePlan(question.loops, (), question.loops, None, (reason,))
-
-
-def _listed(values: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
-
-
-def _solved(solution: Solution, cache: Cache) -> str:
-    taken = f"{ceil(solution.taken)} of {cache.size} bytes"
-    return f"tau = {solution.tau}: {taken}" if solution.tau else f"no reuse to share: {taken}"
-
-
-def _fits_untiled(question: Question, parts: Sequence[Footprint]) -> str | None:
-    """Why no tiles are needed: all that is used again fits into the cache.
-
-    Arrays that change along every loop stream through and are not counted.
-    """
-    extents = dict(question.extents)
-    if any(loop not in extents for loop in question.loops):
-        return None
-    band = frozenset(question.loops)
-    again = [part for part in parts if not band <= part.loops]
-    taken = total_bytes(again, extents, question.cache.line)
-    if taken > question.cache.size:
-        return None
-    names = ", ".join(part.array for part in again) or "nothing"
-    return (
-        f"used again: {names}, {ceil(taken)} bytes, within the {question.cache.size} of the cache"
+    listed = ", ".join(f"{band.names[at]} {reuse[name]}" for at, name in enumerate(names))
+    inner = [name for name in (*names, *loops) if name != chosen]
+    nested = [(name, ceil(extents[name] / sizes[name])) for name in names]
+    nested += [(name, sizes.get(name, extents[name])) for name in (*inner, chosen)]
+    work = footprints(deep, (*names, *loops), band.element_bytes)
+    moved = [bytes_into(work, nested, held, band.line) for held in band.caches]
+    return TilePlan(
+        tuple(sizes[name] for name in names),
+        tuple(range(len(names))),
+        (
+            f"reuse: {listed}",
+            f"footprint: {_shown(parts, band)}",
+            _taken(solution, band.second),
+            told(moved),
+        ),
     )
 
 
-def _traffic(
-    question: Question, parts: Sequence[Footprint], sizes: Mapping[str, int]
-) -> float | None:
-    """Bytes moved into the cache: the tile of an array is loaded anew whenever a tile loop that it
-    changes along, or one inside which such a loop runs, goes on."""
-    extents = dict(question.extents)
-    if any(loop not in extents for loop in question.loops):
-        return None
-    tile_sizes = {loop: sizes.get(loop, extents[loop]) for loop in question.loops}
-    trips = {loop: ceil(extents[loop] / tile_sizes[loop]) for loop in question.loops}
-    return sum(
-        total_bytes([part], tile_sizes, question.cache.line) * _loads(part, question.loops, trips)
-        for part in parts
-    )
+def _taken(solution: Solution, cache: int) -> str:
+    share = f"tau = {solution.tau}: {ceil(solution.taken)} of {cache} bytes"
+    return share if solution.taken <= cache else f"{share}, more than there are: no tile fits"
 
 
-def _loads(part: Footprint, loops: Sequence[str], trips: Mapping[str, int]) -> int:
-    running = [loop for loop in loops if trips[loop] > 1]
-    while running and running[-1] not in part.loops:
-        running.pop()
-    return prod(trips[loop] for loop in running)
+def _vector_plane(band: Band) -> int | None:
+    """The plane along which the innermost loop of the deepest statement moves."""
+    deepest = max(band.statements, key=lambda each: len(each[0].loops))
+    loop = band.innermost.get(deepest[0].name)
+    planes = [at for at, plane in enumerate(deepest[1]) if loop in plane.names]
+    return planes[-1] if planes else None
 
 
-def _levels(
-    question: Question, parts: Sequence[Footprint], sizes: Mapping[str, int], points: Sequence[str]
-) -> tuple[float, ...]:
-    """Bytes moved into each cache by the loops over tiles and those inside, nearest first."""
-    extents = dict(question.extents)
-    if any(loop not in extents for loop in question.loops):
-        return ()
-    over = [(loop, ceil(extents[loop] / sizes[loop])) for loop in question.loops if loop in sizes]
-    inside = [(loop, sizes.get(loop, extents[loop])) for loop in points]
-    line = question.cache.line
-    return tuple(bytes_into(parts, (*over, *inside), cache, line) for cache in question.caches)
+def _shown(parts: Sequence[Footprint], band: Band) -> str:
+    text = "; ".join(dict.fromkeys(map(str, parts)))
+    for at in reversed(range(len(band.names))):
+        text = text.replace(f"T_{coordinate(at)}", f"T_{band.names[at]}")
+    return text
+
+
+# ---------------------------------------------------------------- skewed planes
+
+
+def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) -> TilePlan:
+    """By the search over sizes."""
+    vector = _vector_plane(band)
+    order = _tile_order(band, vector)
+
+    known: dict[tuple[int, ...], float] = {}
+
+    def taken_by(sizes: tuple[int, ...]) -> float:
+        """The bytes of a tile; many of the search ask about the same slices."""
+        if sizes not in known:
+            known[sizes] = total_bytes(parts, _named(sizes, loops), band.line)
+        return known[sizes]
+
+    untiled = _cost(band, taken_by, _whole(band), order, vector)
+    best, tried = untiled, 0
+    sizes: tuple[int, ...] = ()
+    for candidate in _candidates(band, vector):
+        tried += 1
+        found = _cost(band, taken_by, candidate, order, vector)
+        if found < best:
+            best, sizes = found, candidate
+    cycles = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {tried} sizes tried"
+    if not sizes:
+        return _none(cycles)
+    share = f"a tile takes {ceil(taken_by(sizes))} bytes of {band.caches}"
+    tiles = prod(ceil(extent / size) for extent, size in zip(band.extents, sizes, strict=True))
+    moved = [tiles * amount for amount in _moved(band, taken_by, sizes, order)]
+    shown = f"footprint: {_shown(parts, band)}"
+    return TilePlan(sizes, order, (shown, share, told(moved), cycles))
+
+
+def _whole(band: Band) -> tuple[int, ...]:
+    """One step at a time over everything."""
+    return (1, *band.extents[1:])
+
+
+def _tile_order(band: Band, vector: int | None) -> tuple[int, ...]:
+    """Steps outermost, then strips; innermost the plane along which tiles follow each other."""
+    slide = 1
+    return (0, *(at for at in range(1, len(band.names)) if at != slide), slide)
+
+
+def _candidates(band: Band, vector: int | None) -> Iterator[tuple[int, ...]]:
+    choices: list[tuple[int, ...]] = []
+    for at, extent in enumerate(band.extents):
+        if at == 0:
+            wanted: tuple[int, ...] = STEPS
+        elif at == vector:
+            wanted = (*VECTORS, extent)
+        else:
+            wanted = SLIDES if at == 1 else (*STRIPS, extent)
+        choices.append(tuple(dict.fromkeys(min(size, extent) for size in wanted)))
+    return product(*choices)
+
+
+def _named(sizes: Sequence[int], loops: Mapping[str, int]) -> dict[str, int]:
+    return {**{coordinate(at): size for at, size in enumerate(sizes)}, **loops}
+
+
+def _cost(
+    band: Band,
+    taken_by: Callable[[tuple[int, ...]], float],
+    sizes: tuple[int, ...],
+    order: Sequence[int],
+    vector: int | None,
+) -> float:
+    """Cycles an instance."""
+    instances = prod(sizes) * len(band.statements)
+    amounts = _moved(band, taken_by, sizes, order)
+    moved = sum(price * amount for amount, price in zip(amounts, BYTE_CYCLES, strict=False))
+    rows = instances / sizes[vector] if vector is not None else instances
+    return INSTANCE_CYCLES + (moved + TILE_CYCLES + rows * ROW_CYCLES) / instances
+
+
+def _moved(
+    band: Band,
+    taken_by: Callable[[tuple[int, ...]], float],
+    sizes: tuple[int, ...],
+    order: Sequence[int],
+) -> list[float]:
+    """The bytes into each cache while a tile runs."""
+    taken = taken_by(sizes)
+    fresh = taken - taken_by(_with(sizes, order[-1], 0))
+    anew = sizes[0] * taken_by(_with(sizes, 0, 1))
+    return [fresh if taken <= SHARE * held else max(fresh, anew) for held in band.caches]
+
+
+def _with(sizes: tuple[int, ...], at: int, size: int) -> tuple[int, ...]:
+    return (*sizes[:at], size, *sizes[at + 1 :])

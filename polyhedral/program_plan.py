@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 
 from codegen.types import ScalarType
 from polyhedral.affine import Affine, affine
-from polyhedral.band_size import Band, BandSizes, choose_sizes
 from polyhedral.directions import introduced, plane_extents
 from polyhedral.errors import BudgetExceededError
 from polyhedral.isl.bands import Component, components
 from polyhedral.isl.held import Held, carried, hold
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest, Statement
+from polyhedral.plan import Band, TilePlan, choose_sizes
 from polyhedral.point_order import PointOrder, as_written, choose_order, padded
 from polyhedral.program_product import Product, ProductPlan, plan_product
 from polyhedral.register_jam import choose_factors
@@ -105,7 +105,7 @@ def plan_program(question: ProgramQuestion, budget: int = BUDGET) -> ProgramPlan
             held = hold(context, nest)
             if question.tiles == () and not question.reorder:
                 rows = {each.name: original(nest).of(each.name) for each in nest.statements}
-                return _finished(held, question, rows, ("as written: asked for",))
+                return finished(held, question, rows, ("as written: asked for",))
             return _planned(held, question)
     except BudgetExceededError as error:
         return unchanged(nest, error.message)
@@ -122,7 +122,7 @@ class _Part:
 
     component: Component
     order: PointOrder
-    sizes: BandSizes
+    sizes: TilePlan
     product: ProductPlan | None = None
 
     @property
@@ -141,7 +141,7 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
     if not any(part.changed for part in parts):
         rows = {each.name: original(nest).of(each.name) for each in nest.statements}
         reasons = tuple(line for part in parts for line in part.sizes.reasons)
-        return _finished(held, question, rows, ("as written", *(f"  {line}" for line in reasons)))
+        return finished(held, question, rows, ("as written", *(f"  {line}" for line in reasons)))
     points: dict[str, tuple[Row, ...]] = {}
     for place, part in enumerate(parts):
         for name, own in part.order.rows:
@@ -175,18 +175,18 @@ def _product(held: Held, question: ProgramQuestion, component: Component) -> Pro
 # ---------------------------------------------------------------- tiles
 
 
-def _sizes(question: ProgramQuestion, component: Component, order: PointOrder) -> BandSizes:
+def _sizes(question: ProgramQuestion, component: Component, order: PointOrder) -> TilePlan:
     """The sizes of the tiles of a component, along its planes."""
     statements = [
         (question.nest.statement(name), planes) for name, planes in component.planes if planes
     ]
     names = _plane_names(question.nest, component)
     if not statements:
-        return BandSizes((), (), ("no band of loops that could be tiled",))
+        return TilePlan((), (), ("no band of loops that could be tiled",))
     if question.tiles is not None:
         given = question.tiles
         sizes = tuple(given[min(at, len(given) - 1)] for at in range(len(names))) if given else ()
-        return BandSizes(sizes, tuple(range(len(sizes))), ("sizes: asked for",))
+        return TilePlan(sizes, tuple(range(len(sizes))), ("sizes: asked for",))
     band = Band(
         tuple(statements),
         names,
@@ -298,7 +298,7 @@ def _told(part: _Part, names: Sequence[str], rows: Mapping[str, Sequence[Row]]) 
 # ---------------------------------------------------------------- vectors and jamming
 
 
-def _finished(
+def finished(
     held: Held,
     question: ProgramQuestion,
     rows: Mapping[str, tuple[Row, ...]],

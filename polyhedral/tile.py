@@ -37,6 +37,9 @@ def tile(
     inner = tuple(points if points is not None else loops)
     if sorted(inner) != sorted(loops):
         raise ScheduleError(f"Expected the loops {', '.join(loops)}, found {', '.join(inner)}.")
+    foreign = [name for name in planes or {} if name not in loops]
+    if foreign:
+        raise ScheduleError(f"Expected planes of {', '.join(loops)}, found one of {foreign[0]}.")
     along = {name: variable(name) for name in loops} | dict(planes or {})
     rows = []
     for level, sizes in enumerate(levels):
@@ -62,3 +65,6 @@ def _check_sizes(sizes: Mapping[str, int], loops: Sequence[str]) -> None:
     foreign = [name for name in sizes if name not in loops]
     if foreign:
         raise ScheduleError(f"Expected sizes of {', '.join(loops)}, found one of {foreign[0]}.")
+    wrong = [size for size in sizes.values() if not isinstance(size, int)]
+    if wrong:
+        raise ScheduleError(f"Expected tile sizes that are integers, found {wrong[0]!r}.")

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from polyhedral.errors import ScheduleError
 from polyhedral.footprint import Footprint, total_bytes
-from polyhedral.model import Access, Mode, Statement
+from polyhedral.model import Access, Mode
 
 VECTOR_SIZE = 512
 """Iterations of the vector loop in a tile."""
@@ -32,10 +33,20 @@ WITHOUT_REUSE = 32
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A cache of `size` bytes in lines of `line` bytes; 1 counts elements, as the paper does."""
+    """A cache of `size` bytes in lines of `line` bytes; 1 counts elements, as the paper does.
+
+    Raises ScheduleError where either is less than 1.
+    """
 
     size: int
     line: int = 64
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.line < 1:
+            raise ScheduleError(
+                f"Expected a cache of 1 byte or more in lines of 1 or more, found {self.size} in "
+                f"lines of {self.line}."
+            )
 
 
 def reuse_counts(accesses: Iterable[Access], loops: Sequence[str]) -> dict[str, int]:
@@ -55,34 +66,6 @@ def reuse_counts(accesses: Iterable[Access], loops: Sequence[str]) -> dict[str, 
 def changes(access: Access, loop: str) -> bool:
     """Whether `access` moves to another element along `loop`."""
     return any(subscript.coefficient(loop) for subscript in access.subscripts)
-
-
-def vector_scores(
-    statements: Sequence[Statement], loops: Sequence[str], independent: Iterable[str]
-) -> dict[str, int]:
-    """How well each loop suits the innermost place (Algorithm 2 of the paper):
-
-        (2 s + 4 t + 8 v - 16 (a - s - t)) * statements
-
-    of a accesses, s advance by one element, t stay; v is 1 when the loop is in `independent` (its
-    iterations are, but for reductions) and all accesses do either.
-    """
-    free = frozenset(independent)
-    return {loop: _score(statements, loop, loop in free) for loop in loops}
-
-
-def _score(statements: Sequence[Statement], loop: str, independent: bool) -> int:
-    accesses = [
-        access
-        for statement in statements
-        for access in statement.accesses
-        for _ in range(2 if access.mode is Mode.UPDATE else 1)
-    ]
-    unit = sum(advances_by_one(access, loop) for access in accesses)
-    fixed = sum(not changes(access, loop) for access in accesses)
-    other = len(accesses) - unit - fixed
-    vector = independent and other == 0
-    return (2 * unit + 4 * fixed + 8 * vector - 16 * other) * len(statements)
 
 
 def advances_by_one(access: Access, loop: str) -> bool:

@@ -19,13 +19,19 @@ from taco_py.affine.ranges import same_sizes
 from taco_py.affine.statements import Placed, place, size_names, tensor_names, written_names
 from taco_py.api.arguments import check_threads, integer
 from taco_py.api.tensor import Tensor
-from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError, OutputError
+from taco_py.api.tiles import Tiles, Wish, read_tiles
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    OperandError,
+    OperandTypeError,
+    OutputError,
+    ScheduleError,
+)
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import unique
 
 Array = NDArray[Any]
-Tiles = int | tuple[int, ...] | str | None
 
 LARGEST_SIZE = 2**31
 """Of a size that a caller gives: sums of a few of them stay far from 64 bits."""
@@ -67,10 +73,12 @@ class Program:
 
         threads  at most so many; by default one
         tiles    "auto": as the model of caches says. None: loops as written. An integer, or one
-                 for each loop of a band: tiles of these sizes, for comparison
+                 for each loop of a band: tiles of these sizes, for comparison. {"i": 32, "j": 8}:
+                 these loops in this order, in such tiles
 
         Raises:
             OperandError, OperandTypeError, DimensionError, OutputError, CompilerError
+            ScheduleError: a dependence forbids the tiles of loops that are named.
         """
         call = self._prepared(operands, threads, tiles)
         arguments = [call.argument(source) for source in call.kernel.arguments]
@@ -101,7 +109,7 @@ class Program:
         }
         values = {**modes, **sizes}
         check_inside(self.lowered, values)
-        plan, kernel = self._kernel(arrays, values, check_threads(threads) or 1, _tiles(tiles))
+        plan, kernel = self._kernel(arrays, values, check_threads(threads) or 1, read_tiles(tiles))
         return _Call(kernel, plan, arrays, values)
 
     def _check_operands(self, operands: Mapping[str, Any]) -> None:
@@ -144,7 +152,7 @@ class Program:
         arrays: Mapping[str, Array],
         values: Mapping[str, int],
         threads: int,
-        tiles: tuple[int, ...] | None,
+        tiles: Wish,
     ) -> tuple[Any, CompiledProgram]:
         """The plan and the kernel for such operands, which are remembered."""
         types = tuple((name, _type_of(array)) for name, array in arrays.items())
@@ -162,8 +170,10 @@ class Program:
         types: Mapping[str, OperandType],
         values: Mapping[str, int],
         parallel: bool,
-        tiles: tuple[int, ...] | None,
+        tiles: Wish,
     ) -> tuple[Any, CompiledProgram]:
+        from polyhedral import errors as polyhedral_errors
+        from polyhedral.asked import plan_asked
         from polyhedral.errors import BudgetExceededError
         from polyhedral.isl.limits import BUDGET
         from polyhedral.program_plan import ProgramQuestion, plan_program, unchanged
@@ -178,12 +188,16 @@ class Program:
             values,
             processor_of(target),
             {name: np.dtype(each.dtype).itemsize for name, each in types.items()},
-            tiles,
-            reorder=tiles != (),
+            tiles.sizes,
+            reorder=tiles.sizes != (),
             parallel=parallel,
             products=products(self.statements, types),
         )
-        plan = plan_program(question, BUDGET)
+        try:
+            asked = tiles.asked
+            plan = plan_asked(question, asked) if asked else plan_program(question, BUDGET)
+        except polyhedral_errors.ScheduleError as error:
+            raise ScheduleError(error.message, hint=error.hint) from error
         given = (self.statements, self.lowered, types)
         while True:
             try:
@@ -368,19 +382,3 @@ def _type_of(array: Array) -> OperandType:
 def _rounded(value: int) -> int:
     """The next power of two: plans are made for that, so that few kernels serve many sizes."""
     return 1 << max(0, value - 1).bit_length() if value > 0 else max(value, 0)
-
-
-def _tiles(tiles: Tiles) -> tuple[int, ...] | None:
-    """None for the model's choice, () for none, sizes."""
-    if tiles is None:
-        return ()
-    if isinstance(tiles, str) and tiles == "auto":
-        return None
-    sizes = tiles if isinstance(tiles, tuple | list) else (tiles,)
-    found = tuple(integer(size) for size in sizes)
-    if not found or any(size is None or size < 1 for size in found):
-        raise OperandTypeError(
-            f'Expected tiles="auto", None, or positive sizes, found {tiles!r}',
-            hint="as in tiles=(8, 32, 256), from the outermost loop on",
-        )
-    return tuple(size for size in found if size is not None)

@@ -64,8 +64,8 @@ def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) ->
     matrices = f"{found.calls} of {found.rows} by {found.columns} by {found.depth}"
     compiling = "" if libraries.compiled else " with its share of compiling"
     return (
-        f"{GEMM[dtype]} of {OPENBLAS.name}, {matrices}: about {one:.1e} s instead of "
-        f"{other:.1e}{compiling}"
+        f"{GEMM[dtype]} of {OPENBLAS.name}, {matrices}: about {one:.3e} s instead of "
+        f"{other:.3e}{compiling}"
     )
 
 

@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from polyhedral.footprint import Footprint, footprints, total_bytes
-from polyhedral.model import Access, access, nest, statement
-from polyhedral.tile_size import Cache, reuse_counts, solve, vector_scores
+from polyhedral.model import Access, access
+from polyhedral.tile_size import Cache, reuse_counts, solve
 from polyhedral.traffic import bytes_into
 from tests.polyhedral.random_nests import subscripts
 
@@ -144,13 +144,6 @@ def test_tau_is_the_largest_that_fits_and_the_tile_fits(
 
 def test_without_reuse_sizes_are_fixed() -> None:
     assert dict(solved(JACOBI, "ij", "j", PAPER).sizes) == {"i": 32, "j": 512}
-
-
-def test_scores_choose_the_loop_with_unit_strides() -> None:
-    product = nest(statement("S", "i in 0..N, j in 0..N, k in 0..N", "C[i,j] +=; A[i,k]; B[k,j]"))
-    scores = vector_scores(product.statements, "ijk", "ijk")
-    assert scores == {"i": -44, "j": 18, "k": -6}
-    assert vector_scores(product.statements, "ijk", "")["j"] == 10
 
 
 def test_element_sizes() -> None:

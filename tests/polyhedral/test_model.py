@@ -15,6 +15,7 @@ from polyhedral.errors import NestError, NonAffineError, PolyhedralError, Schedu
 from polyhedral.model import Mode, Nest, access, instances, loops, nest, statement
 from polyhedral.schedule import Row, original, permute, rearrange
 from polyhedral.tile import strip_mine, tile
+from polyhedral.tile_size import Cache
 
 IV, JV = variable("i"), variable("j")
 GEMM = nest(
@@ -100,6 +101,23 @@ REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
     ),
     (lambda: tile(GEMM, "ij", {"k": 4}), ScheduleError, "Expected sizes of i, j, found one of k"),
     (lambda: tile(GEMM, "ij", {"i": 0}), ScheduleError, "tile size of 1 or more, found 0 in i/0"),
+    (lambda: tile(GEMM, "ij", {"i": 2.5}), ScheduleError, "sizes that are integers, found 2.5"),  # type: ignore[dict-item]
+    (
+        lambda: tile(GEMM, "ij", {"i": 2}, planes={"q": IV}),
+        ScheduleError,
+        "Expected planes of i, j, found one of q",
+    ),
+    (lambda: Cache(0), ScheduleError, "a cache of 1 byte or more in lines of 1 or more, found 0"),
+    (
+        lambda: statement("S", "i in 0..N, j in 0..B[i]", "A[i] ="),
+        NonAffineError,
+        "found B[i] in the bounds of loop j of S.",
+    ),
+    (
+        lambda: nest(statement("S", "i in 0..N", "A[i+M] =")),
+        NonAffineError,
+        "a parameter that no bound uses is to be listed among the nest's",
+    ),
     (lambda: tile(GEMM, "ijk", {"i": 4}), ScheduleError, "found Z beside one of them"),
     (lambda: permute(GEMM, "ii"), ScheduleError, "Expected different loops, found i, i"),
     (lambda: permute(GEMM, "ik"), ScheduleError, "Expected neighbouring loops of one nest"),

@@ -17,7 +17,7 @@ from polyhedral.isl.limits import limited
 from polyhedral.legality import check_order
 from polyhedral.model import Nest, nest, statement
 from polyhedral.program_loops import program_loops
-from polyhedral.program_plan import ProgramPlan, ProgramQuestion, plan_program
+from polyhedral.program_plan import Processor, ProgramPlan, ProgramQuestion, plan_program
 from polyhedral.schedule import Schedule, Tag, original, rearrange
 from tests.polyhedral.brute_force import conflicting, new_key, pairs, written
 from tests.polyhedral.random_nests import PARAMETERS, changes, nests
@@ -181,6 +181,12 @@ def test_no_tiles_where_all_that_is_used_again_fits() -> None:
     assert "used again: B, A, " in str(plan)
     assert "within the 1048576 of the cache" in str(plan)
     assert plan.schedule.depth == original(JACOBI).depth
+
+
+def test_a_cache_that_holds_no_tile_is_named() -> None:
+    tiny = Processor(caches=(64, 63))
+    plan = plan_program(replace(question(GEMM, 1024), processor=tiny))
+    assert "of 63 bytes, more than there are: no tile fits" in str(plan)
 
 
 @pytest.mark.parametrize("budget", [1, 100, 2000])

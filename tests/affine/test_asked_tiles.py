@@ -1,0 +1,77 @@
+"""Tiles of loops that a caller names: what dependences allow runs as asked, the rest is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+from polyhedral.asked import plan_asked
+from polyhedral.model import nest, statement
+from polyhedral.program_plan import ProgramQuestion
+from polyhedral.schedule import Tag, original
+
+PRODUCT = tp.program("for i in N: for j in M: for k in K: C[i,j] += A[i,k] * B[k,j]")
+SWEEP = nest(statement("S", "t in 0..T, i in 1..N-1", "A[i] =; A[i-1]; A[i+1]"))
+ROWS = nest(statement("S", "i in 0..N, j in 1..N", "A[i,j] =; A[i,j-1]"))
+
+
+def test_a_product_runs_in_the_tiles_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    for n, m, k in ((33, 17, 9), (1, 40, 8), (0, 3, 2), (16, 16, 0), (16, 32, 8)):
+        a, b, c = rng.random((2 * n, k))[::-2], rng.random((k, m)), np.ones((n, m))
+        PRODUCT(A=a, B=b, C=c, N=n, M=m, K=k, tiles={"k": 8, "i": 16, "j": 16}, threads=2)
+        np.testing.assert_allclose(c, 1 + a @ b, 1e-12)
+
+
+def test_what_a_dependence_forbids_is_refused_with_a_pair() -> None:
+    smooth = tp.program("for t in T: A[i] = A[i-1] + A[i+1]")
+    a = np.ones(9)
+    with pytest.raises(tp.ScheduleError) as caught:
+        smooth(A=a, T=3, tiles={"t": 2, "i": 4})
+    assert "flow dependence S0 -> S0 on A" in str(caught.value)
+    assert "must stay before" in str(caught.value)
+    assert (a == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("tiles", "error", "words"),
+    [
+        ({"q": 4}, tp.ScheduleError, "found q"),
+        ({"i": 0}, tp.OperandTypeError, "positive sizes"),
+        ({}, tp.OperandTypeError, "positive sizes"),
+        ({1: 4}, tp.OperandTypeError, "positive sizes"),
+    ],
+)
+def test_other_wishes_are_refused(tiles: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        tp.program("A[i] = 1")(A=np.ones(3), tiles=tiles)
+
+
+def question(made: Any, parallel: bool = False) -> ProgramQuestion:
+    return ProgramQuestion(made, dict.fromkeys(made.parameters, 64), parallel=parallel)
+
+
+def test_the_plan_says_what_it_found() -> None:
+    plan = plan_asked(question(ROWS, True), {"j": 8, "i": 128})
+    assert str(plan).splitlines() == [
+        "tile j, i by 8, 128",
+        "  sizes: asked for",
+        "  legal: every dependence stays in order",
+        "  full tiles: in the same loops as the others, for rows of 128 are long",
+        "  threads share: i_tile",
+    ]
+    tags = {row.name: row.tag for row in plan.schedule.of("S")}
+    assert (tags["i_tile"], tags["j_tile"]) == (Tag.PARALLEL, Tag.SERIAL)
+    alone = plan_asked(question(ROWS), {"i": 8, "j": 8})
+    assert "threads share: none" in str(alone)
+    assert [row.apart for row in alone.schedule.of("S") if row.name == "j_tile"] == [True]
+
+
+def test_a_small_budget_leaves_the_loops_and_says_so() -> None:
+    for budget in (1, 300):
+        plan = plan_asked(question(SWEEP), {"t": 4, "i": 4}, budget)
+        assert plan.schedule == original(SWEEP)
+        assert f"as written: Expected ISL to answer within {budget} operations" in str(plan)
