@@ -32,7 +32,7 @@ an OverflowError where a result passes its index type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -41,7 +41,7 @@ import numpy as np
 
 from codegen.runtime.signature import Kind, Parameter
 from taco_py.api.operands import Given
-from taco_py.api.readings import READINGS, Reading, arrays_of, as_it_is, read_data
+from taco_py.api.readings import READINGS, Reading, arrays_of, as_it_is, read_array, read_data
 from taco_py.api.results import ResultKind, hand_out
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.cost.machine import PARALLEL
@@ -52,7 +52,7 @@ from taco_py.interop.scipy_arrays import is_ascending, is_canonical
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.nodes import Compute, Plan, Squeeze
+from taco_py.plan.nodes import Compute, Fuse, Plan, Squeeze
 from taco_py.plan.run import assembly, in_order, known_order, new_array, transformed
 from taco_py.plan.work import bounds
 from taco_py.problem import TensorType
@@ -101,7 +101,7 @@ class Task:
 
     def is_transformed(self, name: str) -> bool:
         """Whether a step that is no kernel reads the tensor `name`."""
-        steps = (step for step in self.plan.steps if not isinstance(step, Compute))
+        steps = (step for step in self.plan.steps if not isinstance(step, Compute | Fuse))
         return any(step.source == name for step in steps)
 
     def needs_order(self, name: str) -> bool:
@@ -190,6 +190,8 @@ class _Writer:
             if isinstance(step, Compute):
                 last = number == len(task.plan.steps) - 1
                 yield from _Kernel(self, step, next(kernels), number, last).lines()
+            elif isinstance(step, Fuse):
+                yield from self.fusion(f"t{number}", step)
             else:
                 yield from self.transformation(f"t{number}", step, number)
         yield from self.results(self.readings[task.plan.steps[-1].target])
@@ -264,18 +266,45 @@ class _Writer:
         yield from reading.lines
         yield from self.give_up(reading.wrong)
 
+    def fusion(self, t: str, step: Fuse) -> Iterator[str]:
+        """A view of a dense operand with fewer modes."""
+        source = self.readings[step.source]
+        modes = [mode for group in step.groups for mode in group]
+        turned = "" if modes == sorted(modes) else f".transpose({listed(map(str, modes))})"
+        shape = [" * ".join(source.sizes[mode] for mode in group) for group in step.groups]
+        type = self.task.type_of(step.target)
+        assert type is not None  # kernels alone read it
+        sizes = tuple(f"{t}_{mode}" for mode in range(len(shape)))
+        yield f"{listed(sizes)} = {t}_shape = {listed(shape)}"
+        yield f"{t} = {source.values}{turned}.reshape({t}_shape)"
+        reading = replace(read_array(t, type), lines=())
+        self.readings[step.target] = reading
+        yield from self.give_up(reading.wrong)
+
     def results(self, reading: Reading) -> Iterator[str]:
         """Hand out the last step's result."""
         if self.task.kind.kind != "ndarray":
             self.more["finish"] = partial(hand_out, kind=self.task.kind)
             yield f"return finish({reading.data})"
         elif self.task.out is not None:
-            yield f"if {reading.values} is not out:"
-            yield f'    copyto(out, {reading.values}, casting="unsafe")'
+            fused = self.fused_shape()
+            yield (
+                f"if not meets({reading.values}, out):"
+                if fused
+                else f"if {reading.values} is not out:"
+            )
+            yield f'    copyto(out, {reading.values}{fused}, casting="unsafe")'
             yield "return out"
         else:
-            whole = "" if self.task.assignment.target.indices else "[()]"
+            whole = self.fused_shape() if self.task.assignment.target.indices else "[()]"
             yield f"return {reading.values}{whole}"
+
+    def fused_shape(self) -> str:
+        """What gives the result the modes that the assignment says, where the plan fused some."""
+        wanted = self.task.assignment.target.indices
+        last = self.task.plan.kernels[-1].problem.assignment.target.indices
+        sizes = self.sizes()
+        return f".reshape({listed(sizes[i] for i in wanted)})" if len(last) < len(wanted) else ""
 
     def out_apart(self) -> Iterator[str]:
         """That `out` surely shares no memory with arrays of the user's operands."""
@@ -354,7 +383,8 @@ class _Kernel:
         if self.last and self.writer.task.direct:
             usual = (f"out.flags.num & {PLAIN} == {PLAIN}", *self.writer.out_apart())
             yield f"if {' and '.join(usual)}:"
-            yield f"    {t} = out"
+            fused = f".reshape({shape})" if self.writer.fused_shape() else ""
+            yield f"    {t} = out{fused}"
             if not self.kernel.covers:
                 yield f"    {t}.fill(0)"
             yield "else:"
@@ -447,7 +477,7 @@ def sizes_disagree(
                 yield f"{size} != {sizes[index]}"
 
 
-def listed(parts: Sequence[str]) -> str:
+def listed(parts: Iterable[str]) -> str:
     """A tuple.
 
     >>> listed(["a0_0"])

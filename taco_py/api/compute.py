@@ -23,6 +23,7 @@ from taco_py.api.operands import (
     facts,
     give,
     informer,
+    joined_of,
     type_of,
 )
 from taco_py.api.readings import arrays_of
@@ -35,6 +36,7 @@ from taco_py.diagnostics.errors import (
     OutputError,
 )
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import check_assignment, operand_names
 from taco_py.notation.dtypes import result_dtype
@@ -48,7 +50,7 @@ from taco_py.plan.nodes import Plan
 from taco_py.plan.request import Request
 from taco_py.plan.run import Execution, copies_in_order, run
 from taco_py.problem import TensorType
-from taco_py.storage.tensor_data import Array
+from taco_py.storage.tensor_data import Array, TensorData
 
 
 def parsed(text: str) -> Assignment:
@@ -82,16 +84,21 @@ def compute(
         settings = measured(assignment, objects, settings, squeezed)
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
-    data = run(prepared.plan, execution)
+    data = unfused(run(prepared.plan, execution), prepared.shape)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
         task = None if execution.wide else task_of(prepared, objects, out, begin)
         if task is not None:
             remember(key, task, settings, execution.threads)
     if out is not None:
-        if data.values is not out:
+        if not np.may_share_memory(data.values, out):  # else it was written there
             np.copyto(out, data.values, casting="unsafe")
         return out
     return hand_out(data, prepared.kind)
+
+
+def unfused(data: TensorData, shape: tuple[int, ...]) -> TensorData:
+    """A result with the modes that the assignment says, where the plan fused some of them."""
+    return data if data.shape == shape else from_numpy(data.values.reshape(shape))
 
 
 def measured(
@@ -277,10 +284,10 @@ def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given
         data = g.data
         if not converts_in_place(data.dtype, wanted):
             data = replace(data, values=data.values.astype(wanted, copy=False))
-        type = type_of(data)  # a copy need not have the same strides
+        type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides
         if data.dtype != wanted:
             type = replace(type, dtype=wanted.name, stored=data.dtype.name)
-        found[name] = replace(g, data=data, operand=replace(g.operand, type=type))
+        found[name] = replace(g, data=data, operand=replace(g.operand, type=type, joined=levels))
     return found
 
 

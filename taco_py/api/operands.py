@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.api.signatures import stride_order
+from taco_py.api.signatures import joined, stride_order
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.cost.spread import Entries
 from taco_py.diagnostics.errors import (
@@ -71,7 +71,8 @@ def describe(obj: Any, name: str) -> Given:
     """One operand."""
     data = taken(obj, f"operand {name}")
     entries = None if data.format.is_dense else Entries(data)
-    return Given(obj, data, Operand(type_of(data), data.shape, float(data.values.size), entries))
+    nnz = float(data.values.size)
+    return Given(obj, data, Operand(type_of(data), data.shape, nnz, entries, joined_of(data)))
 
 
 def taken(obj: Any, what: str) -> TensorData:
@@ -122,6 +123,14 @@ def type_of(data: TensorData) -> TensorType:
     return TensorType(data.format, data.dtype.name, index)
 
 
+def joined_of(data: TensorData) -> tuple[bool, ...]:
+    """Of a dense tensor, which levels go on from the one before: see `Operand`."""
+    if not data.format.is_dense:
+        return ()
+    array = data.values
+    return joined(array, stride_order(array)[0])
+
+
 def layout(array: Array) -> tuple[Format, bool]:
     """The dense format whose modes go from the longest stride to the shortest, and whether the
     shortest is one element."""
@@ -144,7 +153,13 @@ def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
     at for the first of such operands, and taken to be alike in the others.
     """
     return tuple(
-        (name, type(g.object), g.operand.type, *map(int.bit_length, (g.data.nnz, *g.data.shape)))
+        (
+            name,
+            type(g.object),
+            g.operand.type,
+            g.operand.joined,
+            *map(int.bit_length, (g.data.nnz, *g.data.shape)),
+        )
         for name, g in given.items()
     )
 

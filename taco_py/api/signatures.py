@@ -11,6 +11,7 @@ agree, and so on is looked at in each call.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,8 @@ def of_array(array: Array) -> Signature:
     bits = tuple(map(int.bit_length, array.shape))
     if array.flags.num & CONTIGUOUS:
         return (array.dtype, None, bits)
-    return (array.dtype, stride_order(array), bits)
+    modes, unit = stride_order(array)
+    return (array.dtype, modes, unit, joined(array, modes), bits)
 
 
 def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
@@ -95,6 +97,17 @@ def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
     if 0 in long:
         modes = natural if array.strides[-1] == array.itemsize else modes
     return modes, array.strides[modes[-1]] == array.itemsize
+
+
+def joined(array: Array, modes: tuple[int, ...]) -> tuple[bool, ...]:
+    """For each of the modes as they are stored, but the last, whether a step along it is as long as
+    the whole next one."""
+    if array.flags.c_contiguous:
+        return (True,) * (array.ndim - 1)
+    shape, strides = array.shape, array.strides
+    return tuple(
+        strides[mode] == shape[after] * strides[after] != 0 for mode, after in pairwise(modes)
+    )
 
 
 def of_compressed(A: Any) -> Signature:  # noqa: N803

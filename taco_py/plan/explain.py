@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from taco_py.driver import CompiledKernel, native_target
 from taco_py.notation.printer import to_text
-from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.run import IN_ORDER
 from taco_py.plan.traffic import told_traffic
 from taco_py.plan.work import told_threads
 from taco_py.storage.tensor_data import TensorData
+
+WHOLE = "all arrays store them one behind the other"
 
 
 def explain(
@@ -42,6 +44,11 @@ def explain(
                 lines.append(f"diagonal  {target} from {source}[{','.join(labels)}]")
             case Squeeze(target, source, axes):
                 lines.append(f"squeeze   {target} from {source}, modes {axes} of size 1")
+            case Fuse(target, source, groups):
+                modes = ", ".join(str(group) for group in groups if len(group) > 1)
+                lines.append(
+                    f"fuse      {target} from {source}, modes {modes} as one each: {WHOLE}"
+                )
             case Cast(target, source, _, dtype, reason):
                 lines.append(f"convert   {target} from {source}, values to {dtype}: {reason}")
             case Compute():

@@ -14,12 +14,17 @@ from taco_py.strategy import Strategy
 @dataclass(frozen=True, slots=True)
 class Operand:
     """What planning knows of a tensor: its type, its shape, how many entries it stores, and which
-    where it exists."""
+    where it exists.
+
+    joined  of a dense array, for each level but the last, whether a step along it is as long as the
+            whole next level; none where that is not known
+    """
 
     type: TensorType
     shape: tuple[int, ...]
     nnz: float
     entries: Entries | None = field(default=None, compare=False, repr=False)
+    joined: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,16 @@ class Squeeze:
     target: str
     source: str
     axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """`target` is a dense `source` with the modes of each group as one, the last one fastest; it
+    is stored in the order of the groups."""
+
+    target: str
+    source: str
+    groups: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +106,7 @@ class Compute:
         return dict(self.sources).get(operand, operand)
 
 
-Step = Reformat | TakeDiagonal | Squeeze | Cast | Compute
+Step = Reformat | TakeDiagonal | Squeeze | Fuse | Cast | Compute
 
 
 @dataclass(frozen=True, slots=True)

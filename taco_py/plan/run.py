@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, assert_never
@@ -26,7 +26,7 @@ from taco_py.interop.scipy_arrays import coordinate_order
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
-from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
 from taco_py.problem import TensorType
@@ -77,7 +77,9 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     return transformed(step, execution.tensors[step.source])
 
 
-def transformed(step: Reformat | TakeDiagonal | Squeeze | Cast, data: TensorData) -> TensorData:
+def transformed(
+    step: Reformat | TakeDiagonal | Squeeze | Fuse | Cast, data: TensorData
+) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
         case Reformat(_, _, format, _, index_dtype):
@@ -87,6 +89,8 @@ def transformed(step: Reformat | TakeDiagonal | Squeeze | Cast, data: TensorData
             return diagonal(data, labels)
         case Squeeze(_, _, axes):
             return squeeze(data, axes)
+        case Fuse(_, _, groups):
+            return from_numpy(fuse(data.values, groups))
         case Cast(_, _, format, dtype):
             return cast(data, format, dtype)
         case _:
@@ -102,6 +106,12 @@ def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
     shape = tuple(n for axis, n in enumerate(data.shape) if axis not in axes)
     form = COO(len(shape)) if shape else dense(0)
     return pack_coo(kept, values, shape, form)
+
+
+def fuse(array: Array, groups: Sequence[Sequence[int]]) -> Array:
+    """With the axes of each group as one; a view where they lie one behind the other."""
+    shape = tuple(prod(array.shape[axis] for axis in group) for group in groups)
+    return array.transpose([axis for group in groups for axis in group]).reshape(shape)
 
 
 def cast(data: TensorData, form: Format, dtype: str) -> TensorData:
@@ -223,8 +233,10 @@ def _computed(
     if type.format.is_dense:
         if out is None:
             out = new_array(shape, type, kernel.covers)
-        elif not kernel.covers:
-            out[...] = 0
+        else:
+            out = out.reshape(shape)  # where indices were fused it has less modes
+            if not kernel.covers:
+                out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
