@@ -192,8 +192,11 @@ def _lowered(recipe: Recipe, target: Target) -> LoweredRecipe:
     kind = recipe.strategy.kind
     if kind == Strategy.TILES.kind:
         return _tile_recipe(recipe, target)
-    if kind == Strategy.TRANSPOSE.kind and target.lanes(scalar(recipe.problem.result.dtype)) > 1:
-        return _transpose_recipe(recipe, target)
+    if target.lanes(scalar(recipe.problem.result.dtype)) > 1:
+        if kind == Strategy.TRANSPOSE.kind:
+            return _transpose_recipe(recipe, target)
+        if kind == Strategy.STAGED.kind:
+            return _staged_recipe(recipe, target)
     return lower_recipe(recipe)
 
 
@@ -298,6 +301,16 @@ def _transpose_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
     facts = _dense_facts(recipe, "", "the outermost loop", permuted.plan)
     module = replace(permuted.module, header=_header(recipe, permuted.plan))
     return LoweredRecipe(module, permuted.bindings, facts)
+
+
+def _staged_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
+    """A sum of products of dense tensors in another order, through `polyhedral`."""
+    from taco_py.lower.staged import stage
+
+    staged = stage(recipe.problem, target, recipe.phase)
+    facts = _dense_facts(recipe, "", "the outermost loop", staged.plan)
+    module = replace(staged.module, header=_header(recipe, staged.plan))
+    return LoweredRecipe(module, staged.bindings, facts)
 
 
 def _dense_facts(recipe: Recipe, concrete: str, shared: str, plan: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from taco_py.autoschedule.libraries import Libraries, library_reason
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import REUSE, WORTH_COMPILING
 from taco_py.lower.permuted import permutation_of
+from taco_py.lower.staged import staged_of
 from taco_py.lower.tiled import contraction_of
 from taco_py.problem import Problem
 from taco_py.strategy import Strategy
@@ -42,10 +43,10 @@ def choose_strategy(
     that may be called; else LOOPS."""
     found = contraction_of(problem, ("float", "complex"))
     if found is None:
-        return Choice(_copying(problem, stats))
+        return Choice(_turning(problem, stats))
     tiled = _tiled(found, stats)
     if tiled is None:
-        return Choice(Strategy.LOOPS)
+        return Choice(_turning(problem, stats))
     why = None if libraries is None else library_reason(problem, stats, libraries)
     if why is not None:
         return Choice(Strategy.LIBRARY, why)
@@ -62,12 +63,18 @@ def products_at_most(found: Contraction, stats: Statistics) -> float:
     return prod((2.0 ** int(stats.sizes[loop]).bit_length() - 1 for loop in loops), start=1.0)
 
 
-def _copying(problem: Problem, stats: Statistics) -> Strategy:
-    """TRANSPOSE for copies in another order that fill tiles, else LOOPS."""
-    found = permutation_of(problem)
-    if found is None or min(stats.sizes[x] for x in (found.along, found.across)) < SHORT:
+def _turning(problem: Problem, stats: Statistics) -> Strategy:
+    """TRANSPOSE for copies in another order that fill tiles, STAGED for sums and products in
+    another order that do, else LOOPS."""
+    copy = permutation_of(problem)
+    if copy is not None:
+        fills = min(stats.sizes[x] for x in (copy.along, copy.across)) >= SHORT
+        return Strategy.TRANSPOSE if fills else Strategy.LOOPS
+    found = staged_of(problem)
+    if found is None or stats.sizes[found.across] < SHORT:
         return Strategy.LOOPS
-    return Strategy.TRANSPOSE
+    terms = prod((stats.sizes[loop] for loop in found.reduced), start=1.0)
+    return Strategy.STAGED if stats.sizes[found.along] * terms >= SHORT else Strategy.LOOPS
 
 
 def _tiled(found: Contraction, stats: Statistics) -> Strategy | None:

@@ -44,10 +44,10 @@ def permutation_of(problem: Problem) -> Permutation | None:
     plain = all(t.format.is_dense and t.unit_stride and not t.stored for t in types)
     if not plain or types[0].dtype != types[1].dtype or scalar(types[0].dtype).kind != "float":
         return None
-    return permutation(_stored(problem, problem.assignment.target), _stored(problem, source))
+    return permutation(stored(problem, problem.assignment.target), stored(problem, source))
 
 
-def _stored(problem: Problem, access: Access) -> tuple[str, ...]:
+def stored(problem: Problem, access: Access) -> tuple[str, ...]:
     """The indices as the tensor is stored, the last one contiguous."""
     return tuple(access.indices[m] for m in problem.type_of(access.tensor).format.mode_order)
 
