@@ -15,7 +15,7 @@ from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
-from codegen.passes.vector_sums import split_vector_sums
+from codegen.passes.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.target import Target
 from codegen.tree import fixpoint
@@ -49,6 +49,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
     Step("past_caches", write_past_caches, "before vectorize, which would mark the rows written"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
+    Step("vector_sums", _for_any_target(split_sums_of_streams), "takes the sums that are marked"),
     Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
     Step("tidy_sums", _for_any_target(tidy), "blocks and bounds that the splitting left"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),

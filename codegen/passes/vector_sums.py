@@ -1,6 +1,6 @@
 """Cut a long sum in vector lanes into parts that run side by side.
 
-    vector for j in a..b reducing + acc:       part = b - a >= 64 ? (b - a) / 4 : 0
+    vector for j in a..b reducing + acc:       part = (b - a) / 64 * 16
       acc += A[p + j] * x[j]                   if part > 0:
                                         ->       acc_1 = acc_2 = acc_3 = 0
                                                  vector for j in a..a + part reducing + acc, acc_1 …
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codegen.build import add, block, const, div, ge, lt, mul, select, sub, zero
+from codegen.build import add, block, const, div, lt, mul, sub, zero
 from codegen.ir import (
     Array,
     Assign,
@@ -43,13 +43,26 @@ from codegen.variables import declared_vars, rename, substitute
 
 SUMS = 4
 """Sums in flight: an addition takes about four cycles."""
-LONG = 64
-"""Iterations from which on a second loop is worth its end."""
+WHOLE = 16
+"""Iterations that fill vectors: parts are so many, or several times as many. A loop shorter than
+that for each sum is not worth a second loop's end."""
 
 
 def split_vector_sums(module: Module) -> Module:
     """`module` with its sums in vector lanes cut where there are fewer than SUMS."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+
+
+def split_sums_of_streams(module: Module) -> Module:
+    """`module` with such sums cut in functions that read no coordinates: sums beside entries of a
+    sparse operand are short, and looking at their length takes time for each of them."""
+
+    def split(function: Function) -> Function:
+        return (
+            function if any(a.element.is_integer for a in function.arrays) else _function(function)
+        )
+
+    return map_children(module, lambda f: split(f) if isinstance(f, Function) else f)
 
 
 def _function(function: Function) -> Function:
@@ -65,7 +78,7 @@ def _split(loop: For, names: Names) -> For | Block:
     length = sub(loop.stop, first)
     return block(
         Declare(first, loop.start, constant=True),
-        Declare(part, select(ge(length, LONG), div(length, count), 0), constant=True),
+        Declare(part, mul(div(length, WHOLE * count), WHOLE), constant=True),
         If(lt(0, part), _side_by_side(loop, first, part, count, names)),
         For(
             loop.var, add(first, mul(part, count)), loop.stop, loop.body, 1, loop.kind,
