@@ -139,26 +139,43 @@ def to_functions(
 
 def strip_function(tile: TransposeTile, element: ScalarType) -> Function:
     """`strip(C, A, …)`: `wide` elements of `along` by all `length` of `across`, in tiles where
-    `wide` fills them."""
+    `wide` fills them, in squares where it does not, and one by one at the edges."""
     c, a = Array("C", element, Storage.OUTPUT), Array("A", element, Storage.INPUT)
-    whole = Var("whole")
+    whole, squares = Var("whole"), Var("squares")
     tiles = If(STREAMING, _tiles(tile, c, a, whole, True), _tiles(tile, c, a, whole, False))
-    body = If(
-        eq(WIDE, tile.columns),
-        block(
-            Declare(whole, mul(div(LENGTH, tile.lanes), tile.lanes), True),
-            tiles,
-            _one_by_one(c, a, whole),
+    body = block(
+        Declare(whole, mul(div(LENGTH, tile.lanes), tile.lanes), True),
+        Declare(squares, mul(div(WIDE, tile.lanes), tile.lanes), True),
+        If(
+            eq(WIDE, tile.columns),
+            Block((tiles,)),
+            block(
+                _squares(tile, c, a, whole, squares),
+                _one_by_one(c, a, (const(0), whole), squares),
+            ),
         ),
-        Block((_one_by_one(c, a, const(0)),)),
+        _one_by_one(c, a, (whole, LENGTH), const(0)),
     )
     scalars = (WIDE, LENGTH, APART, STEP, STREAMING)
-    return Function(STRIP, (c, a), scalars, Block((body,)), internal=True)
+    return Function(STRIP, (c, a), scalars, body, internal=True)
 
 
-def _one_by_one(c: Array, a: Array, first: Expr) -> For:
+def _one_by_one(c: Array, a: Array, rows: tuple[Expr, Expr], first: Expr) -> For:
     copied = Store(c, add(mul(N, APART), M), load(a, add(mul(M, STEP), N)))
-    return For(N, first, LENGTH, Block((For(M, const(0), WIDE, Block((copied,))),)))
+    return For(N, *rows, Block((For(M, first, WIDE, Block((copied,))),)))
+
+
+def _squares(tile: TransposeTile, c: Array, a: Array, whole: Expr, columns: Expr) -> For:
+    """One square after another, where there are too few columns for a tile."""
+    lanes = tile.lanes
+    rows = [Var(f"q{n}", vector(a.element, lanes)) for n in range(lanes)]
+    body: list[Stmt] = [
+        Declare(row, VectorLoad(a, add(mul(add(M, n), STEP), N), lanes), True)
+        for n, row in enumerate(rows)
+    ]
+    for n, column in enumerate(transposed(rows, body)):
+        body.append(VectorStore(c, add(mul(add(N, n), APART), M), column))
+    return For(M, const(0), columns, block(For(N, const(0), whole, block(*body), lanes)), lanes)
 
 
 def _tiles(tile: TransposeTile, c: Array, a: Array, whole: Expr, streaming: bool) -> Block:

@@ -7,8 +7,12 @@
 `along` is the loop that runs through neighbours of the result (i), `across` the one that does in
 the operands (k). Loops alone would read the one or write the other a line for each element. What is
 summed, the operands' stage, is so small that it stays in the first caches until it is transposed by
-`polyhedral.permutation`; sums run in the order in which the largest operand is stored, four terms
-at a time, so that the stage is read and written a quarter as often.
+`polyhedral.permutation`; sums run in the order in which the largest operand is stored, several
+terms at a time, so that the stage is read and written as much less often.
+
+Rows of the stage are longer where the largest operand stores another loop of the result around
+`across`, which is `beside` it then. Where all operands go on from one row to the next, so does the
+loop over them.
 
 Factors that run through neighbours of the result instead, as in C[k,i] = A[i,k] * B[k,i], are
 multiplied in afterwards.
@@ -16,10 +20,26 @@ multiplied in afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.build import add, block, const, div, ge, load, lt, maximum, minimum, mod, mul, sub
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    div,
+    eq,
+    ge,
+    load,
+    lt,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    select,
+    sub,
+)
 from codegen.emit.abi import THREADS
 from codegen.ir import (
     Allocate,
@@ -50,27 +70,37 @@ from polyhedral.register_tile import Machine
 TERMS = 4
 """Terms that are added to an element of the stage at a time."""
 SHORT, LONG = 128, 512
-"""Elements of `across` in a stage: few where sums run over all of it, row after row, for each of
-their terms; more where a row is summed before the next one."""
+"""Elements in a row of the stage: few where sums run over all of it for each of their terms; more
+where a row is summed before the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """`along` and `across` as above, the `outer` loops, the first outermost, and those `around` the
-    innermost loop: along and the reduced ones, as the largest operand is stored.
+    """`along`, `across` and `beside` ("" for none) as above, the `outer` loops as the
+    result is stored, and those `around` the rows: along and the reduced ones, as the largest operand is stored.
 
-    late  the places of the factors that are multiplied in afterwards
+    late    the places of the factors that are multiplied in afterwards
+    joined  whether the others may go on from one coordinate of `beside` to the next
+    even    whether they may from one row to the next too, so that several are one
     """
 
     along: str
     across: str
+    beside: str
     outer: tuple[str, ...]
     around: tuple[str, ...]
     late: frozenset[int]
+    joined: bool
+    even: bool
 
     @property
     def reduced(self) -> tuple[str, ...]:
         return tuple(loop for loop in self.around if loop != self.along)
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The loops of a row."""
+        return (self.beside, self.across) if self.beside else (self.across,)
 
 
 def staged(
@@ -93,15 +123,34 @@ def staged(
     )
     if any(factors[place][-1] != along or reduced & {*factors[place]} for place in late):
         return None
+    before = factors[largest][-2]
+    beside = before if before in target and before != along else ""
     stored = [loop for loop in factors[largest] if loop in reduced or loop == along]
     others = sorted(reduced - set(stored))
-    outer = tuple(loop for loop in target if loop not in (along, across))
-    return Staged(along, across, outer, (*others, *stored), late)
+    outer = tuple(loop for loop in target if loop not in (along, across, beside))
+    early = [loops for place, loops in enumerate(factors) if place not in late]
+    row = (beside, across) if beside else (across,)
+    joined = all(_goes_on(loops, row) for loops in early)
+    even = all(_goes_on(loops, (along, *row)) for loops in early)
+    return Staged(along, across, beside, outer, (*others, *stored), late, joined, even)
+
+
+def _goes_on(loops: tuple[str, ...], last: tuple[str, ...]) -> bool:
+    """Whether an array is stored with the loops `last` inside all others, or has none of them."""
+    return loops[-len(last) :] == last or not {*last} & {*loops}
 
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """What the parts of the code are made of."""
+    """What the parts of the code are made of.
+
+    counters      of all loops; those of along and of a row count from where the stage begins
+    begin, wide   where the block of `along` begins, and how long it is
+    first, size   of each loop of a row likewise
+    rows, sides, run  how the stage is run through: for so many rows, for so many coordinates of
+                  `beside`, so many elements
+    pitch         elements from one row of it to the next
+    """
 
     found: Staged
     tile: TransposeTile
@@ -110,35 +159,51 @@ class _Kernel:
     sizes: Mapping[str, Expr]
     counters: Mapping[str, Var]
     stage: Array
-    pitch: int
     begin: Var
     wide: Var
-    first: Var
-    length: Var
+    first: Mapping[str, Var]
+    size: Mapping[str, Var]
+    piece: Mapping[str, Var]
+    pitch: Var
+    rows: Var
+    sides: Var
+    run: Var
+    joined: Var
+    even: Var
 
     @property
     def row(self) -> Var:
         """The counter of `along` within a block of it."""
         return self.counters[self.found.along]
 
-    def place(self, data: Data, at: Mapping[str, Expr]) -> Expr:
-        """The element of an array where the loops stand."""
-        return add(*(mul(at[loop], step) for loop, step in data.strides.items()))
+    @property
+    def room(self) -> int:
+        """Elements of a row of the stage, for blocks that fill the tile."""
+        around = self.found.around
+        return LONG if around[0] == self.found.along else SHORT
+
+    @property
+    def early(self) -> Iterable[Data]:
+        """The factors that are not multiplied in afterwards."""
+        return (data for place, data in enumerate(self.factors) if place not in self.found.late)
 
     def at(self, moved: str = "", by: int = 0) -> dict[str, Expr]:
         """Where the loops stand, one of them `by` iterations further on."""
         found: dict[str, Expr] = dict(self.counters)
         found[self.found.along] = add(self.begin, self.row)
-        found[self.found.across] = add(self.first, self.counters[self.found.across])
+        for loop, first in self.first.items():
+            found[loop] = add(first, self.counters[loop])
         if moved:
             found[moved] = add(found[moved], by)
         return found
 
-    def product(self, late: bool, at: Mapping[str, Expr]) -> Expr:
-        """Of the factors that are, or are not, multiplied in afterwards."""
-        places = (p for p in range(len(self.factors)) if (p in self.found.late) == late)
-        loads = [load(self.factors[p].array, self.place(self.factors[p], at)) for p in places]
-        return mul(*loads)
+    def product(self, factors: Iterable[Data], at: Mapping[str, Expr]) -> Expr:
+        return mul(*(load(data.array, place(data, at)) for data in factors))
+
+
+def place(data: Data, at: Mapping[str, Expr]) -> Expr:
+    """The element of an array where the loops stand."""
+    return add(*(mul(at[loop], step) for loop, step in data.strides.items()))
 
 
 def to_functions(
@@ -155,102 +220,152 @@ def to_functions(
 
     names  a supply that has handed out those of `head`'s parameters
     """
-    element = target.array.element
-    loops = (*found.outer, *found.around, found.across)
-    by_rows = not found.around or found.around[0] == found.along
-    kernel = _Kernel(
+    kernel = _kernel(found, tile, target, factors, sizes, names)
+    start, streaming = Var(names.fresh("start")), Var(names.fresh("streaming"), BOOL)
+    columns, length = tile.columns, sizes[found.along]
+    last = machine.caches[-1] // machine.element_bytes if machine.caches else 1 << 22
+    result = [sizes[loop] for loop in (*found.outer, *found.row, found.along)]
+    large = const(False) if found.late else ge(mul(*result), last)
+    before = mod(sub(columns, Lead(target.array, LINE)), columns)
+    body = block(
+        Declare(kernel.begin, maximum(start, 0), True),
+        Declare(kernel.wide, sub(minimum(length, add(start, columns)), kernel.begin), True),
+        _pieces(kernel, streaming),
+    )
+    nest = For(start, sub(0, before), length, body, columns)
+    for loop in reversed(found.outer):
+        nest = For(kernel.counters[loop], const(0), sizes[loop], Block((nest,)))
+    stage = Allocate(kernel.stage, const(columns * (kernel.room + tile.line)), align=LINE)
+    body = block(stage, nest.body)
+    nest = For(nest.var, nest.start, nest.stop, body, nest.step)
+    shared = For(nest.var, nest.start, nest.stop, body, nest.step, LoopKind.PARALLEL)
+    both = If(lt(1, THREADS), Block((shared,)), Block((nest,)))
+    main = block(Declare(streaming, large, True), both)
+    whole = Function(head.name, head.arrays, head.scalars, main, threaded=True)
+    return Module((strip_function(tile, target.array.element), whole))
+
+
+def _kernel(
+    found: Staged,
+    tile: TransposeTile,
+    target: Data,
+    factors: Sequence[Data],
+    sizes: Mapping[str, Expr],
+    names: Names,
+) -> _Kernel:
+    loops = (*found.outer, *found.around, *found.row)
+    return _Kernel(
         found,
         tile,
         target,
         factors,
         sizes,
         {loop: Var(names.fresh(loop)) for loop in loops},
-        Array(names.fresh("stage"), element, Storage.LOCAL),
-        (LONG if by_rows else SHORT) + tile.line,
+        Array(names.fresh("stage"), target.array.element, Storage.LOCAL),
         Var(names.fresh("begin")),
         Var(names.fresh("wide")),
-        Var(names.fresh("first")),
-        Var(names.fresh("length")),
+        {loop: Var(names.fresh(f"first_{loop}")) for loop in found.row},
+        {loop: Var(names.fresh(f"size_{loop}")) for loop in found.row},
+        {loop: Var(names.fresh(f"piece_{loop}")) for loop in found.row},
+        *(Var(names.fresh(name)) for name in ("pitch", "rows", "sides", "run")),
+        *(Var(names.fresh(name), BOOL) for name in ("joined", "even")),
     )
-    start = Var(names.fresh("start"))
-    streaming = Var(names.fresh("streaming"), BOOL)
-    columns, length = tile.columns, sizes[found.along]
-    last = machine.caches[-1] // machine.element_bytes if machine.caches else 1 << 22
-    result = [sizes[loop] for loop in (*found.outer, found.along, found.across)]
-    large = const(False) if found.late else ge(mul(*result), last)
-    before = mod(sub(columns, Lead(target.array, LINE)), columns)
+
+
+def _pieces(kernel: _Kernel, streaming: Expr) -> Stmt:
+    """For pieces of a row: fill the stage, transpose it, multiply in what is left."""
+    found, sizes = kernel.found, kernel.sizes
+    across = found.across
+    room = div(kernel.tile.columns * kernel.room, minimum(kernel.tile.columns, sizes[found.along]))
     body = block(
-        Declare(kernel.begin, maximum(start, 0), True),
-        Declare(kernel.wide, sub(minimum(length, add(start, columns)), kernel.begin), True),
-        Allocate(kernel.stage, const(columns * kernel.pitch), align=LINE),
-        _pieces(kernel, streaming),
+        _shape(kernel),
+        _filled(kernel),
+        _transposed(kernel, streaming),
+        _multiplied(kernel) if found.late else None,
     )
-    nest = For(start, sub(0, before), length, body, columns)
-    for loop in reversed(found.outer):
-        nest = For(kernel.counters[loop], const(0), sizes[loop], Block((nest,)))
-    shared = For(nest.var, nest.start, nest.stop, nest.body, nest.step, LoopKind.PARALLEL)
-    both = If(lt(1, THREADS), Block((shared,)), Block((nest,)))
-    main = block(Declare(streaming, large, True), both)
-    whole = Function(head.name, head.arrays, head.scalars, main, threaded=True)
-    return Module((strip_function(tile, element), whole))
+    if found.beside:
+        several = maximum(1, div(room, maximum(1, sizes[across])))
+        body = Block((_piece(kernel, found.beside, several, body),))
+    return _piece(kernel, across, room, body)
 
 
-def _pieces(kernel: _Kernel, streaming: Expr) -> For:
-    """For pieces of `across`: fill the stage, transpose it, multiply in what is left."""
-    found, first, target = kernel.found, kernel.first, kernel.target
-    width = kernel.pitch - kernel.tile.line
-    size = kernel.sizes[found.across]
-    at: dict[str, Expr] = {
-        **{loop: kernel.counters[loop] for loop in found.outer},
-        found.along: kernel.begin,
-        found.across: first,
-    }
-    strip = Invoke(
-        STRIP,
-        (Place(target.array, kernel.place(target, at)), Place(kernel.stage, const(0))),
-        (
-            kernel.wide,
-            kernel.length,
-            target.strides[found.across],
-            const(kernel.pitch),
-            streaming,
-        ),
+def _piece(kernel: _Kernel, loop: str, most: Expr, body: Block) -> For:
+    """`body` for each piece of a loop, of at most so many coordinates."""
+    piece, first, size = kernel.piece[loop], kernel.first[loop], kernel.size[loop]
+    count = div(sub(add(kernel.sizes[loop], most), 1), most)
+    pieces = block(
+        Declare(first, mul(piece, most), True),
+        Declare(size, minimum(most, sub(kernel.sizes[loop], first)), True),
+        body,
     )
-    late = (_multiplied(kernel),) if found.late else ()
-    length = Declare(kernel.length, minimum(width, sub(size, first)), True)
-    return For(first, const(0), size, block(length, _filled(kernel), strip, *late), width)
+    return For(piece, const(0), count, pieces)
+
+
+def _shape(kernel: _Kernel) -> Block:
+    """How the stage is run through."""
+    found, wide = kernel.found, kernel.wide
+    across = kernel.size[found.across]
+    sides: Expr = kernel.size[found.beside] if found.beside else const(1)
+    length = mul(sides, across)
+    joined: Expr = const(found.joined)
+    even: Expr = const(found.even)
+    if found.beside and found.joined:
+        joined = _all_go_on(kernel, found.beside, across)
+    if found.even:
+        even = and_(kernel.joined, _all_go_on(kernel, found.along, length))
+    run = select(kernel.joined, length, across)
+    return block(
+        Declare(kernel.joined, joined, True),
+        Declare(kernel.even, even, True),
+        Declare(kernel.pitch, add(length, select(kernel.even, 0, kernel.tile.line)), True),
+        Declare(kernel.rows, select(kernel.even, 1, wide), True),
+        Declare(kernel.sides, select(kernel.joined, 1, sides), True),
+        Declare(kernel.run, select(kernel.even, mul(wide, length), run), True),
+    )
+
+
+def _all_go_on(kernel: _Kernel, loop: str, length: Expr) -> Expr:
+    """Whether the factors that a loop indexes have its coordinates `length` elements apart."""
+    own = (data.strides[loop] for data in kernel.early if loop in data.strides)
+    return and_(*(eq(stride, length) for stride in own))
 
 
 def _filled(kernel: _Kernel) -> Block:
     """The stage with the sums of the factors that come first."""
     found = kernel.found
     if not found.reduced:
-        return Block((_along(kernel, _across(kernel, kernel.product(False, kernel.at()), None)),))
-    zeros = Fill(
-        kernel.stage,
-        mul(kernel.row, kernel.pitch),
-        kernel.length,
-        const(0.0, kernel.stage.element),
-    )
+        value = kernel.product(kernel.early, kernel.at())
+        return Block((_along(kernel, _row(kernel, value, None)),))
+    element = kernel.stage.element
+    whole = mul(sub(kernel.pitch, select(kernel.even, 0, kernel.tile.line)), kernel.wide)
+    count = select(kernel.even, whole, mul(kernel.sides, kernel.run))
+    zeros = Fill(kernel.stage, mul(kernel.row, kernel.pitch), count, const(0.0, element))
     return block(_along(kernel, zeros), _sums(kernel, found.around))
 
 
 def _along(kernel: _Kernel, body: Stmt) -> For:
-    return For(kernel.row, const(0), kernel.wide, Block((body,)))
+    return For(kernel.row, const(0), kernel.rows, Block((body,)))
 
 
-def _across(kernel: _Kernel, value: Expr, op: str | None) -> For:
-    """The innermost loop, over a row of the stage."""
-    column = kernel.counters[kernel.found.across]
-    place = add(mul(kernel.row, kernel.pitch), column)
-    return For(column, const(0), kernel.length, Block((Store(kernel.stage, place, value, op),)))
+def _row(kernel: _Kernel, value: Expr, op: str | None) -> Stmt:
+    """The innermost loops, over a row of the stage."""
+    found = kernel.found
+    column = kernel.counters[found.across]
+    start = mul(kernel.row, kernel.pitch)
+    if found.beside:
+        start = add(start, mul(kernel.counters[found.beside], kernel.size[found.across]))
+    store = Store(kernel.stage, add(start, column), value, op)
+    loop = For(column, const(0), kernel.run, Block((store,)))
+    if not found.beside:
+        return loop
+    return For(kernel.counters[found.beside], const(0), kernel.sides, Block((loop,)))
 
 
 def _sums(kernel: _Kernel, loops: tuple[str, ...]) -> Stmt:
-    """The loops around the innermost one; TERMS rounds of the last reduced one at a time."""
+    """The loops around the rows; TERMS rounds of the last reduced one at a time."""
     found = kernel.found
     if not loops:
-        return _across(kernel, kernel.product(False, kernel.at()), "+")
+        return _row(kernel, kernel.product(kernel.early, kernel.at()), "+")
     loop, *inside = loops
     if loop == found.along:
         return _along(kernel, _sums(kernel, tuple(inside)))
@@ -259,9 +374,9 @@ def _sums(kernel: _Kernel, loops: tuple[str, ...]) -> Stmt:
         return For(var, const(0), size, Block((_sums(kernel, tuple(inside)),)))
 
     def terms(count: int) -> Stmt:
-        values = [kernel.product(False, kernel.at(loop, by)) for by in range(count)]
-        inner: Stmt = _across(kernel, add(*values), "+")
-        return _along(kernel, inner) if inside else inner
+        values = [kernel.product(kernel.early, kernel.at(loop, by)) for by in range(count)]
+        row = _row(kernel, add(*values), "+")
+        return _along(kernel, row) if inside else row
 
     whole = mul(div(size, TERMS), TERMS)
     return block(
@@ -270,11 +385,38 @@ def _sums(kernel: _Kernel, loops: tuple[str, ...]) -> Stmt:
     )
 
 
-def _multiplied(kernel: _Kernel) -> For:
-    """The block of the result times the factors that run through its neighbours."""
-    target = kernel.target
+def _transposed(kernel: _Kernel, streaming: Expr) -> Stmt:
+    """The stage copied into the result."""
+    found, target = kernel.found, kernel.target
     at = kernel.at()
-    column = kernel.counters[kernel.found.across]
-    store = Store(target.array, kernel.place(target, at), kernel.product(True, at), "*")
+    at[found.along], at[found.across] = kernel.begin, kernel.first[found.across]
+    side = mul(kernel.counters[found.beside], kernel.size[found.across]) if found.beside else 0
+    strip = Invoke(
+        STRIP,
+        (Place(target.array, place(target, at)), Place(kernel.stage, add(side))),
+        (
+            kernel.wide,
+            kernel.size[found.across],
+            target.strides[found.across],
+            kernel.pitch,
+            streaming,
+        ),
+    )
+    return _beside(kernel, strip)
+
+
+def _multiplied(kernel: _Kernel) -> Stmt:
+    """The block of the result times the factors that run through its neighbours."""
+    found, target, at = kernel.found, kernel.target, kernel.at()
+    late = [kernel.factors[number] for number in sorted(found.late)]
+    store = Store(target.array, place(target, at), kernel.product(late, at), "*")
     inner = For(kernel.row, const(0), kernel.wide, Block((store,)))
-    return For(column, const(0), kernel.length, Block((inner,)))
+    rows = For(kernel.counters[found.across], const(0), kernel.size[found.across], block(inner))
+    return _beside(kernel, rows)
+
+
+def _beside(kernel: _Kernel, body: Stmt) -> Stmt:
+    beside = kernel.found.beside
+    if not beside:
+        return body
+    return For(kernel.counters[beside], const(0), kernel.size[beside], Block((body,)))

@@ -71,7 +71,11 @@ def _turning(problem: Problem, stats: Statistics) -> Strategy:
         fills = min(stats.sizes[x] for x in (copy.along, copy.across)) >= SHORT
         return Strategy.TRANSPOSE if fills else Strategy.LOOPS
     found = staged_of(problem)
-    if found is None or stats.sizes[found.across] < SHORT:
+    if found is None:
+        return Strategy.LOOPS
+    row = found.row if found.joined else (found.across,)
+    loops = (found.along, *row) if found.even else row
+    if prod(stats.sizes[loop] for loop in loops) < SHORT:
         return Strategy.LOOPS
     terms = prod((stats.sizes[loop] for loop in found.reduced), start=1.0)
     return Strategy.STAGED if stats.sizes[found.along] * terms >= SHORT else Strategy.LOOPS
