@@ -77,7 +77,8 @@ where a row is summed before the next one."""
 @dataclass(frozen=True, slots=True)
 class Staged:
     """`along`, `across` and `beside` ("" for none) as above, the `outer` loops as the
-    result is stored, and those `around` the rows: along and the reduced ones, as the largest operand is stored.
+    result is stored, and those `around` the rows: along and the reduced ones, as the largest
+    operand is stored.
 
     late    the places of the factors that are multiplied in afterwards
     joined  whether the others may go on from one coordinate of `beside` to the next
