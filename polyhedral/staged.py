@@ -67,11 +67,14 @@ from polyhedral.contract import Data
 from polyhedral.permutation import LINE, STRIP, TransposeTile, strip_function
 from polyhedral.register_tile import Machine
 
+LINES = 4
+"""Lines of the result side by side in a block: more than where a tile is read from where operands
+are, for the stage is near."""
 TERMS = 4
 """Terms that are added to an element of the stage at a time."""
 SHORT, LONG = 128, 512
-"""Elements in a row of the stage: few where sums run over all of it for each of their terms; more
-where a row is summed before the next one."""
+"""Elements in a row of the stage: few where it is run through for each term of the sums, or once;
+more where a row is summed before the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ class _Kernel:
 
     counters      of all loops; those of along and of a row count from where the stage begins
     begin, wide   where the block of `along` begins, and how long it is
-    first, size   of each loop of a row likewise
+    first, size   of each loop of a row likewise, `piece` after piece of at `most` so many
     rows, sides, run  how the stage is run through: for so many rows, for so many coordinates of
                   `beside`, so many elements
     pitch         elements from one row of it to the next
@@ -165,6 +168,7 @@ class _Kernel:
     first: Mapping[str, Var]
     size: Mapping[str, Var]
     piece: Mapping[str, Var]
+    most: Mapping[str, Var]
     pitch: Var
     rows: Var
     sides: Var
@@ -180,8 +184,8 @@ class _Kernel:
     @property
     def room(self) -> int:
         """Elements of a row of the stage, for blocks that fill the tile."""
-        around = self.found.around
-        return LONG if around[0] == self.found.along else SHORT
+        found = self.found
+        return LONG if found.reduced and found.around[0] == found.along else SHORT
 
     @property
     def early(self) -> Iterable[Data]:
@@ -268,6 +272,7 @@ def _kernel(
         {loop: Var(names.fresh(f"first_{loop}")) for loop in found.row},
         {loop: Var(names.fresh(f"size_{loop}")) for loop in found.row},
         {loop: Var(names.fresh(f"piece_{loop}")) for loop in found.row},
+        {loop: Var(names.fresh(f"most_{loop}")) for loop in found.row},
         *(Var(names.fresh(name)) for name in ("pitch", "rows", "sides", "run")),
         *(Var(names.fresh(name), BOOL) for name in ("joined", "even")),
     )
@@ -277,22 +282,26 @@ def _pieces(kernel: _Kernel, streaming: Expr) -> Stmt:
     """For pieces of a row: fill the stage, transpose it, multiply in what is left."""
     found, sizes = kernel.found, kernel.sizes
     across = found.across
-    room = div(kernel.tile.columns * kernel.room, minimum(kernel.tile.columns, sizes[found.along]))
+    columns, most = kernel.tile.columns, kernel.most
+    room = div(columns * kernel.room, maximum(1, minimum(columns, sizes[found.along])))
     body = block(
         _shape(kernel),
         _filled(kernel),
         _transposed(kernel, streaming),
         _multiplied(kernel) if found.late else None,
     )
+    declares = [Declare(most[across], maximum(1, minimum(room, sizes[across])), True)]
     if found.beside:
-        several = maximum(1, div(room, maximum(1, sizes[across])))
-        body = Block((_piece(kernel, found.beside, several, body),))
-    return _piece(kernel, across, room, body)
+        several = minimum(div(room, most[across]), sizes[found.beside])
+        declares.append(Declare(most[found.beside], maximum(1, several), True))
+        body = Block((_piece(kernel, found.beside, body),))
+    return block(*declares, _piece(kernel, across, body))
 
 
-def _piece(kernel: _Kernel, loop: str, most: Expr, body: Block) -> For:
-    """`body` for each piece of a loop, of at most so many coordinates."""
+def _piece(kernel: _Kernel, loop: str, body: Block) -> For:
+    """`body` for each piece of a loop."""
     piece, first, size = kernel.piece[loop], kernel.first[loop], kernel.size[loop]
+    most = kernel.most[loop]
     count = div(sub(add(kernel.sizes[loop], most), 1), most)
     pieces = block(
         Declare(first, mul(piece, most), True),

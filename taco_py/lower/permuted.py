@@ -13,6 +13,7 @@ from codegen.names import Names
 from codegen.target import Target
 from codegen.types import scalar
 from polyhedral.permutation import (
+    LINES,
     Permutation,
     TransposeTile,
     permutation,
@@ -52,9 +53,9 @@ def stored(problem: Problem, access: Access) -> tuple[str, ...]:
     return tuple(access.indices[m] for m in problem.type_of(access.tensor).format.mode_order)
 
 
-def tile_of(dtype: str, target: Target) -> TransposeTile | None:
+def tile_of(dtype: str, target: Target, lines: int = LINES) -> TransposeTile | None:
     """The tile on a machine, None where it has no vectors of such elements."""
-    return transpose_tile(machine_of(target, dtype))
+    return transpose_tile(machine_of(target, dtype), lines)
 
 
 def permute(problem: Problem, target: Target, name: str) -> Permuted:

@@ -12,7 +12,7 @@ from codegen.ir import Block, Function, Var
 from codegen.names import Names
 from codegen.target import Target
 from codegen.types import scalar
-from polyhedral.staged import Staged, staged, to_functions
+from polyhedral.staged import LINES, Staged, staged, to_functions
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower.permuted import Permuted, stored, tile_of
 from taco_py.lower.tiled import data_of, machine_of, size_bindings, tensor_of
@@ -61,7 +61,7 @@ def _walked(expr: Expr) -> Iterator[Access | None]:
 def stage(problem: Problem, target: Target, name: str) -> Permuted:
     """The kernel called `name` of a problem that `staged_of` knows."""
     found, accesses = staged_of(problem), _factors(problem.assignment.value)
-    tile = tile_of(problem.result.dtype, target)
+    tile = tile_of(problem.result.dtype, target, LINES)
     if found is None or accesses is None or tile is None:
         raise InternalError(f"Expected a sum in another order, found {problem}")
     names = Names()
