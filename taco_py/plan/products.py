@@ -7,7 +7,7 @@ them moved around all, or back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce as fold
 
@@ -85,11 +85,13 @@ def _leaving(
     return expr if not clash and not taken and (own == whole or own.kind in "fc") else None
 
 
-def push_in(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None = None) -> Expr:
     """`sum(j, sum(k, A[i,j] * B[i,k]))` → `sum(j, A[i,j]) * sum(k, B[i,k])`.
 
     An index that one factor alone has is summed there, so that its loop is beside those of the
     other factors and not around or inside them. Integer products of another type keep their sums.
+
+    only  the indices that may move, None for all
     """
     (term, *more) = split_terms(expr)
     product = as_product(term.body)
@@ -102,7 +104,8 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
     around = []
     for index in reversed(term.reduced):
         users = [k for k, f in enumerate(factors) if index in free_indices(f)]
-        if len(users) == 1 and expression_dtype(factors[users[0]], dtypes) == whole:
+        may = only is None or index in only
+        if may and len(users) == 1 and expression_dtype(factors[users[0]], dtypes) == whole:
             factors[users[0]] = summed(factors[users[0]], (index,))
         else:
             around.append(index)

@@ -10,7 +10,8 @@ from math import prod
 from codegen.names import Names
 from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.libraries import Libraries
-from taco_py.autoschedule.orders import best_order, needs_copy
+from taco_py.autoschedule.orders import needs_copy
+from taco_py.autoschedule.streams import chosen_order
 from taco_py.concrete.concretize import (
     Order,
     can_scatter,
@@ -64,7 +65,7 @@ def plan_single(
     draft = draft_of(assignment, operands, request)
     terms = split_terms(assignment.value)
     if schedule is None:
-        chosen = tuple(best_order(draft, term, stats, request.effort).order for term in terms)
+        chosen = tuple(chosen_order(draft, term, stats, request.effort).order for term in terms)
         loops = Loops(assignment, chosen)
     else:
         loops = apply_all(Loops(assignment, textual_orders(assignment)), schedule)

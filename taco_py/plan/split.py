@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from codegen.names import Names
-from taco_py.concrete.terms import map_terms
-from taco_py.notation.nodes import Assignment
+from taco_py.autoschedule.streams import innermost_sums
+from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.contract import Path, contract
 from taco_py.plan.hoist import hoist
 from taco_py.plan.in_turn import sum_in_turn
@@ -58,7 +59,9 @@ def split(
     dtypes = splitter.dtypes
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     if path is None:
-        value = map_terms(value, lambda term: push_in(term, dtypes))
+        value = map_terms(
+            value, lambda term: push_in(term, dtypes, _movable(splitter, assignment, term))
+        )
     value = map_terms(value, lambda term: hoist(splitter, assignment, term))
     if path is not None or pairs:
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
@@ -66,3 +69,9 @@ def split(
     last = replace(assignment, value=value)
     store_well(splitter, last)
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))
+
+
+def _movable(splitter: Splitter, assignment: Assignment, expr: Expr) -> frozenset[str] | None:
+    """The indices whose sums may move into a factor; None for all."""
+    (term, *more) = split_terms(expr)
+    return None if more else innermost_sums(splitter.draft(assignment, expr), term)

@@ -16,7 +16,7 @@ from time import monotonic
 
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Cost, Frontier, frontier
-from taco_py.autoschedule.orders import best_order
+from taco_py.autoschedule.streams import chosen_order
 from taco_py.concrete.concretize import shared_prefix
 from taco_py.concrete.nodes import (
     Assign,
@@ -109,7 +109,7 @@ def _nest(
     stats = statistics(part, operands)
     draft = draft_of(part, operands, request)
     terms = split_terms(part.value)
-    best = [best_order(draft, term, stats, request.effort) for term in terms]
+    best = [chosen_order(draft, term, stats, request.effort) for term in terms]
     cost, orders = sum(found.cost for found in best), tuple(found.order for found in best)
     shared = shared_prefix(draft, terms, orders) if len(terms) > 1 else ()
     if set(orders) == {shared}:

@@ -1,0 +1,81 @@
+"""Dense sums of products that read one array through: their loops run as that array is stored.
+
+    s = sum(i, j, k, A[i,j,k] * v[j])     loops i, j, k: A is read from its first byte to its last
+
+Each element of that array is read once, so that any other order only reads it worse; what the
+result or the other factors are met out of order is near, for they are smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+
+from taco_py.autoschedule.effort import Effort
+from taco_py.autoschedule.orders import Ranked, best_order, order_cost
+from taco_py.concrete.terms import Term
+from taco_py.cost.estimate import Statistics
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.tree import walk
+from taco_py.problem import Problem
+
+
+def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
+    """The order of a term's loops: as the array is stored that a dense product streams, where there
+    is one, else the one that is expected to cost least."""
+    order = stream_order(problem, term.body, term.reduced)
+    if order is None:
+        return best_order(problem, term, statistics, effort)
+    return Ranked(order, order_cost(problem, term, statistics, order))
+
+
+def stream_order(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple[str, ...] | None:
+    """The indices of a dense sum of products as the one factor with all of them stores them; None
+    where there is no such factor, or more than one that disagree, and where nothing is summed."""
+    target = problem.assignment.target
+    found = dict.fromkeys(accesses(body))
+    types = (problem.result, *(problem.type_of(access.tensor) for access in found))
+    every = {*target.indices, *(index for access in found for index in access.indices)}
+    sums = any(index not in target.indices for index in every)
+    if not sums or not all(type.format.is_dense for type in types) or not _is_product(body):
+        return None
+    whole = {stored(problem, access) for access in found if {*access.indices} == every}
+    if len(whole) != 1 or not every >= {*reduced}:
+        return None  # a sum over what nothing is indexed by
+    (order,) = whole
+    return order if len(order) == len(every) and _keeps_sums(body, order) else None
+
+
+def stored(problem: Problem, access: Access) -> tuple[str, ...]:
+    """The indices of a dense tensor as it is stored, the last one contiguous."""
+    return tuple(access.indices[m] for m in problem.type_of(access.tensor).format.mode_order)
+
+
+def _is_product(expr: Expr) -> bool:
+    """Whether a product of tensors and numbers, or sums of such, is all there is."""
+    match expr:
+        case Access() | Literal():
+            return True
+        case Reduce(operator, _, body):
+            return operator.additive and _is_product(body)
+        case Call(operator, args):
+            return operator.distributes and all(map(_is_product, args))
+    return False
+
+
+def innermost_sums(problem: Problem, term: Term) -> frozenset[str] | None:
+    """The indices that one factor alone has and that it stores innermost, so that they may be
+    summed before it is multiplied; None where no array is streamed."""
+    order = stream_order(problem, term.body, term.reduced)
+    if order is None:
+        return None
+    users = [access.indices for access in accesses(term.body)]
+    alone = {i for i in order if i in term.reduced and sum(i in indices for indices in users) == 1}
+    return frozenset(takewhile(alone.__contains__, reversed(order)))
+
+
+def _keeps_sums(expr: Expr, order: tuple[str, ...]) -> bool:
+    """Whether the loops of the sums inside an expression are inside all others."""
+    inner = {node.index for node, _ in walk(expr) if isinstance(node, Reduce)}
+    return {*order[len(order) - len(inner) :]} == inner
