@@ -52,7 +52,7 @@ from taco_py.interop.scipy_arrays import is_ascending, is_canonical
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.nodes import Compute, Fuse, Plan, Squeeze
+from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Squeeze
 from taco_py.plan.run import assembly, in_order, known_order, new_array, transformed
 from taco_py.plan.work import bounds
 from taco_py.problem import TensorType
@@ -261,7 +261,9 @@ class _Writer:
         """A step without a kernel."""
         self.more[f"step{number}"] = partial(transformed, step)
         source = self.readings[step.source].data
-        reading = read_data(t, self.task.type_of(step.target), f"step{number}({source})")
+        cast = isinstance(step, Cast)
+        type = TensorType(step.format, step.dtype) if cast else self.task.type_of(step.target)
+        reading = read_data(t, type, f"step{number}({source})")
         self.readings[step.target] = reading
         yield from reading.lines
         yield from self.give_up(reading.wrong)

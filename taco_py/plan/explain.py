@@ -49,8 +49,9 @@ def explain(
                 lines.append(
                     f"fuse      {target} from {source}, modes {modes} as one each: {WHOLE}"
                 )
-            case Cast(target, source, _, dtype, reason):
-                lines.append(f"convert   {target} from {source}, values to {dtype}: {reason}")
+            case Cast(target, source, form, dtype, reason):
+                made = f"{target} from {source}, values to {dtype}, stored as {form}"
+                lines.append(f"convert   {made}: {reason}")
             case Compute():
                 lines += _kernel(step, next(compiled), known, limit)
     return "\n".join(lines)

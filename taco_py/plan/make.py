@@ -22,6 +22,7 @@ from taco_py.plan.canonical import canonical
 from taco_py.plan.formats import without_modes
 from taco_py.plan.fuse import fuse
 from taco_py.plan.in_turn import check_together
+from taco_py.plan.line_up import line_up
 from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.request import Request
@@ -83,9 +84,10 @@ def make_plan(
         check_together(assignment, request)
         return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
     if options.schedule is None:
+        assignment, lined = line_up(assignment, known, request, names)
         fused = fuse(assignment, known, request, names)
         assignment, request = fused.assignment, fused.request
-        steps += fused.steps
+        steps += (*lined, *fused.steps)
     parts = split(assignment, known, request, names, options.path, options.contract)
     marks_others = _marks_others(options.schedule, parts.assignments[-1])
     if marks_others and not has_narrow_sums(assignment, known):
