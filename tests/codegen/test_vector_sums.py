@@ -8,15 +8,30 @@ import numpy as np
 import pytest
 
 from codegen.build import add, block, load, sub
-from codegen.ir import Assign, Binary, Const, Declare, For, Function, LoopKind, Module, Store, Var
-from codegen.passes.vector_sums import LONG, split_vector_sums
+from codegen.ir import (
+    Array,
+    Assign,
+    Binary,
+    Const,
+    Declare,
+    For,
+    Function,
+    LoopKind,
+    Module,
+    Storage,
+    Store,
+    Var,
+)
+from codegen.passes.vector_sums import SUMS as TOGETHER
+from codegen.passes.vector_sums import WHOLE, split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.tree import find
-from codegen.types import FLOAT64
+from codegen.types import FLOAT64, INT32
 from codegen.verify import verify
 from tests.codegen.functions import N_I, N_J, I, J, const, result, source
 from tests.codegen.interpreter import run
 
+LONG = TOGETHER * WHOLE
 A, X, Y = source("A"), source("x"), result("y")
 SUMS = tuple(Var(f"t_{n}", FLOAT64) for n in range(4))
 PRODUCT = Var("product", FLOAT64)
@@ -80,3 +95,11 @@ def stores() -> Function:
 def test_what_is_left_alone(function: Function) -> None:
     module = Module((function,))
     assert split_vector_sums(module) is module
+
+
+def test_sums_beside_coordinates_are_left_alone() -> None:
+    crd = Array("crd", INT32, Storage.INPUT)
+    dense, function = Module((sums(),)), sums()
+    sparse = Module((replace(function, arrays=(crd, *function.arrays)),))
+    assert split_sums_of_streams(sparse) is sparse
+    assert split_sums_of_streams(dense) == split_vector_sums(dense) != dense
