@@ -12,7 +12,8 @@ from codegen.ir import Block, Function, Var
 from codegen.names import Names
 from codegen.target import Target
 from codegen.types import scalar
-from polyhedral.staged import LINES, Staged, staged, to_functions
+from polyhedral.stage import LINES, to_functions
+from polyhedral.staged import Staged, staged
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower.permuted import Permuted, stored, tile_of
 from taco_py.lower.tiled import data_of, machine_of, size_bindings, tensor_of

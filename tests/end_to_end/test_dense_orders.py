@@ -1,0 +1,64 @@
+"""Dense sums and products whose indices are fused, turned or copied, on arrays with any strides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py
+from taco_py import Tensor
+
+Array = np.ndarray[Any, Any]
+
+
+def arrays(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Iterator[Array]:
+    """The same numbers stored in several ways."""
+    array = rng.integers(-4, 5, shape).astype(dtype)
+    yield array
+    wide = np.zeros((*shape[:-1], shape[-1] + 3), dtype)
+    wide[..., 1:-2] = array
+    yield wide[..., 1:-2]
+    yield np.repeat(array, 2, axis=0)[::2]
+
+
+@pytest.mark.parametrize(
+    "text, shapes, dtype",
+    [
+        ("c,cab->", ((3,), (3, 5, 70)), "float32"),
+        ("j,ijk->ki", ((5,), (34, 5, 17)), "float64"),
+        ("ac,bca->abc", ((18, 33), (7, 33, 18)), "float32"),
+        ("bca,da->bcad", ((40, 8, 33), (16, 33)), "int64"),
+    ],
+)
+def test_results_are_those_of_numpy(
+    text: str, shapes: tuple[tuple[int, ...], ...], dtype: str
+) -> None:
+    rng = np.random.default_rng(3)
+    for threads in (1, 2):
+        for few in (shapes, *(tuple((n,) * len(shape) for shape in shapes) for n in (0, 1))):
+            for operands in zip(*(arrays(rng, shape, dtype) for shape in few), strict=True):
+                expected = np.einsum(text, *operands)
+                out = np.full_like(expected, 7)
+                for _ in range(2):  # the long way, then the short one
+                    found = taco_py.einsum(text, *operands, threads=threads)
+                    np.testing.assert_array_equal(found, expected)
+                if out.ndim:
+                    assert taco_py.einsum(text, *operands, out=out, threads=threads) is out
+                    np.testing.assert_array_equal(out, expected)
+
+
+def test_fused_results_have_all_modes() -> None:
+    """Of a Tensor, of arrays that must be copied to, and where sizes disagree."""
+    A, B = np.arange(6.0).reshape(2, 3), np.ones((3, 2))  # noqa: N806
+    found = taco_py.einsum("ij,ij->ij", Tensor.from_numpy(A), A)
+    assert isinstance(found, np.ndarray) and np.array_equal(found, A * A)
+    out = np.zeros((3, 2)).T
+    assert taco_py.einsum("ij,ij->ij", A, A, out=out) is out
+    assert np.array_equal(out, A * A)
+    for _ in range(2):
+        assert np.array_equal(taco_py.einsum("ij,ij->ij", A, A), A * A)
+        with pytest.raises(taco_py.TacoError, match="one size for index"):
+            taco_py.einsum("ij,ij->ij", A, B)

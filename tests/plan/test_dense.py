@@ -1,0 +1,116 @@
+"""Dense plans: indices that are fused, factors that are lined up, the order of loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from taco_py.notation.printer import to_text
+from taco_py.plan.make import Options, make_plan
+from taco_py.plan.nodes import Cast, Compute, Fuse, Plan
+from taco_py.plan.request import Request
+from taco_py.schedule.schedule import Schedule
+from tests.problems import operands, problem
+
+
+def planned(
+    text: str,
+    sizes: int = 40,
+    gaps: str = "",
+    options: Options | None = None,
+    static: tuple[tuple[str, int], ...] = (),
+    **formats: str,
+) -> Plan:
+    """The plan on arrays without gaps, but for those of the operands `gaps`."""
+    known = problem(text, formats)
+    given = {
+        name: replace(
+            each, joined=tuple(name not in gaps for _ in each.shape[1:] if name not in formats)
+        )
+        for name, each in operands(known, dict.fromkeys("abcdijk", sizes)).items()
+    }
+    return make_plan(known.assignment, given, Request(known.result, static), options or Options())
+
+
+def outline(made: Plan) -> list[str]:
+    """A line for each step."""
+    lines = []
+    for step in made.steps:
+        match step:
+            case Fuse(target, source, groups):
+                lines.append(f"{target} = {source} {groups}")
+            case Cast(target, source, form):
+                lines.append(f"{target} = {source} as {form}")
+            case Compute():
+                order = ",".join(step.orders[0])
+                strategy = step.strategy.kind
+                lines.append(f"{to_text(step.problem.assignment)} by {order} {strategy}")
+    return lines
+
+
+FUSED = (
+    (
+        "s = A[c,a,b] * v[c]",
+        ["A_fused = A ((0,), (1, 2))", "s = sum(c, sum(ab, A_fused[c,ab]) * v[c]) by c,ab loops"],
+    ),
+    (
+        "C[a,b] = A[a,b] + B[a,b]",
+        ["A_fused = A ((0, 1),)", "B_fused = B ((0, 1),)"],
+    ),
+    ("C[b,a] = A[a,b] * B[a,b]", []),
+    ("C[a] = A[a,b] * B[b,a]", []),
+    ("C[a,b] = A[a,b] * v[b]", []),
+    ("s = sum(a, v[a] * sum(b, A[a,b] * w[b]))", []),
+)
+
+
+@pytest.mark.parametrize("text, fused", FUSED)
+def test_neighbours_in_all_arrays_are_one_index(text: str, fused: list[str]) -> None:
+    found = outline(planned(text))
+    assert found[: len(fused)] == fused
+    assert sum("fused =" in line for line in found) == sum("fused =" in line for line in fused)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        planned("C[a,b] = A[a,b] * B[a,b]", gaps="B"),
+        planned("C[a,b] = A[a,b] * B[a,b]", options=Options(schedule=Schedule())),
+        planned("C[a,b] = A[a,b] * B[a,b]", static=(("a", 40),)),
+        planned("C[a,b] = A[a,b] * B[a,b]", A="CSR"),
+    ],
+    ids=["a gap", "the user's schedule", "a size compiled in", "a sparse operand"],
+)
+def test_what_is_not_fused(made: Plan) -> None:
+    assert not any(isinstance(step, Fuse) for step in made.steps)
+
+
+def test_sums_run_as_the_largest_array_is_stored() -> None:
+    (line,) = outline(planned("s = A[a,b,c] * v[b]", gaps="A"))
+    assert line == "s = sum(b, a, sum(c, A[a,b,c]) * v[b]) by a,b,c loops"
+    (line,) = outline(planned("y[c] = A[a,c,b] * v[c,b]", gaps="Av"))
+    assert line == "y[c] = sum(b, a, A[a,c,b] * v[c,b]) by a,c,b loops"
+
+
+def test_small_factors_are_copied_into_the_order_of_the_loops() -> None:
+    text = "C[b,c,a,d] = A[b,c,a] * v[d,a]"
+    lines = outline(planned(text))
+    assert lines[0] == "v_ad = v as dd:1,0"
+    assert lines[-1] == "C[bc,a,d] = A_fused[bc,a] * v_ad[d,a] by bc,a,d loops"
+    assert not any(" as " in line for line in outline(planned(text, sizes=8)))
+
+
+@pytest.mark.parametrize(
+    "text, strategy",
+    [
+        ("C[k,i] = A[i,j,k]", "staged"),
+        ("C[b,c,d] = v[d] * A[d,c,b]", "staged"),
+        ("C[i,k] = A[i,j,k]", "loops"),
+        ("C[k,i] = A[i,k]", "transpose"),
+        ("C[i,j] = A[i,k] * B[k,j]", "tiles"),
+        ("C[k,i] = A[i,k] + B[i,k]", "loops"),
+    ],
+)
+def test_results_in_another_order_want_a_stage(text: str, strategy: str) -> None:
+    assert outline(planned(text, sizes=100))[-1].endswith(f" {strategy}")
