@@ -85,11 +85,11 @@ def permutation(target: tuple[str, ...], source: tuple[str, ...]) -> Permutation
     return Permutation(along, across, tuple(x for x in target if x not in (along, across)))
 
 
-def transpose_tile(machine: Machine, lines: int = LINES) -> TransposeTile | None:
+def transpose_tile(machine: Machine) -> TransposeTile | None:
     """The tile for a machine, None where it has no vectors of such elements."""
     lanes = machine.lanes
     line = max(lanes, LINE // machine.element_bytes)
-    return TransposeTile(lines * line, line, lanes) if lanes > 1 else None
+    return TransposeTile(LINES * line, line, lanes) if lanes > 1 else None
 
 
 def to_functions(

@@ -57,9 +57,9 @@ from polyhedral.permutation import LINE, STRIP, TransposeTile, strip_function
 from polyhedral.register_tile import Machine
 from polyhedral.staged import Staged
 
-LINES = 4
-"""Lines of the result side by side in a block: more than where a tile is read from where operands
-are, for the stage is near."""
+TILES = 2
+"""Tiles side by side in a block: a row of the result is then written some way along, and what they
+are transposed from is near."""
 TERMS = 4
 """Terms that are added to an element of the stage at a time."""
 SHORT, LONG = 128, 512
@@ -77,6 +77,7 @@ class _Kernel:
     rows, sides, run  how the stage is run through: for so many rows, for so many coordinates of
                   `beside`, so many elements
     pitch         elements from one row of it to the next
+    part          the first column of a tile in the block
     """
 
     found: Staged
@@ -92,6 +93,7 @@ class _Kernel:
     size: Mapping[str, Var]
     piece: Mapping[str, Var]
     most: Mapping[str, Var]
+    part: Var
     pitch: Var
     rows: Var
     sides: Var
@@ -103,6 +105,11 @@ class _Kernel:
     def row(self) -> Var:
         """The counter of `along` within a block of it."""
         return self.counters[self.found.along]
+
+    @property
+    def columns(self) -> int:
+        """Elements of `along` in a block."""
+        return TILES * self.tile.columns
 
     @property
     def room(self) -> int:
@@ -150,7 +157,7 @@ def to_functions(
     """
     kernel = _kernel(found, tile, target, factors, sizes, names)
     start, streaming = Var(names.fresh("start")), Var(names.fresh("streaming"), BOOL)
-    columns, length = tile.columns, sizes[found.along]
+    columns, length = kernel.columns, sizes[found.along]
     last = machine.caches[-1] // machine.element_bytes if machine.caches else 1 << 22
     result = [sizes[loop] for loop in (*found.outer, *found.row, found.along)]
     large = const(False) if found.late else ge(mul(*result), last)
@@ -196,7 +203,7 @@ def _kernel(
         {loop: Var(names.fresh(f"size_{loop}")) for loop in found.row},
         {loop: Var(names.fresh(f"piece_{loop}")) for loop in found.row},
         {loop: Var(names.fresh(f"most_{loop}")) for loop in found.row},
-        *(Var(names.fresh(name)) for name in ("pitch", "rows", "sides", "run")),
+        *(Var(names.fresh(name)) for name in ("part", "pitch", "rows", "sides", "run")),
         *(Var(names.fresh(name), BOOL) for name in ("joined", "even")),
     )
 
@@ -205,7 +212,7 @@ def _pieces(kernel: _Kernel, streaming: Expr) -> Stmt:
     """For pieces of a row: fill the stage, transpose it, multiply in what is left."""
     found, sizes = kernel.found, kernel.sizes
     across = found.across
-    columns, most = kernel.tile.columns, kernel.most
+    columns, most = kernel.columns, kernel.most
     room = div(columns * kernel.room, maximum(1, minimum(columns, sizes[found.along])))
     body = block(
         _shape(kernel),
@@ -319,23 +326,26 @@ def _sums(kernel: _Kernel, loops: tuple[str, ...]) -> Stmt:
 
 
 def _transposed(kernel: _Kernel, streaming: Expr) -> Stmt:
-    """The stage copied into the result."""
-    found, target = kernel.found, kernel.target
+    """The stage copied into the result, tile after tile of a block."""
+    found, target, part = kernel.found, kernel.target, kernel.part
     at = kernel.at()
-    at[found.along], at[found.across] = kernel.begin, kernel.first[found.across]
-    side = mul(kernel.counters[found.beside], kernel.size[found.across]) if found.beside else 0
+    at[found.along], at[found.across] = add(kernel.begin, part), kernel.first[found.across]
+    start: Expr = mul(part, kernel.pitch)
+    if found.beside:
+        start = add(start, mul(kernel.counters[found.beside], kernel.size[found.across]))
     strip = Invoke(
         STRIP,
-        (Place(target.array, place(target, at)), Place(kernel.stage, add(side))),
+        (Place(target.array, place(target, at)), Place(kernel.stage, start)),
         (
-            kernel.wide,
+            minimum(kernel.tile.columns, sub(kernel.wide, part)),
             kernel.size[found.across],
             target.strides[found.across],
             kernel.pitch,
             streaming,
         ),
     )
-    return _beside(kernel, strip)
+    tiles = For(part, const(0), kernel.wide, Block((strip,)), kernel.tile.columns)
+    return _beside(kernel, tiles)
 
 
 def _multiplied(kernel: _Kernel) -> Stmt:

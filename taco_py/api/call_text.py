@@ -261,12 +261,17 @@ class _Writer:
         """A step without a kernel."""
         self.more[f"step{number}"] = partial(transformed, step)
         source = self.readings[step.source].data
-        cast = isinstance(step, Cast)
-        type = TensorType(step.format, step.dtype) if cast else self.task.type_of(step.target)
+        type = self.type_of(step)
         reading = read_data(t, type, f"step{number}({source})")
         self.readings[step.target] = reading
         yield from reading.lines
         yield from self.give_up(reading.wrong)
+
+    def type_of(self, step: Any) -> TensorType | None:
+        """The type of what a step makes that is no kernel, where something reads it."""
+        if isinstance(step, Cast):
+            return TensorType(step.format, step.dtype)
+        return self.task.type_of(step.target)
 
     def fusion(self, t: str, step: Fuse) -> Iterator[str]:
         """A view of a dense operand with fewer modes."""

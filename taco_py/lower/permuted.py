@@ -13,7 +13,6 @@ from codegen.names import Names
 from codegen.target import Target
 from codegen.types import scalar
 from polyhedral.permutation import (
-    LINES,
     Permutation,
     TransposeTile,
     permutation,
@@ -53,9 +52,9 @@ def stored(problem: Problem, access: Access) -> tuple[str, ...]:
     return tuple(access.indices[m] for m in problem.type_of(access.tensor).format.mode_order)
 
 
-def tile_of(dtype: str, target: Target, lines: int = LINES) -> TransposeTile | None:
+def tile_of(dtype: str, target: Target) -> TransposeTile | None:
     """The tile on a machine, None where it has no vectors of such elements."""
-    return transpose_tile(machine_of(target, dtype), lines)
+    return transpose_tile(machine_of(target, dtype))
 
 
 def permute(problem: Problem, target: Target, name: str) -> Permuted:

@@ -12,7 +12,7 @@ from codegen.ir import Block, Function, Var
 from codegen.names import Names
 from codegen.target import Target
 from codegen.types import scalar
-from polyhedral.stage import LINES, to_functions
+from polyhedral.stage import TILES, to_functions
 from polyhedral.staged import Staged, staged
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower.permuted import Permuted, stored, tile_of
@@ -62,7 +62,7 @@ def _walked(expr: Expr) -> Iterator[Access | None]:
 def stage(problem: Problem, target: Target, name: str) -> Permuted:
     """The kernel called `name` of a problem that `staged_of` knows."""
     found, accesses = staged_of(problem), _factors(problem.assignment.value)
-    tile = tile_of(problem.result.dtype, target, LINES)
+    tile = tile_of(problem.result.dtype, target)
     if found is None or accesses is None or tile is None:
         raise InternalError(f"Expected a sum in another order, found {problem}")
     names = Names()
@@ -81,7 +81,7 @@ def stage(problem: Problem, target: Target, name: str) -> Permuted:
     module = to_functions(
         found, tile, machine, data_of(problem, result, tensors), factors, sizes, head, names
     )
-    return Permuted(module, tuple(bindings.items()), _told(found, tile.columns, accesses))
+    return Permuted(module, tuple(bindings.items()), _told(found, TILES * tile.columns, accesses))
 
 
 def _told(found: Staged, columns: int, factors: tuple[Access, ...]) -> str:

@@ -50,8 +50,9 @@ def explain(
                     f"fuse      {target} from {source}, modes {modes} as one each: {WHOLE}"
                 )
             case Cast(target, source, form, dtype, reason):
-                made = f"{target} from {source}, values to {dtype}, stored as {form}"
-                lines.append(f"convert   {made}: {reason}")
+                turned = form.mode_order != tuple(range(form.order))
+                values = f"values to {dtype}" + (f", stored as {form}" if turned else "")
+                lines.append(f"convert   {target} from {source}, {values}: {reason}")
             case Compute():
                 lines += _kernel(step, next(compiled), known, limit)
     return "\n".join(lines)
