@@ -71,12 +71,12 @@ def _cheapest(
     paths: list[Path] = [cheapest_tree(stats, tensors, kept, effort, memory).path]
     if count == 3:
         paths += ((pair, (0, 1)) for pair in combinations(range(count), 2))
+    whole = best_cost(splitter, replace(assignment, value=expr), splitter.request)
     costs: dict[Path, float] = {}
     for path in dict.fromkeys(paths):
-        limit = min(costs.values(), default=inf)
+        limit = min(costs.values(), default=whole * GAIN)
         costs[path] = _cost_along(splitter, assignment, term, tensors, numbers, kept, path, limit)
     path = min(costs, key=lambda path: costs[path])
-    whole = best_cost(splitter, replace(assignment, value=expr), splitter.request)
     shallow = _depth(tensors, kept, path) < len(_indices(tensors, kept))
     if costs[path] >= (whole * GAIN if shallow else whole / GAIN):
         return None
