@@ -39,7 +39,7 @@ from taco_py.lower.apart import own_workspaces
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.result import Result, make_result
 from taco_py.lower.shares import (
-    LARGE,
+    EVEN,
     SMALL,
     THREADS_64,
     Share,
@@ -86,7 +86,7 @@ def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:
         return shares.in_cache, even
     if private:
         return build.mul(THREADS_64, 1 + SMALL), guided
-    return build.mul(THREADS_64, LARGE), even
+    return build.mul(THREADS_64, EVEN), even
 
 
 def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:

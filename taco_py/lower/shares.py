@@ -40,6 +40,8 @@ SMALL, LARGE = 4, 16
 """How many small pieces there are for each large one, and how many small ones make up a large one.
 Each thread begins with a large piece; the small ones at the end even out what the weight did not
 tell. Fewer pieces would be less even."""
+EVEN = 16
+"""How many pieces of one size there are for each thread, where what they take may differ."""
 CACHED, MOST = 16384, 1024
 """The work of a piece whose part of a sparse result is still in a cache when it is copied,
 and the most pieces for each thread."""

@@ -39,7 +39,7 @@ from taco_py.lower.counted import Counted, counted
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
 from taco_py.lower.ranges import open_positions
 from taco_py.lower.result import ZERO, Result, make_result
-from taco_py.lower.shares import LARGE, THREADS_64, Shares, coordinates_of, even, stored_ends
+from taco_py.lower.shares import EVEN, THREADS_64, Shares, coordinates_of, even, stored_ends
 from taco_py.lower.statements import Lowerer
 from taco_py.provenance.relations import Interval
 
@@ -120,7 +120,7 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
     scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
     pieces = _pieces(env, forall, scope)
     shares = Shares(env, forall, scope)
-    many = build.add(shares.in_cache, build.mul(THREADS_64, LARGE))
+    many = build.add(shares.in_cache, build.mul(THREADS_64, EVEN))
     several = build.select(build.eq(THREADS_64, 1), 1, many)
     chosen = shares.edges(pieces.edges, pieces.count, even)
     return pieces, (*before, Declare(pieces.count, several, constant=True), *chosen)

@@ -113,19 +113,20 @@ def write(data: TensorData, path: str | Path) -> None:
     FormatError where the file format cannot hold the tensor, FileFormatError for another file name.
     """
     path = as_path(path)
-    match suffix(path):
-        case ".tns" | ".ttx":
-            text = tns_text(data)
-        case ".mtx":
-            text = mtx_text(data)
-        case other:
-            raise FileFormatError(
-                f"Expected a file name that ends in .tns or .mtx (or .tns.gz, .mtx.gz), found "
-                f"{other!r} in {str(path)!r}",
-                hint="scipy.sparse.save_npz writes .npz files",
-            )
+    check_suffix(path)
+    text = mtx_text(data) if suffix(path) == ".mtx" else tns_text(data)
     content = text.encode()
     path.write_bytes(gzip.compress(content, 6) if path.suffix == ".gz" else content)
+
+
+def check_suffix(path: Path) -> None:
+    """Raise FileFormatError for the name of a file that `write` does not know how to write."""
+    if suffix(path) not in (".tns", ".ttx", ".mtx"):
+        raise FileFormatError(
+            f"Expected a file name that ends in .tns or .mtx (or .tns.gz, .mtx.gz), found "
+            f"{suffix(path)!r} in {str(path)!r}",
+            hint="scipy.sparse.save_npz writes .npz files",
+        )
 
 
 def suffix(path: Path) -> str:

@@ -142,7 +142,9 @@ def tns_text(data: TensorData) -> str:
         found = "a scalar" if data.format.order == 0 else f"{data.dtype} values"
         raise FormatError(
             f"Expected a tensor of order 1 or more with real values for a .tns file, found {found}",
-            hint="Matrix Market files (.mtx) hold complex matrices",
+            hint="a vector of one element holds a scalar"
+            if data.format.order == 0
+            else "Matrix Market files (.mtx) hold complex matrices",
         )
     coords, values = unpack(data, drop_zeros=True)
     columns = [map(str, (column.astype(np.int64) + 1).tolist()) for column in coords]

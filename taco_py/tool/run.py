@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -24,6 +25,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.phase import ASSEMBLE, COMPUTE, EVALUATE
 from taco_py.schedule.schedule import Schedule
+from taco_py.storage.files import check_suffix
 from taco_py.storage.pack import to_dense
 from taco_py.tool.data import Declared, declared, made_up, read_operands
 from taco_py.tool.flags import CommandLine, UsageError
@@ -34,6 +36,7 @@ PRINTS = (
     "print-iteration-graph", "print-schedule", "explain", "write-source", "write-compute",
     "write-assembly", "write-graph", "export", "c",
 )  # fmt: skip
+WRITES = ("write-source", "write-compute", "write-assembly", "write-graph", "write-time")
 PHASES = {"compute": COMPUTE, "assembly": ASSEMBLE, "evaluate": EVALUATE}
 MOST_WORK = 10**7
 """Points of the dense iteration space beyond which a result is not verified."""
@@ -66,6 +69,7 @@ def run_tool(line: CommandLine) -> int:
 def prepare(line: CommandLine) -> Job:
     """Read, make up, compile. Raises what can go wrong with any of it."""
     check_prefix(line.last("prefix"))
+    check_written(line)
     written = parsed(line.text)
     result = written.target.tensor
     assignment = accumulated(written, {result: None})
@@ -90,6 +94,16 @@ def check_prefix(prefix: str) -> None:
                 f"Expected what names of C functions may begin with for -prefix, found {prefix!r}",
                 hint="as in -prefix=spmv_",
             )
+
+
+def check_written(line: CommandLine) -> None:
+    """Raise UsageError or FileFormatError where a file cannot be written when all is computed."""
+    tensors = [Path(text) for _, text in line.pairs("o")]
+    for path in tensors:
+        check_suffix(path)
+    for path in (*tensors, *(Path(text) for flag in WRITES for text in line.all(flag))):
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise UsageError(f"Expected a file that can be written, found {path}")
 
 
 def check_verifiable(line: CommandLine, sizes: Mapping[str, int]) -> None:
