@@ -21,12 +21,14 @@ class Effort:
     seconds  that they may take together; each finds something even when none are left
     clock    tells the time in seconds
     known    what was found, by what was asked
+    near     for many loops the order near which the best was found last
     cuts     after what searches ended early: "after 120 of 5040 orders of i,j,k,l,m,n,o"
     """
 
     seconds: float | None = None
     clock: Callable[[], float] = monotonic
     known: dict[Hashable, object] = field(default_factory=dict)
+    near: dict[frozenset[str], tuple[str, ...]] = field(default_factory=dict)
     cuts: list[str] = field(default_factory=list)
     end: float = field(init=False)
 

@@ -84,6 +84,7 @@ class Locality:
         self.arrays = tuple(arrays)
         self.counts = counts
         self.count_of = count_of
+        self.known: dict[tuple[frozenset[int], int | None], Numbers] = {}
         self.sets = sets
 
     @property
@@ -154,7 +155,10 @@ class Locality:
             bits = sum(1 << row for row in set(rows))
             found: Numbers = self.counts[np.arange(len(self.counts))[chosen] | bits]
             return found
-        return self.count_of(self.sets.at(chosen).joined(rows))
+        key = (frozenset(rows), chosen.stop)
+        if key not in self.known:
+            self.known[key] = self.count_of(self.sets.at(chosen).joined(rows))
+        return self.known[key]
 
 
 def _cheapest(options: Sequence[Fetch]) -> Fetch:

@@ -26,6 +26,7 @@ from taco_py.concrete.concretize import Order
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.iteration.graph import conflicts
+from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 
@@ -63,8 +64,20 @@ def best_order(
 
 def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Steps:
     """What a term's loops cost inside others, found once for a plan."""
-    key = asked_of_steps(problem, term, statistics)
-    return effort.once(key, lambda: best_steps(problem, term, statistics))
+
+    def find() -> Steps:
+        loops = frozenset(
+            (
+                *problem.assignment.target.indices,
+                *(i for a in accesses(term.body) for i in a.indices),
+            )
+        )
+        steps = best_steps(problem, term, statistics, effort.near.get(loops, ()))
+        if not steps.lattice.whole:
+            effort.near[loops] = steps.indices
+        return steps
+
+    return effort.once(asked_of_steps(problem, term, statistics), find)
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:

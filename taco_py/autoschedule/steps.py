@@ -274,13 +274,19 @@ def _sets_of(count: int) -> Lattice:
     return every_set(count) if count <= FEW else sets_near(count, WIDTH)
 
 
-def best_steps(problem: Problem, term: Term, statistics: Statistics) -> Steps:
-    """The steps of a term; of many loops those near an order that is the cheapest of these."""
-    steps = Steps(problem, term, statistics)
+def best_steps(
+    problem: Problem, term: Term, statistics: Statistics, around: Sequence[str] = ()
+) -> Steps:
+    """The steps of a term; of many loops those near an order that is the cheapest of these.
+
+    around  an order to begin with
+    """
+    steps = Steps(problem, term, statistics, around)
     for _ in range(ROUNDS):
-        if steps.lattice.whole:
+        order = steps.indices if steps.lattice.whole else steps.cheapest()
+        if order == steps.indices:
             break
-        other = Steps(problem, term, statistics, steps.cheapest())
+        other = Steps(problem, term, statistics, order)
         if not other.left(0) < steps.left(0):
             break
         steps = other
