@@ -76,6 +76,12 @@ CONTRACTIONS = (
     Contraction("ijk->ki", {"i": 160, "j": 160, "k": 160}),
     Contraction("bi,bj->bij", {"b": 2000, "i": 40, "j": 40}),
     Contraction("ij,jk->ki", {"i": 500, "j": 500, "k": 500}),
+    Contraction("c,dcab->", {"a": 400, "b": 4, "c": 8, "d": 64}),
+    Contraction("d,dcb->bcd", {"b": 100, "c": 40, "d": 64}),
+    Contraction("bdca,db->adc", {"a": 16, "b": 16, "c": 100, "d": 24}),
+    Contraction("cbad->dac", {"a": 24, "b": 200, "c": 64, "d": 64}),
+    Contraction("dab,c->", {"a": 400, "b": 4, "c": 100, "d": 400}),
+    Contraction("bca,da->bcad", {"a": 64, "b": 100, "c": 40, "d": 8}),
 )
 
 

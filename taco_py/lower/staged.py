@@ -88,8 +88,9 @@ def _told(found: Staged, columns: int, factors: tuple[Access, ...]) -> str:
     """The plan as text."""
     what = f"sums over {', '.join(found.reduced)}" if found.reduced else "products"
     late = ", ".join(factors[place].tensor for place in sorted(found.late))
+    row = ", ".join(found.row)
     return (
-        f"{what} in blocks of {columns} {found.along}, run through along {found.across} as the "
+        f"{what} in blocks of {columns} {found.along}, run through along {row} as the "
         f"operands store it, then transposed in registers, for the result is stored along "
         f"{found.along}; inside {', '.join(found.outer) or 'no other loop'}"
         + (f"; times {late} afterwards, which {found.along} runs through" if late else "")

@@ -71,5 +71,5 @@ def _copied(access: Access, order: tuple[str, ...], source: Operand, names: Name
     wanted = sorted(range(len(access.indices)), key=lambda mode: order.index(access.indices[mode]))
     form = replace(dense(len(wanted)), mode_order=tuple(wanted))
     target = names.fresh(f"{access.tensor}_{''.join(access.indices[mode] for mode in wanted)}")
-    why = f"loops run in the order {','.join(order)}, and it is read in each of them"
+    why = f"loops run in the order {','.join(order)}, the innermost across it"
     return Cast(target, access.tensor, form, source.type.dtype, why)

@@ -28,6 +28,7 @@ from taco_py.plan.nodes import Operand
 from taco_py.plan.products import flatten, push_in
 from taco_py.plan.request import Request, statistics
 from taco_py.plan.splitter import Splitter
+from taco_py.plan.sum_first import sum_first
 from taco_py.plan.temporaries import store_well
 
 
@@ -58,10 +59,10 @@ def split(
     splitter = Splitter(dict(operands), request, names, sizes, [], [])
     dtypes = splitter.dtypes
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    if path is None and pairs:
+        value = map_terms(value, lambda term: sum_first(splitter, assignment, term))
     if path is None:
-        value = map_terms(
-            value, lambda term: push_in(term, dtypes, _movable(splitter, assignment, term))
-        )
+        value = map_terms(value, lambda term: _pushed_in(splitter, assignment, term))
     value = map_terms(value, lambda term: hoist(splitter, assignment, term))
     if path is not None or pairs:
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
@@ -71,7 +72,9 @@ def split(
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))
 
 
-def _movable(splitter: Splitter, assignment: Assignment, expr: Expr) -> frozenset[str] | None:
-    """The indices whose sums may move into a factor; None for all."""
+def _pushed_in(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
+    """The term with sums moved into factors: those that such an array stores innermost, where the
+    loops run as one is stored, else all that may be."""
     (term, *more) = split_terms(expr)
-    return None if more else innermost_sums(splitter.draft(assignment, expr), term)
+    only = None if more else innermost_sums(splitter.draft(assignment, expr), term)
+    return push_in(expr, splitter.dtypes, only)

@@ -87,10 +87,17 @@ def test_what_is_not_fused(made: Plan) -> None:
 
 
 def test_sums_run_as_the_largest_array_is_stored() -> None:
-    (line,) = outline(planned("s = A[a,b,c] * v[b]", gaps="A"))
+    (line,) = outline(planned("s = A[a,b,c] * v[b]", sizes=300, gaps="A"))
     assert line == "s = sum(b, a, sum(c, A[a,b,c]) * v[b]) by a,b,c loops"
-    (line,) = outline(planned("y[c] = A[a,c,b] * v[c,b]", gaps="Av"))
+    (line,) = outline(planned("y[c] = A[a,c,b] * v[c,b]", sizes=300, gaps="Av"))
     assert line == "y[c] = sum(b, a, A[a,c,b] * v[c,b]) by a,c,b loops"
+
+
+def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:
+    first, last = outline(planned("y[a] = A[c,b,a] * v[a,b]", gaps="Av"))[-2:]
+    assert first == "T[i,j] = sum(k, A[k,i,j]) by k,i,j loops"
+    assert last.startswith("y[a] = sum(b, T[b,a] * v")
+    assert len(outline(planned("y[a] = A[c,b,a] * v[a,b]", sizes=1000, gaps="Av"))) == 2  # v, y
 
 
 def test_small_factors_are_copied_into_the_order_of_the_loops() -> None:

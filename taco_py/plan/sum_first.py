@@ -1,0 +1,54 @@
+"""Sums over the outermost dimensions of the array that a dense product reads through, done first.
+
+    y[a] = sum(b, c, A[c,b,a] * v[a,b])    →    T[b,a] = sum(c, A[c,b,a])
+                                                y[a] = sum(b, T[b,a] * v[a,b])
+
+The array is read once either way, and the products are as many fewer as its sums are long.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+import numpy as np
+
+from taco_py.autoschedule.streams import stream_order
+from taco_py.concrete.terms import split_terms, summed
+from taco_py.cost.machine import NEAR
+from taco_py.notation.checks import accesses
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.notation.tree import exchange
+from taco_py.plan.products import as_product
+from taco_py.plan.splitter import Splitter
+
+ROUNDS = 8
+"""Terms of such a sum from which on the product is worth a kernel of its own."""
+
+
+def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
+    """The term with the sums that only its largest factor has, and stores outermost, done first:
+    where what is left of that factor stays in the near caches."""
+    (term, *more) = split_terms(expr)
+    product = as_product(term.body)
+    if more or term.negative or product is None:
+        return expr
+    order = stream_order(splitter.draft(assignment, expr), term.body, term.reduced)
+    if order is None:
+        return expr
+    whole = [f for f in product.factors if isinstance(f, Access) and {*f.indices} == {*order}]
+    users = [access.indices for access in accesses(term.body)]
+    alone = {i for i in order if i in term.reduced and sum(i in indices for indices in users) == 1}
+    first = tuple(takewhile(alone.__contains__, order))
+    rest = order[len(first) :]
+    if len(whole) != 1 or not first or not rest:
+        return expr
+    dtype = expression_dtype(whole[0], splitter.dtypes)
+    stats = splitter.statistics(expr)
+    near = stats.volume(frozenset(rest)) * np.dtype(dtype).itemsize <= NEAR
+    long = stats.volume(frozenset(first)) >= ROUNDS
+    if not near or not long or dtype != expression_dtype(term.body, splitter.dtypes):
+        return expr
+    why = f"the sum over {','.join(first)} of one factor alone, which stores it outermost"
+    body = exchange(term.body, whole[0], splitter.temporary(whole[0], rest, why))
+    return summed(body, (index for index in term.reduced if index not in first))
