@@ -10,14 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from codegen.names import Names
 from taco_py.autoschedule.streams import stored, stream_order
-from taco_py.concrete.terms import split_terms
+from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.nodes import Cast, Operand
+from taco_py.plan.products import flatten
 from taco_py.plan.request import Request, problem_of, real_statistics
 from taco_py.problem import Problem
 
@@ -32,7 +35,9 @@ def line_up(
 ) -> tuple[Assignment, tuple[Cast, ...]]:
     """The assignment over copies where factors are small and lie across the innermost loop; the
     copies are added to the operands."""
-    problem = problem_of(assignment, operands, request)
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    problem = problem_of(replace(assignment, value=value), operands, request)
     order = _order(problem)
     if order is None:
         return assignment, ()
