@@ -66,6 +66,21 @@ def cheapest_tree(
     return Tree(knows.cost_of(pairs), tuple(tuple(pair) for pair in path))
 
 
+def other_trees(stats: Statistics, product: Product, kept: tuple[str, ...]) -> tuple[Tree, ...]:
+    """Orders to try besides the cheapest: of three factors all, of more a few simple ones."""
+    from opt_einsum.paths import ssa_to_linear
+
+    knows = _Nonzeros(stats, product, kept, inf)
+    if len(product.factors) == 3:
+        orders = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(1, 2), (0, 3)]]
+    else:
+        orders = [knows.greedy(), knows.from_left(), knows.from_right()]
+    return tuple(
+        Tree(knows.cost_of(pairs), tuple(tuple(pair) for pair in ssa_to_linear(pairs)))
+        for pairs in orders
+    )
+
+
 class _Nonzeros:
     """Costs of contracting subsets of the factors."""
 

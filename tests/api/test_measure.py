@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.api.arguments import Settings
-from taco_py.api.measure import alternatives, fastest
+from taco_py.api.measure import Choice, alternatives, fastest
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands as sizes_of
@@ -67,9 +67,9 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
     given = operands(TEXTS[0])
     measured: list[int] = []
 
-    def counted(choices: Any, attempt: Any) -> Settings:
+    def counted(plain: Settings, others: Any, attempt: Any) -> Settings:
         measured.append(1)
-        return fastest(choices, attempt)
+        return fastest(plain, others, attempt)
 
     monkeypatch.setattr("taco_py.api.measure.fastest", counted)
     text = TEXTS[0].replace("A[", "Once[")
@@ -100,4 +100,33 @@ def counting(order: dict[Settings, float]) -> Callable[[Settings], None]:
 def test_the_fastest_is_taken_and_refusals_are_passed_over() -> None:
     first, second, third = choices()
     times = {first: 0.02, second: -1.0, third: 0.0}
-    assert fastest((first, second, third), counting(times)) == third
+    assert fastest(first, (Choice(second), Choice(third)), counting(times)) == third
+
+
+def test_what_is_expected_to_be_much_slower_is_not_tried() -> None:
+    first, second, third = choices()
+    tried: list[Settings] = []
+    others = (Choice(second, 1e-4), Choice(third, 1e4))
+    fastest(first, others, tried.append)
+    assert set(tried) == {first, second}
+
+
+def test_what_is_much_slower_is_not_tried_again() -> None:
+    first, second, _ = choices()
+    tried: list[Settings] = []
+    run = counting({first: 0.0, second: 0.03})
+
+    def attempt(choice: Settings) -> None:
+        tried.append(choice)
+        run(choice)
+
+    assert fastest(first, (Choice(second),), attempt) == first
+    assert tried.count(second) == 2
+
+
+def test_products_are_tried_in_pairs_and_loops_only_where_they_may_pay() -> None:
+    """One kernel of the chain would take 200 ^ 5 steps."""
+    matrices = [np.random.default_rng(k).random((200, 200)) for k in range(4)]
+    subscripts = "ij,jk,kl,lm->im"
+    found = tp.einsum(subscripts, *matrices, schedule="measure")
+    np.testing.assert_allclose(found, np.linalg.multi_dot(matrices), rtol=1e-12)
