@@ -23,6 +23,7 @@ class Effort:
     known    what was found, by what was asked
     near     for many loops the order near which the best was found last
     cuts     after what searches ended early: "after 120 of 5040 orders of i,j,k,l,m,n,o"
+    parts    what searches were limited to from the beginning
     """
 
     seconds: float | None = None
@@ -30,6 +31,7 @@ class Effort:
     known: dict[Hashable, object] = field(default_factory=dict)
     near: dict[frozenset[str], tuple[str, ...]] = field(default_factory=dict)
     cuts: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
     end: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,6 +51,7 @@ class Effort:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What explain() tells of the searches that ended early."""
+        """What explain() tells of the searches that ended early, or left something out."""
         named = "of search nodes" if self.seconds is None else f"of {self.seconds:g} s"
-        return tuple(f"{named} ran out {cut}" for cut in dict.fromkeys(self.cuts))
+        ended = (f"{named} ran out {cut}" for cut in dict.fromkeys(self.cuts))
+        return (*ended, *dict.fromkeys(self.parts))

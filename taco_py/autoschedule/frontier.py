@@ -74,7 +74,11 @@ class Candidate:
     @property
     def schedule(self) -> Schedule | None:
         """The commands that lead from the whole assignment to these loops, a `precompute` for each
-        temporary; None where none do, whether or not `kernels` in turn are the same."""
+        temporary; None where none do, whether or not `kernels` in turn are the same.
+
+        They run where the result is dense. A sparse one is made in the order in which it is stored,
+        and commands for loops that make it in another are refused.
+        """
         return fused_schedule(self.assignment, self.statement)
 
     def __str__(self) -> str:

@@ -33,8 +33,13 @@ class ScheduledKernel:
         """The tensors that it reads."""
         return operand_names(self.assignment)
 
+    @property
+    def text(self) -> str:
+        """The assignment as `evaluate` takes it."""
+        return to_text(self.assignment)
+
     def __str__(self) -> str:
-        return f"{to_text(self.assignment)} with {self.schedule or 'its only loop'}"
+        return f"{self.text} with {self.schedule or 'its only loop'}"
 
 
 def kernels_of(statement: Statement) -> tuple[ScheduledKernel, ...] | None:

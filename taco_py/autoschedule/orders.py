@@ -120,8 +120,12 @@ class _Search:
 
     def run(self) -> Ranked:
         steps = self.costs.steps
-        if not self._visit(self.costs.start()) or not steps.lattice.whole:
-            every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
+        complete = self._visit(self.costs.start())
+        every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
+        if not steps.lattice.whole:
+            near = f"near {','.join(self.best.order)} alone, not all {every}"
+            self.effort.parts.append(f"of sets of loops is for orders {near}")
+        if not complete:
             self.effort.cuts.append(f"after {self.orders} of {every}")
         return self.best
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -88,7 +88,7 @@ def plan_single(
         kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=marks)
     else:
         try:
-            kernel = _scheduled(kernel, made, schedule)
+            kernel = _scheduled(kernel, copies, schedule)
         except ScheduleError as error:
             raise _of_sources(error, tuple(made.values())) from error
     steps: list[Step] = [*rooted, *casts, *made.values(), kernel]
@@ -114,10 +114,16 @@ def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Proble
     return replace(problem, result=replace(result, format=change(result.format)))
 
 
-def _scheduled(kernel: Compute, copies: Mapping[str, Reformat], schedule: Schedule) -> Compute:
-    """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it."""
-    read = {copy.source: copy.target for copy in copies.values()}
-    first, rest = schedule.reading(read).parted
+def _scheduled(
+    kernel: Compute, copies: Iterable[Mapping[Access, Reformat]], schedule: Schedule
+) -> Compute:
+    """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it.
+
+    copies  what is read instead of an operand, for the accesses of each term
+    """
+    accesses = {access: copy.target for each in copies for access, copy in each.items()}
+    tensors = {access.tensor: target for access, target in accesses.items()}
+    first, rest = schedule.reading(tensors, accesses).parted
     assignment = kernel.problem.assignment
     ordered = apply_all(Loops(assignment, textual_orders(assignment)), first)
     scheduled = apply_all(ordered, rest)

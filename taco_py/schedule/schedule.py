@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.nodes import Access
 from taco_py.notation.tree import map_accesses
 from taco_py.provenance.relations import Bound, BoundKind, Pos, Relation
 from taco_py.schedule.commands import (
@@ -112,9 +113,14 @@ class Schedule:
             )
         )
 
-    def reading(self, tensors: dict[str, str]) -> Schedule:
-        """With operands called by other names, where copies of them are read."""
-        return Schedule(tuple(_reading(c, tensors) for c in self.commands))
+    def reading(
+        self, tensors: Mapping[str, str], accesses: Mapping[Access, str] | None = None
+    ) -> Schedule:
+        """With operands called by other names, where copies of them are read.
+
+        accesses  those that read a copy, where others of the same tensor may not
+        """
+        return Schedule(tuple(_reading(c, tensors, accesses) for c in self.commands))
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
@@ -133,15 +139,18 @@ def _leaves_loops(command: Command) -> bool:
     return isinstance(command, Distribute | Serial)
 
 
-def _reading(command: Command, tensors: dict[str, str]) -> Command:
+def _reading(
+    command: Command, tensors: Mapping[str, str], accesses: Mapping[Access, str] | None
+) -> Command:
+    def renamed(access: Access) -> Access:
+        name = tensors.get(access.tensor) if accesses is None else accesses.get(access)
+        return access if name is None else replace(access, tensor=name)
+
     match command:
         case Pos(tensor=tensor):
             return replace(command, tensor=tensors.get(tensor, tensor))
         case Precompute(expression=expression) | Distribute(expression=expression):
-            copied = map_accesses(
-                expression, lambda a: replace(a, tensor=tensors.get(a.tensor, a.tensor))
-            )
-            return replace(command, expression=copied)
+            return replace(command, expression=map_accesses(expression, renamed))
     return command
 
 

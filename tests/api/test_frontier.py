@@ -171,3 +171,24 @@ def test_a_listing_that_was_cut_short_says_what_its_numbers_are_of() -> None:
     told = tp.frontier("A[i,j] = B[i,k] * C[k,j]", B=tp.CSR, C=tp.CSR, schedule_budget=0).explain()
     assert "  with protocols    16, of those looked at" in told
     assert ", of those looked at" not in tp.frontier(TEXT, B=tp.CSR, C=tp.CSR).explain()
+
+
+def test_schedules_of_a_tensor_that_is_read_twice_run_over_copies_of_one_access() -> None:
+    matrix = sp.random_array((12, 12), density=0.3, format="csr", rng=np.random.default_rng(4))
+    text = "D[i,l] = A[i,j] * A[j,k] * A[k,l]"
+    schedule = "reorder(k,j,l,i), precompute(A(j,k)*A(k,l),{j,l},{j,l},w)"
+    found = tp.evaluate(text, A=matrix, format="dd", schedule=schedule)
+    np.testing.assert_allclose(found, (matrix @ matrix @ matrix).toarray())
+
+
+def test_kernels_have_the_texts_that_evaluate_takes() -> None:
+    found = tp.frontier("y[i] = A[i,j] * B[j,k] * x[k]", A=tp.CSR, B=tp.CSR, x=tp.dense(1))
+    kernels = max((c.kernels for c in found if c.kernels is not None), key=len)
+    assert len(kernels) == 2
+    values: dict[str, Any] = {"A": random(np.random.default_rng(5), 4, 4), "x": np.ones(4)}
+    values["B"] = values["A"]
+    for kernel in kernels:
+        read = {name: values[name] for name in kernel.operands}
+        target = kernel.assignment.target.tensor
+        values[target] = tp.evaluate(kernel.text, read, schedule=kernel.schedule)
+    np.testing.assert_allclose(values["y"], values["A"] @ (values["A"] @ values["x"]))
