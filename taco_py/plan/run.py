@@ -74,7 +74,14 @@ def run(plan: Plan, execution: Execution) -> TensorData:
 def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     if isinstance(step, Compute):
         return compute(step, execution, execution.out if last else None)
-    return transformed(step, execution.tensors[step.source])
+    try:
+        return transformed(step, execution.tensors[step.source])
+    except MemoryError as error:
+        form = f" in the format {step.format}" if isinstance(step, Reformat | Cast) else ""
+        raise OutOfMemoryError(
+            f"Expected memory for a copy of {step.source}{form}, found too little",
+            hint="loops in another order (schedule=), or operands in another format, need no copy",
+        ) from error
 
 
 def transformed(

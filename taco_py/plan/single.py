@@ -222,12 +222,19 @@ def _looked_up(
     for index in stored[1:-1]:
         bound = frozenset(order[: order.index(index) + 1])
         fraction = prod(stats.access_fraction(a, bound) for a in leaders)
-        led = any(index in a.indices for a in leaders)
+        led = any(_stores(problem, a, index) for a in leaders)
         positions = stats.volume(frozenset(stored[: count + 1]))
         if not led or positions > fraction * stats.volume(bound):
             break
         count += 1
     return count
+
+
+def _stores(problem: Problem, access: Access, index: str) -> bool:
+    """Whether an operand has a list of the coordinates of `index` that it meets."""
+    form = problem.type_of(access.tensor).format
+    kept = zip(form.levels, form.mode_order, strict=True)
+    return any(access.indices[mode] == index and not level.full for level, mode in kept)
 
 
 def _stored(access: Access, form: Format) -> tuple[str, ...]:

@@ -51,3 +51,14 @@ def test_a_dense_result_of_that_size_says_what_would_do() -> None:
     with pytest.raises(tp.OutOfMemoryError) as caught:
         kernel(A=tp.tensor(LEFT, format=tp.DCSR), B=tp.tensor(RIGHT, format=tp.DCSR))
     assert "by format=" not in str(caught.value)
+
+
+def test_a_copy_too_large_for_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("taco_py.plan.run.recopied", no_room)
+    matrix = sp.random_array((9, 9), density=0.3, format="csc", rng=0)
+    with pytest.raises(tp.OutOfMemoryError, match="for a copy of A in the format ds, found too"):
+        tp.evaluate("y[i] = sum(j, A[i,j] * x[j]) / x[i]", A=matrix, x=np.ones(9),
+                    schedule="reorder(i,j)")  # fmt: skip

@@ -196,6 +196,13 @@ def test_levels_that_are_looked_up_are_dense(entries: float, form: str) -> None:
     assert [str(copy.format) for copy in copies if copy.source == "T"] == [form]
 
 
+def test_levels_that_nothing_restricts_are_not_looked_up() -> None:
+    """CSR has a row for each j: a table of all pairs of i and j would have 36 million of them."""
+    whole = problem("D[i,j] = B[j,k] * T[i,j,k]", {"B": "CSR", "T": "dss:2,0,1"}, "ss")
+    made = plan(whole, dict.fromkeys("ijk", 6000), {"B": 30000.0, "T": 1000.0})
+    assert [str(s.format) for s in made.steps if isinstance(s, Reformat)] == ["dss"]
+
+
 def test_merges_count_where_one_kernel_is_compared_with_pairs() -> None:
     """Each entry of B would merge a row of C with one of D: a temporary is met by lookups."""
     whole = problem(MTTKRP, {"B": "CSF", "C": "CSR", "D": "CSR"}, "dd")
