@@ -153,11 +153,16 @@ def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: i
     keep_call(key, parts, settings.threads)
 
 
-def explained(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
+def planned_text(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     if settings.measure:
-        settings = measured(assignment, objects, settings)
-    prepared = prepare(assignment, objects, settings)
+        settings = measured(assignment, objects, settings, squeezed)
+    prepared = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
     kernels = [
         compile_recipe(Recipe(s.problem, s.orders, schedule=s.schedule, strategy=s.strategy))

@@ -94,9 +94,7 @@ def evaluate(
 
 def explain(
     text: str,
-    operands: Mapping[str, Any] | None = None,
-    /,
-    *,
+    *operands: Any,
     format: Format | str | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
@@ -104,12 +102,15 @@ def explain(
     threads: int | None = None,
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
+    optimize: Any = None,
     schedule_budget: float | None = None,
     frontier_budget: float | None = None,
     **named: Any,
 ) -> str:
-    """How `evaluate` with the same arguments computes its result, and why that way. Computes
-    nothing.
+    """How `evaluate`, or `einsum`, with the same arguments computes its result, and why that way.
+
+    Computes nothing, but with schedule="measure" the best few schedules. The text is index notation
+    with operands by name or in a mapping, or einsum's subscripts with operands behind them.
 
     Concrete notation, iteration graph, loop order, formats, inserted conversions and workspaces,
     what is parallel and if not why, compile time and cache hit, for each kernel. Then, where the
@@ -124,13 +125,16 @@ def explain(
     Raises as `evaluate`.
     """
     from taco_py.api.arguments import check_budget, merged, settings_of
-    from taco_py.api.compute import explained, parsed
-    from taco_py.api.standing import standing
+    from taco_py.api.compute import parsed
+    from taco_py.api.standing import explained
 
-    given = merged(operands, named)
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget
     )
     seconds = check_budget(frontier_budget, "frontier_budget")
-    told = explained(parsed(text), given, settings)
-    return "\n".join(filter(None, (told, standing(parsed(text), given, settings, seconds))))
+    if operands and isinstance(text, str) and "=" not in text:
+        from taco_py.api.subscripts import told
+
+        return told((text, *operands), optimize, settings, seconds)
+    first: Any = operands[0] if len(operands) == 1 else operands or None
+    return explained(parsed(text), merged(first, named), settings, seconds)

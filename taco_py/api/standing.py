@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taco_py.api.arguments import Settings
-from taco_py.api.compute import prepare
+from taco_py.api.compute import planned_text, prepare
 from taco_py.autoschedule.effort import Effort
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.make import Options
@@ -18,11 +18,30 @@ SECONDS = 1.0
 """What explain() searches for where nobody says how long."""
 
 
+Squeezed = tuple[tuple[str, tuple[int, ...]], ...]
+"""Operands' modes of size 1 that an einsum leaves out."""
+
+
+def explained(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    seconds: float | None = None,
+    squeezed: Squeezed = (),
+) -> str:
+    """What is planned, and where it stands."""
+    told = planned_text(assignment, objects, settings, squeezed)
+    return "\n".join(
+        filter(None, (told, standing(assignment, objects, settings, seconds, squeezed)))
+    )
+
+
 def standing(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
     seconds: float | None = None,
+    squeezed: Squeezed = (),
 ) -> str:
     """Candidates → after the depth filter → after domination → chosen; "" where the user chose, or
     where there is no time for it.
@@ -34,7 +53,7 @@ def standing(
         seconds = SECONDS if settings.budget is None else settings.budget
     if chosen or settings.measure or seconds == 0:
         return ""
-    prepared = prepare(assignment, objects, settings)
+    prepared = prepare(assignment, objects, settings, squeezed)
     operands = {name: given.operand for name, given in prepared.given.items()}
     type = TensorType(prepared.kind.format, prepared.dtype.name)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)

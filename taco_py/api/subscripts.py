@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -13,12 +13,13 @@ import numpy as np
 from taco_py.api.arguments import Settings, integer
 from taco_py.api.compute import compute
 from taco_py.api.operands import taken
+from taco_py.api.standing import explained
 from taco_py.api.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
-from taco_py.storage.tensor_data import Array
+from taco_py.storage.tensor_data import Array, TensorData
 
 ORDERS = ("C", "F", "A", "K")
 
@@ -54,6 +55,41 @@ def contract(
             if key is not None:
                 KERNELS.memo.put(key, look)
             return view
+    whole = _whole(assignment, tensors, datas, optimize, settings)
+    return compute(whole.assignment, whole.operands, whole.settings, out, whole.squeezed, key)
+
+
+def told(
+    operands: tuple[Any, ...], optimize: Any, settings: Settings, seconds: float | None
+) -> str:
+    """How the einsum of these arguments is computed, and where its schedule stands."""
+    subscripts, tensors = split_operands(operands)
+    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
+    assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
+    whole = _whole(assignment, tensors, datas, optimize, settings)
+    return explained(whole.assignment, whole.operands, whole.settings, seconds, whole.squeezed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """An einsum as what `evaluate` computes.
+
+    squeezed  the operands' modes of size 1 that are broadcast, and left out
+    """
+
+    assignment: Assignment
+    operands: dict[str, Any]
+    settings: Settings
+    squeezed: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def _whole(
+    assignment: Assignment,
+    tensors: Sequence[Any],
+    datas: Sequence[TensorData],
+    optimize: Any,
+    settings: Settings,
+) -> _Whole:
     named = {f"op{k}": t for k, t in enumerate(tensors)}
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)
@@ -62,7 +98,7 @@ def contract(
     if dtype is None and len({d.dtype for d in datas}) > 1:
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory, weak=False)
-    return compute(broadcast.assignment, named, settings, out, broadcast.squeezed, key)
+    return _Whole(broadcast.assignment, named, settings, broadcast.squeezed)
 
 
 def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[[], Any]) -> Any:

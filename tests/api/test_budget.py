@@ -74,3 +74,13 @@ def test_a_budget_is_a_number_of_seconds(call: Callable[[Any], Any], wrong: Any)
         call(wrong)
     assert repr(wrong) in str(told.value)
     assert told.value.hint == "leave it out to search to the end"
+
+
+def test_an_einsum_is_explained_as_it_is_called() -> None:
+    matrix, x = sp.random_array((9, 9), density=0.3, format="csr", rng=0), np.ones(9)
+    told = tp.explain("ij,jk,k->i", matrix, matrix, x)
+    assert "in pairs about" in told and told.splitlines()[-1].strip().startswith("none is")
+    assert "in pairs" not in tp.explain("ij,jk,k->i", matrix, matrix, x, optimize=False)
+    assert "kernel " in tp.explain("ij,jk->ik", np.ones((1, 3)), np.ones((3, 3)))
+    with pytest.raises(tp.TacoError, match="by name or as a mapping"):
+        tp.explain("y[i] = A[i,j] * x[j]", matrix, x)
