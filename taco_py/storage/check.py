@@ -11,6 +11,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import (
     DimensionError,
+    IndexOverflowError,
     OperandError,
     OperandTypeError,
     StructureError,
@@ -171,7 +172,8 @@ MOST = 1 << 62
 def check_shape(shape: Any) -> tuple[int, ...]:
     """The shape as Python ints, of a sequence or (order 1) one integer.
 
-    Raises DimensionError for sizes that are negative, no integers, or more than can be counted.
+    Raises DimensionError for sizes that are negative or no integers, IndexOverflowError for more
+    than can be counted.
     """
     if not isinstance(shape, Sequence | np.ndarray):
         shape = (shape,)
@@ -183,7 +185,7 @@ def check_shape(shape: Any) -> tuple[int, ...]:
                 hint="shape is one non-negative integer a mode",
             )
         if size > MOST:
-            raise DimensionError(
+            raise IndexOverflowError(
                 f"Expected a size of at most 2^62 for mode {mode}, found {size} in shape "
                 f"{tuple(shape)}",
                 hint="loops count in 64-bit integers: number the coordinates that there are",

@@ -19,14 +19,16 @@ from tests.corpus.formats import store
 from tests.corpus.programs import Program
 from tests.schedule.random_schedules import Scheduled, Tally, results, same, search
 
-INTERPRETED = 500
+INTERPRETED, PARTS = 500, 4
 COMPILED = 12
 
 
-def test_random_schedules_as_their_loops_say(request: pytest.FixtureRequest) -> None:
-    count = max(INTERPRETED, request.config.getoption("--examples"))
+@pytest.mark.parametrize("seed", range(1, 1 + PARTS))
+def test_random_schedules_as_their_loops_say(seed: int, request: pytest.FixtureRequest) -> None:
+    """In parts, which run side by side."""
+    count = max(INTERPRETED, request.config.getoption("--examples")) // PARTS
     tally = Tally()
-    search(count, tally, compiled=False)
+    search(count, tally, compiled=False, seed=seed)
     assert tally.ran >= count
     assert tally.applied.total() >= tally.ran
 
