@@ -52,10 +52,13 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
 def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
     """The format `diagonal` gives: dense of dense, COO of COO; else, per label, dense where all its
     levels are dense and compressed elsewhere, in the order in which the labels appear going down
-    the levels.
+    the levels. A dense level is compressed too where one below it has gone up: it would have
+    elements that were not stored.
 
     >>> str(diagonal_format(CSR, "ii")), str(diagonal_format(Format.parse("dds"), "iij"))
     ('s', 'ds')
+    >>> str(diagonal_format(Format.parse("sds"), "iji"))
+    'ss'
     """
     distinct = list(dict.fromkeys(labels))
     if format.is_dense:
@@ -70,8 +73,17 @@ def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
             for level, mode in zip(format.levels, format.mode_order, strict=True)
             if labels[mode] == label
         }
-        levels.append(LETTERS["d" if kinds == {LevelKind.DENSE} else "s"])
+        full = kinds == {LevelKind.DENSE} and not _listed_below(format, labels, label)
+        levels.append(LETTERS["d" if full else "s"])
     return Format(tuple(levels), tuple(distinct.index(label) for label in down))
+
+
+def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -> bool:
+    """Whether, below the first level of `label`, one is compressed whose label begins above it."""
+    down = [labels[mode] for mode in format.mode_order]
+    place = down.index(label)
+    below = zip(down[place:], format.levels[place:], strict=True)
+    return any(each in down[:place] and level.kind is not LevelKind.DENSE for each, level in below)
 
 
 def size_of(data: TensorData, labels: Sequence[Hashable], label: Hashable) -> int:

@@ -262,3 +262,10 @@ def test_a_dense_temporary_is_copied_with_the_indices_that_its_reader_has() -> N
 def test_the_new_result_of_an_addition_has_a_name_that_no_operand_has() -> None:
     kernel = tp.compile("y[i] += y_new[i] * X[i]", y_new=tp.dense(1), X=tp.dense(1))
     np.testing.assert_array_equal(kernel(y=X, y_new=X, X=X), X + X * X)
+
+
+def test_a_diagonal_stores_nothing_that_was_not_stored() -> None:
+    """The level of j came to be the last one, dense, though entries for it were listed."""
+    tensor = tp.Tensor.from_coo([[0, 0, 0], [1, 1, 1]], [2.0, 3.0], (2, 2, 2), format="sds")
+    result = tp.evaluate("R[i,j] = T[i,j,i] / z[j]", T=tensor, z=np.zeros(2), format="dd")
+    np.testing.assert_array_equal(result, [[np.inf, 0.0], [0.0, np.inf]])
