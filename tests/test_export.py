@@ -120,6 +120,14 @@ def test_a_schedule_is_exported_with_its_kernel(tmp_path: Path) -> None:
     np.testing.assert_allclose(build(files)["y_vals"], A @ operands["x"], rtol=1e-14)
 
 
+@pytest.mark.parametrize(("most", "size"), [(1_000_000, 6), (4, 4)])
+def test_an_example_is_no_larger_than_it_has_to_be(tmp_path: Path, most: int, size: int) -> None:
+    formats = {"A": tp.CSR, "x": tp.dense(1), "y": tp.dense(1)}
+    schedule = f"bound(i,b,{most},MaxConstraint)"
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", formats, schedule=schedule)
+    assert len(build(kernel.export(tmp_path))["y_vals"]) == size
+
+
 def test_an_example_is_as_bounds_promise(tmp_path: Path) -> None:
     formats = {"A": tp.CSR, "x": tp.dense(1), "y": tp.dense(1)}
     kernel = tp.compile("y[i] = A[i,j] * x[j]", formats, schedule="bound(i,b,7,MaxExact)")

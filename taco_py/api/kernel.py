@@ -137,8 +137,8 @@ class Kernel:
 
         objects = merged(operands, named)
         if not objects:
-            sizes = self.schedule.sizes | dict(self.settings.static)
-            objects = example(self.assignment, self.types, sizes)
+            static, bounds = dict(self.settings.static), self.schedule.bounds
+            objects = example(self.assignment, self.types, static, bounds)
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,23 +10,41 @@ import numpy as np
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.problem import TensorType
+from taco_py.provenance.relations import Bound, BoundKind
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
 SIZE = 6
-"""Of each index whose size is not compiled in."""
+"""Of each index whose size is neither compiled in nor promised."""
 
 
 def example(
-    assignment: Assignment, types: Mapping[str, TensorType], static: Mapping[str, int]
+    assignment: Assignment,
+    types: Mapping[str, TensorType],
+    static: Mapping[str, int],
+    bounds: Sequence[Bound] = (),
 ) -> dict[str, TensorData]:
-    """An operand of each type; of a sparse one a third of the values is stored."""
+    """An operand of each type; of a sparse one a third of the values is stored.
+
+    static  sizes that are compiled in
+    bounds  what the operands have to keep
+    """
+    sizes = promised(bounds) | dict(static)
     shapes = {
-        access.tensor: tuple(static.get(i, SIZE) for i in access.indices)
+        access.tensor: tuple(sizes.get(i, SIZE) for i in access.indices)
         for access in accesses(assignment)
     }
     rng = np.random.default_rng(0)
     return {name: _operand(shapes[name], type, rng) for name, type in types.items()}
+
+
+def promised(bounds: Sequence[Bound]) -> dict[str, int]:
+    """The size of each index that is said to end somewhere, as small as may be."""
+    found = {b.parent: b.value for b in bounds if b.kind is BoundKind.MAX_EXACT}
+    for bound in bounds:
+        if bound.kind is BoundKind.MAX_CONSTRAINT:
+            found.setdefault(bound.parent, min(SIZE, bound.value))
+    return found
 
 
 def _operand(shape: tuple[int, ...], type: TensorType, rng: np.random.Generator) -> TensorData:

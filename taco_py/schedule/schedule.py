@@ -9,7 +9,7 @@ from itertools import takewhile
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.nodes import Access
 from taco_py.notation.tree import map_accesses
-from taco_py.provenance.relations import Bound, BoundKind, Pos, Relation
+from taco_py.provenance.relations import Bound, Pos, Relation
 from taco_py.schedule.commands import (
     Command,
     Distribute,
@@ -50,10 +50,9 @@ class Schedule:
         return wanted[-1] if wanted else None
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """What indices end at, or end at most, as bounds promise."""
-        ends = (BoundKind.MAX_EXACT, BoundKind.MAX_CONSTRAINT)
-        return {c.parent: c.value for c in self.commands if isinstance(c, Bound) and c.kind in ends}
+    def bounds(self) -> tuple[Bound, ...]:
+        """What is promised about the ranges of variables."""
+        return tuple(c for c in self.commands if isinstance(c, Bound))
 
     @property
     def serial(self) -> bool:
