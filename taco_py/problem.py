@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import Format
-from taco_py.notation.nodes import Assignment
+from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
 
 
@@ -70,6 +70,10 @@ class Problem:
             if name == tensor:
                 return operand
         raise InternalError(f"The problem has no tensor {tensor!r}: {self}")
+
+    def stored(self, access: Access) -> tuple[str, ...]:
+        """The indices of a tensor's modes as its levels store them, outermost first."""
+        return self.type_of(access.tensor).format.stored(access.indices)
 
     def __str__(self) -> str:
         types = ", ".join(f"{name}: {t}" for name, t in self.operands)

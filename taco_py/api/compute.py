@@ -40,6 +40,7 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import check_assignment, operand_names
 from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
@@ -70,7 +71,7 @@ def compute(
     objects: Mapping[str, Any],
     settings: Settings,
     out: Array | None = None,
-    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    squeezed: Squeezed = (),
     key: tuple[object, ...] | None = None,
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
@@ -105,7 +106,7 @@ def measured(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    squeezed: Squeezed = (),
 ) -> Settings:
     """The settings with the schedule that is fastest on these operands.
 
@@ -157,7 +158,7 @@ def planned_text(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    squeezed: Squeezed = (),
 ) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     if settings.measure:
@@ -201,7 +202,7 @@ def prepare(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    squeezed: tuple[tuple[str, tuple[int, ...]], ...] = (),
+    squeezed: Squeezed = (),
 ) -> Prepared:
     """All checks, then the plan."""
     assignment = accumulated(assignment, objects)
@@ -239,7 +240,7 @@ def _planned(
     assignment: Assignment,
     given: Mapping[str, Given],
     settings: Settings,
-    squeezed: tuple[tuple[str, tuple[int, ...]], ...],
+    squeezed: Squeezed,
     sizes: Mapping[str, int],
 ) -> Planned:
     kind = result_kind(assignment, given, settings.format)

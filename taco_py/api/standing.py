@@ -8,6 +8,7 @@ from typing import Any
 from taco_py.api.arguments import Settings
 from taco_py.api.compute import planned_text, prepare
 from taco_py.autoschedule.effort import Effort
+from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.make import Options
 from taco_py.plan.request import Request
@@ -16,10 +17,6 @@ from taco_py.problem import TensorType
 
 SECONDS = 1.0
 """What explain() searches for where nobody says how long."""
-
-
-Squeezed = tuple[tuple[str, tuple[int, ...]], ...]
-"""Operands' modes of size 1 that an einsum leaves out."""
 
 
 def explained(

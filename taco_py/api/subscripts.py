@@ -17,7 +17,7 @@ from taco_py.api.standing import explained
 from taco_py.api.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.kernels import KERNELS
-from taco_py.notation.einsum import drop_broadcast, parse_einsum, split_operands
+from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.storage.tensor_data import Array, TensorData
 
@@ -80,7 +80,7 @@ class _Whole:
     assignment: Assignment
     operands: dict[str, Any]
     settings: Settings
-    squeezed: tuple[tuple[str, tuple[int, ...]], ...]
+    squeezed: Squeezed
 
 
 def _whole(

@@ -259,7 +259,7 @@ class Steps:
         target = self.problem.assignment.target
         for access in (*self.accesses, target):
             type = self.problem.type_of(access.tensor)
-            indices = [access.indices[mode] for mode in type.format.mode_order]
+            indices = type.format.stored(access.indices)
             stored = tuple(self.rows[index] for index in indices)
             size = np.dtype(type.dtype).itemsize
             if not type.format.is_dense:

@@ -40,16 +40,11 @@ def stream_order(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple[
     sums = any(index not in target.indices for index in every)
     if not sums or not all(type.format.is_dense for type in types) or not _is_product(body):
         return None
-    whole = {stored(problem, access) for access in found if {*access.indices} == every}
+    whole = {problem.stored(access) for access in found if {*access.indices} == every}
     if len(whole) != 1 or not every >= {*reduced}:
         return None  # a sum over what nothing is indexed by
     (order,) = whole
     return order if len(order) == len(every) and _keeps_sums(body, order) else None
-
-
-def stored(problem: Problem, access: Access) -> tuple[str, ...]:
-    """The indices of a dense tensor as it is stored, the last one contiguous."""
-    return tuple(access.indices[m] for m in problem.type_of(access.tensor).format.mode_order)
 
 
 def _is_product(expr: Expr) -> bool:

@@ -71,8 +71,7 @@ class Concretizer:
 
 def result_order(problem: Problem) -> Order:
     """The result's indices in storage order, outermost level first."""
-    indices = problem.assignment.target.indices
-    return tuple(indices[mode] for mode in problem.result.format.mode_order)
+    return problem.stored(problem.assignment.target)
 
 
 def concretize(
@@ -190,7 +189,7 @@ def copies_pattern(problem: Problem) -> bool:
     return len(set(sparse)) == 1 and (
         restricts(terms[0].body, sparse[0])
         and problem.type_of(sparse[0].tensor).format.is_coo
-        and _stored(problem, sparse[0]) == result_order(problem)
+        and problem.stored(sparse[0]) == result_order(problem)
     )
 
 
@@ -207,11 +206,6 @@ def restricts(expr: Expr, access: Access) -> bool:
         case Reduce(_, _, body):
             return restricts(body, access)
     return False
-
-
-def _stored(problem: Problem, access: Access) -> Order:
-    form = problem.type_of(access.tensor).format
-    return tuple(access.indices[mode] for mode in form.mode_order)
 
 
 def can_scatter(problem: Problem, depth: int) -> bool:

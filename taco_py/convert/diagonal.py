@@ -80,7 +80,7 @@ def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
 
 def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -> bool:
     """Whether, below the first level of `label`, one is compressed whose label begins above it."""
-    down = [labels[mode] for mode in format.mode_order]
+    down = format.stored(labels)
     place = down.index(label)
     below = zip(down[place:], format.levels[place:], strict=True)
     return any(each in down[:place] and level.kind is not LevelKind.DENSE for each, level in below)

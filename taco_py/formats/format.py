@@ -9,11 +9,15 @@ parent position p.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import index as as_integer
+from typing import TypeVar
 
 from taco_py.diagnostics.errors import FormatError
+
+T = TypeVar("T")
 
 
 class LevelKind(Enum):
@@ -123,6 +127,14 @@ class Format:
     def order(self) -> int:
         """The number of modes."""
         return len(self.levels)
+
+    def stored(self, modes: Sequence[T]) -> tuple[T, ...]:
+        """What belongs to each mode, as the levels store them: the outermost level's first.
+
+        >>> Format.parse("ds:1,0").stored("ij")
+        ('j', 'i')
+        """
+        return tuple(modes[mode] for mode in self.mode_order)
 
     @property
     def is_dense(self) -> bool:

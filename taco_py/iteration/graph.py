@@ -24,10 +24,11 @@ from taco_py.concrete.nodes import (
     Workspace,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import assignments, read_in, workspaces_of
+from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regions
+from taco_py.iteration.weights import weighed_operands
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.problem import Problem
@@ -169,15 +170,10 @@ class IterationGraph:
         """Whether the outermost loop goes through all rows of a sparse operand, which have more and
         less entries."""
         outermost = self.loops[0]
-        (index, *others) = self.provenance.roots(outermost.index)
-        if others or outermost.lattice.iterators:
+        if len(self.provenance.roots(outermost.index)) > 1 or outermost.lattice.iterators:
             return False
-        return self.provenance.counts_ranges(outermost.index) and any(
-            sparse_levels(self.problem, access)
-            and access.indices[self.problem.type_of(access.tensor).format.mode_order[0]] == index
-            for access in read_in(self.statement)
-            if access.tensor in dict(self.problem.operands)
-        )
+        found = weighed_operands(self.problem, self.provenance, outermost.index, self.statement)
+        return any(True for _ in found)
 
     def in_team(self, loop: Loop) -> bool:
         """Whether threads share a loop in ranges without the kernel's result being made of parts:

@@ -184,7 +184,7 @@ def _of_result(copies: Copies) -> Copies:
     the stride 0 in it."""
     env, target = copies.env, copies.env.target
     arrays = env.tensors[target.tensor]
-    stored = tuple(target.indices[mode] for mode in arrays.type.format.mode_order)
+    stored = arrays.type.format.stored(target.indices)
     open_ = tuple(index for index in stored if index not in copies.scope.bound)
     sizes = {index: env.sizes[index] for index in open_}
     strides = tuple(

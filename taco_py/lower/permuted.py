@@ -44,12 +44,7 @@ def permutation_of(problem: Problem) -> Permutation | None:
     plain = all(t.format.is_dense and t.unit_stride and not t.stored for t in types)
     if not plain or types[0].dtype != types[1].dtype or scalar(types[0].dtype).kind != "float":
         return None
-    return permutation(stored(problem, problem.assignment.target), stored(problem, source))
-
-
-def stored(problem: Problem, access: Access) -> tuple[str, ...]:
-    """The indices as the tensor is stored, the last one contiguous."""
-    return tuple(access.indices[m] for m in problem.type_of(access.tensor).format.mode_order)
+    return permutation(problem.stored(problem.assignment.target), problem.stored(source))
 
 
 def tile_of(dtype: str, target: Target) -> TransposeTile | None:

@@ -261,7 +261,7 @@ def make_result(env: Environment) -> Result:
     """The result of `env`'s problem, with counters named."""
     arrays = env.tensors[env.target.tensor]
     form = arrays.type.format
-    stored = tuple(env.target.indices[mode] for mode in form.mode_order)
+    stored = form.stored(env.target.indices)
     groups: list[Group] = []
     for level, kind in enumerate(form.levels):
         if kind.kind is LevelKind.COMPRESSED:

@@ -28,7 +28,7 @@ from codegen.ir import (
 )
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall
-from taco_py.concrete.tree import read_in
+from taco_py.iteration.weights import weighed_operands
 from taco_py.levels import Compressed, locate
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope, level_functions
 from taco_py.lower.ranges import Ranges
@@ -88,7 +88,9 @@ class Shares:
     @property
     def weighed(self) -> tuple[Access, ...]:
         """The operands whose entries are a part of the work."""
-        return () if self.values else tuple(weighed_operands(self.env, self.forall))
+        env, forall = self.env, self.forall
+        found = weighed_operands(env.problem, env.provenance, forall.index, forall)
+        return () if self.values else tuple(found)
 
     @property
     def total(self) -> Expr:
@@ -173,17 +175,6 @@ def stored_ends(mine: tuple[Var, Var], piece: Expr, edges: Array) -> Iterator[St
     """Where a piece begins and ends, as `edges` have it: `mine` are declared."""
     for var, k in zip(mine, (piece, build.add(piece, 1)), strict=True):
         yield Declare(var, build.load_index(edges, k), constant=True)
-
-
-def weighed_operands(env: Environment, forall: Forall) -> Iterator[Access]:
-    """The sparse operands whose outermost level is that of the loop's index."""
-    roots = env.provenance.roots(forall.index)
-    for access in read_in(forall):
-        if access.tensor in env.workspaces or not env.provenance.counts_ranges(forall.index):
-            continue
-        form = env.tensors[access.tensor].type.format
-        if not form.is_dense and access.indices[form.mode_order[0]] == roots[0]:
-            yield access
 
 
 def _entries_before(env: Environment, access: Access, coordinate: Expr) -> Expr:

@@ -15,7 +15,7 @@ from codegen.types import scalar
 from polyhedral.stage import TILES, to_functions
 from polyhedral.staged import Staged, staged
 from taco_py.diagnostics.errors import InternalError
-from taco_py.lower.permuted import Permuted, stored, tile_of
+from taco_py.lower.permuted import Permuted, tile_of
 from taco_py.lower.tiled import data_of, machine_of, size_bindings, tensor_of
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import ADD, MUL
@@ -33,8 +33,8 @@ def staged_of(problem: Problem) -> Staged | None:
     one = len({t.dtype for t in types}) == 1 and scalar(types[0].dtype).kind == "float"
     if not plain or not one or any(len(set(f.indices)) < len(f.indices) for f in factors):
         return None
-    target = stored(problem, problem.assignment.target)
-    loops = [stored(problem, factor) for factor in factors]
+    target = problem.stored(problem.assignment.target)
+    loops = [problem.stored(factor) for factor in factors]
     longest_first = sorted(range(len(loops)), key=lambda place: -len(loops[place]))
     found = (staged(target, loops, place) for place in longest_first)
     return next((each for each in found if each is not None), None)

@@ -162,9 +162,8 @@ def tensor_of(
 
 def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
     tensor = tensors[access.tensor]
-    order = problem.type_of(access.tensor).format.mode_order
-    stored = (access.indices[mode] for mode in order)
-    return Data(tensor.array, dict(zip(stored, tensor.strides, strict=True)))
+    strides = zip(problem.stored(access), tensor.strides, strict=True)
+    return Data(tensor.array, dict(strides))
 
 
 def _ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:

@@ -301,15 +301,19 @@ def _check_output(output: _Term, terms: tuple[_Term, ...], ellipsis: tuple[str, 
 # ---------------------------------------------------------------- dimensions of size 1
 
 
+Squeezed = tuple[tuple[str, tuple[int, ...]], ...]
+"""Operands, and which of their axes, all of size 1, are left out of an einsum."""
+
+
 @dataclass(frozen=True, slots=True)
 class Broadcast:
     """An einsum whose indices have one size each.
 
-    squeezed  operands and which of their axes, all of size 1, to take off
+    squeezed  axes to take off operands
     """
 
     assignment: Assignment
-    squeezed: tuple[tuple[str, tuple[int, ...]], ...]
+    squeezed: Squeezed
 
 
 def drop_broadcast(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> Broadcast:

@@ -72,8 +72,7 @@ def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tupl
         form = formats[access.tensor]
         if form.is_dense:
             continue
-        stored = [access.indices[mode] for mode in form.mode_order]
-        for above, below in pairwise(stored):
+        for above, below in pairwise(form.stored(access.indices)):
             before.setdefault(below, set()).add(above)
     indices = assignment.target.indices
     bound = {*before, *(i for above in before.values() for i in above)}

@@ -94,8 +94,7 @@ def _stored(
         form = operand.type.format
         if not form.is_dense:
             return {}
-        indices = tuple(access.indices[mode] for mode in form.mode_order)
-        found[access] = _Stored(indices, operand.joined)
+        found[access] = _Stored(form.stored(access.indices), operand.joined)
     return found
 
 

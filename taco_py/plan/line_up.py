@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from codegen.names import Names
-from taco_py.autoschedule.streams import stored, stream_order
+from taco_py.autoschedule.streams import stream_order
 from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, all_indices
@@ -46,7 +46,7 @@ def line_up(
     steps: dict[Access, Cast] = {}
     for access in dict.fromkeys(accesses(assignment.value)):
         source = operands[access.tensor]
-        across = order[-1] in access.indices and stored(problem, access)[-1] != order[-1]
+        across = order[-1] in access.indices and problem.stored(access)[-1] != order[-1]
         if across and volume >= max(LARGE, SMALL * source.nnz):
             steps[access] = step = _copied(access, order, source, names)
             type = replace(source.type, format=step.format, unit_stride=True, stored="")
@@ -68,7 +68,7 @@ def _order(problem: Problem) -> tuple[str, ...] | None:
         return None
     target = problem.assignment.target
     if len(target.indices) > 1 and {*target.indices} == {*all_indices(problem.assignment)}:
-        return stored(problem, target)
+        return problem.stored(target)
     return stream_order(problem, term.body, term.reduced)
 
 

@@ -25,6 +25,7 @@ from taco_py.convert.convert import describe
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format, dense
+from taco_py.iteration.graph import sparse_levels
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
@@ -185,7 +186,7 @@ def _copies(
             key = (access.tensor, str(target))
             if key not in made:
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"
-                name = names.fresh(f"{access.tensor}_{''.join(_stored(access, target))}")
+                name = names.fresh(f"{access.tensor}_{''.join(target.stored(access.indices))}")
                 made[key] = Reformat(name, access.tensor, target, reason, type.index_dtype)
             found[-1][access] = made[key]
     return tuple(found)
@@ -222,24 +223,12 @@ def _looked_up(
     for index in stored[1:-1]:
         bound = frozenset(order[: order.index(index) + 1])
         fraction = prod(stats.access_fraction(a, bound) for a in leaders)
-        led = any(_stores(problem, a, index) for a in leaders)
+        led = any(index in sparse_levels(problem, a) for a in leaders)
         positions = stats.volume(frozenset(stored[: count + 1]))
         if not led or positions > fraction * stats.volume(bound):
             break
         count += 1
     return count
-
-
-def _stores(problem: Problem, access: Access, index: str) -> bool:
-    """Whether an operand has a list of the coordinates of `index` that it meets."""
-    form = problem.type_of(access.tensor).format
-    kept = zip(form.levels, form.mode_order, strict=True)
-    return any(access.indices[mode] == index and not level.full for level, mode in kept)
-
-
-def _stored(access: Access, form: Format) -> tuple[str, ...]:
-    """The access's indices in the order in which `form` stores them."""
-    return tuple(access.indices[mode] for mode in form.mode_order)
 
 
 def _copied(source: Operand, copy: Reformat) -> Operand:

@@ -14,15 +14,14 @@ from codegen.target import Target
 from codegen.types import scalar
 from polyhedral.contraction_plan import plan_contraction
 from polyhedral.traffic import told
+from taco_py.cost.machine import LINE_BYTES
 from taco_py.lower.tiled import contraction_of, machine_of
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.plan.nodes import Compute
-from taco_py.plan.work import work_of
+from taco_py.plan.work import sizes_of, work_of
 from taco_py.storage.tensor_data import TensorData
 from taco_py.strategy import Strategy
-
-LINE = 64
 
 
 def told_traffic(step: Compute, tensors: Mapping[str, TensorData] | None, target: Target) -> str:
@@ -41,16 +40,9 @@ def _of_tiles(step: Compute, tensors: Mapping[str, TensorData], target: Target) 
     contraction = contraction_of(step.problem)
     if contraction is None:
         return ""
-    machine, sizes = machine_of(target, step.problem.result.dtype), _sizes(step, tensors)
+    machine, sizes = machine_of(target, step.problem.result.dtype), sizes_of(step.problem, tensors)
     made = plan_contraction(contraction, machine, sizes, step.strategy.width)
     return next((line for line in made.reasons if line.startswith("traffic")), "")
-
-
-def _sizes(step: Compute, tensors: Mapping[str, TensorData]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for access in accesses(step.problem.assignment):
-        sizes.update(zip(access.indices, tensors[access.tensor].shape, strict=True))
-    return sizes
 
 
 def _of_loops(step: Compute, found: Mapping[str, TensorData], caches: Sequence[int]) -> str:
@@ -67,16 +59,16 @@ def _of_loops(step: Compute, found: Mapping[str, TensorData], caches: Sequence[i
 def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int) -> int:
     """The bytes of an operand that come into a cache of so many."""
     order = step.orders[0]
-    stored = [access.indices[mode] for mode in data.format.mode_order]
+    stored = data.format.stored(access.indices)
     size = bytes_of(data)
     if size <= cache or not stored or stored[0] == order[0]:
         return size
-    return work * (data.values.itemsize if stored[-1] == order[-1] else LINE)
+    return work * (data.values.itemsize if stored[-1] == order[-1] else LINE_BYTES)
 
 
 def _written(step: Compute, tensors: Mapping[str, TensorData], work: int) -> int:
     target, result = step.problem.assignment.target, step.problem.result
-    sizes = _sizes(step, tensors)
+    sizes = sizes_of(step.problem, tensors)
     places = prod(sizes[index] for index in target.indices)
     count = places if result.format.is_dense else min(places, work)
     return count * scalar(result.dtype).itemsize

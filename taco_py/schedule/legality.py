@@ -161,7 +161,7 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
     form = problem.type_of(access.tensor).format
     levels = tuple(form.mode_order.index(access.indices.index(root)) for root in roots)
     if levels != tuple(range(levels[0], levels[0] + len(levels))):
-        stored = ", ".join(access.indices[mode] for mode in form.mode_order)
+        stored = ", ".join(form.stored(access.indices))
         raise _refusal(
             pos,
             f"{', '.join(roots)} are no neighbouring levels of {pos.tensor}, which stores {stored}",
@@ -183,7 +183,7 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
                 f"a term has values where {pos.tensor} stores nothing",
                 "positions can replace coordinates only where the operand is a factor",
             )
-    above = tuple(access.indices[mode] for mode in form.mode_order[: levels[0]])
+    above = form.stored(access.indices)[: levels[0]]
     _check_order(loops, above, roots, pos)
 
 

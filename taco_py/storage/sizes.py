@@ -37,7 +37,7 @@ def chains(format: Format) -> Iterator[tuple[int, int]]:
 
 def level_sizes(shape: tuple[int, ...], format: Format) -> tuple[int, ...]:
     """The size of the mode each level stores."""
-    return tuple(shape[mode] for mode in format.mode_order)
+    return format.stored(shape)
 
 
 def level_counts(data: TensorData) -> list[int]:
