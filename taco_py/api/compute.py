@@ -11,7 +11,8 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.api.arguments import Settings, check_static_size
-from taco_py.api.call_text import Task, by_place
+from taco_py.api.call_state import Task
+from taco_py.api.call_text import by_place
 from taco_py.api.fast import compiled_kernels, keep_call, make_call
 from taco_py.api.libraries import libraries_of
 from taco_py.api.operands import (

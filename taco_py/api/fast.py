@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.api.call_text import Prelude, Task, call_text
+from taco_py.api.call_state import Task
+from taco_py.api.call_text import Prelude, call_text
 from taco_py.api.operands import Given
 from taco_py.api.readings import NUMBERS, READINGS, as_it_is
 from taco_py.api.short import FROM_LIBRARY, Parts, ShortCall, define, keep

@@ -1,0 +1,37 @@
+"""Functions of the loop IR, and modules of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.ir.expressions import Array, Var
+from codegen.ir.statements import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A C function that returns 0, 1 when memory ran out, 2 when a limit was passed, or 3 when what
+    it expects does not hold.
+
+    `arrays` come first in the parameter list, then `scalars`, then `int32_t threads` if `threaded`.
+    An `internal` one is called by later functions of its module only (Invoke), and its parameters
+    stay as they are.
+    """
+
+    name: str
+    arrays: tuple[Array, ...]
+    scalars: tuple[Var, ...]
+    body: Block
+    threaded: bool = False
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    functions: tuple[Function, ...]
+    header: str = ""  # a comment for the reader of the source, one line or many
+
+    @property
+    def exported(self) -> tuple[Function, ...]:
+        """The functions that callers see."""
+        return tuple(function for function in self.functions if not function.internal)
