@@ -14,8 +14,9 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
+from taco_py.plan.assembled import assembly, known_order
 from taco_py.plan.nodes import Compute
-from taco_py.plan.run import assembly, known_order, new_array
+from taco_py.plan.run import new_array
 from taco_py.plan.work import bounds
 from taco_py.storage.pack import dense_data
 

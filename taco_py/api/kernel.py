@@ -27,6 +27,7 @@ from taco_py.api.compute import (
     task_of,
     writable,
 )
+from taco_py.api.conform import conforming
 from taco_py.api.draft import Draft, draft
 from taco_py.api.fast import Ways, make_call, reads_in_place
 from taco_py.api.libraries import libraries_of, without_libraries
@@ -45,8 +46,6 @@ from taco_py.api.results import ResultKind, hand_out, kind_for
 from taco_py.api.tensor import as_data
 from taco_py.autoschedule.effort import Effort
 from taco_py.diagnostics.errors import (
-    FormatError,
-    IndexOverflowError,
     OperandError,
     OperandTypeError,
 )
@@ -62,7 +61,7 @@ from taco_py.plan.phases import assemble, recompute
 from taco_py.plan.run import Execution, run
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
-from taco_py.storage.tensor_data import Array, TensorData, with_index_dtype
+from taco_py.storage.tensor_data import Array, TensorData
 
 if TYPE_CHECKING:
     from taco_py.api.builder import ScheduleBuilder
@@ -276,7 +275,10 @@ class Kernel:
     def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:
         check_names(self.assignment, objects)
         found = give({name: self._typed(name, obj) for name, obj in objects.items()})
-        given = {name: self._conforming(name, g) for name, g in found.items()}
+        given = {
+            name: conforming(name, g, self.types[name], self.formats[name])
+            for name, g in found.items()
+        }
         shapes = {name: g.data.shape for name, g in given.items()}
         check_orders(self.assignment, shapes)
         sizes = check_sizes(self.assignment, shapes)
@@ -301,34 +303,6 @@ class Kernel:
             )
         return as_number(obj, wanted, name)
 
-    def _conforming(self, name: str, given: Given) -> Given:
-        """The operand as the kernel takes it.
-
-        Raises FormatError or OperandTypeError if it is another.
-        """
-        wanted, found = self.types[name], given.operand.type
-        data, form = given.data, given.data.format
-        if form.is_dense and wanted.format.is_dense and form.order == wanted.format.order:
-            data = replace(data, format=wanted.format)  # the same array, whatever its strides
-        elif str(form) != str(self.formats[name]):
-            raise FormatError(
-                f"Expected {name} in the format {self.formats[name]} that the kernel was compiled "
-                f"for, found {form}",
-                hint=f'convert it: tp.tensor({name}, format="{self.formats[name]}")',
-            )
-        if found.dtype != wanted.dtype:
-            raise OperandTypeError(
-                f"Expected {name} of dtype {wanted.dtype} that the kernel was compiled for, "
-                f"found {found.dtype}",
-                hint=f"{name}.astype({wanted.dtype!r}), or compile with "
-                f"dtypes={{{name!r}: {found.dtype!r}}}",
-            )
-        if form.is_dense:
-            data = laid_out(data, wanted)
-        elif found.index_dtype != wanted.index_dtype:
-            data = reindexed(data, name, wanted.index_dtype)
-        return replace(given, data=data)
-
 
 def _as_pattern(pattern: Any) -> TensorData:
     try:
@@ -338,31 +312,6 @@ def _as_pattern(pattern: Any) -> TensorData:
             f"Expected a pattern as assemble() makes it, found {type(pattern).__name__}",
             hint="the pattern comes first: kernel.compute(pattern, A=A, …)",
         ) from None
-
-
-def laid_out(data: TensorData, type: TensorType) -> TensorData:
-    """A dense operand with a unit stride where the kernel was compiled for one."""
-    array = data.values
-    order = type.format.mode_order
-    if not order or not type.unit_stride or array.strides[order[-1]] == array.itemsize:
-        return data
-    stored = np.ascontiguousarray(array.transpose(order))
-    return replace(data, values=stored.transpose(np.argsort(order)))
-
-
-def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
-    """The index arrays in another integer type, copied.
-
-    Raises IndexOverflowError if they do not fit.
-    """
-    limit = np.iinfo(index_dtype).max
-    if max((*data.shape, data.nnz), default=0) > limit:
-        raise IndexOverflowError(
-            f"Expected indices of {name} that fit {index_dtype}, found a size or number of entries "
-            f"beyond {limit}",
-            hint='compile with index_dtype="int64"',
-        )
-    return with_index_dtype(data, index_dtype)
 
 
 def compile(

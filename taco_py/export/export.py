@@ -12,8 +12,9 @@ from taco_py.diagnostics.errors import FormatError, InternalError, OperandError
 from taco_py.driver import CompiledKernel, make_source
 from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
+from taco_py.plan.assembled import known_order
 from taco_py.plan.nodes import Compute, Plan, Reformat
-from taco_py.plan.run import known_order, satisfies
+from taco_py.plan.run import satisfies
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 

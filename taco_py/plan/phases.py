@@ -12,13 +12,13 @@ import numpy as np
 
 from taco_py.diagnostics.errors import StructureError
 from taco_py.phase import ASSEMBLE, COMPUTE
+from taco_py.plan.assembled import plain
 from taco_py.plan.nodes import Compute, Plan
 from taco_py.plan.run import (
     ASSEMBLE_AGAIN,
     Execution,
     compute,
     index_dtype_of,
-    plain,
     run,
     run_step,
     shape_of,

@@ -26,6 +26,7 @@ from taco_py.interop.scipy_arrays import coordinate_order
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
+from taco_py.plan.assembled import assembled
 from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
@@ -34,7 +35,6 @@ from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpa
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, with_index_dtype
 from taco_py.storage.tensor_data import ordered as ordered_format
 
-BARE = LevelArrays()
 ASSEMBLE_AGAIN = "assemble again when the operands' patterns change"
 IN_ORDER = "coordinates sorted and duplicates added up in a copy"
 
@@ -386,70 +386,3 @@ FETCH: Mapping[str, Callable[[TensorData, Source], Any]] = {
     "crd": lambda data, source: data.levels[source.level].crd,
     "values": lambda data, source: data.values,
 }
-
-
-def assembled(
-    kernel: CompiledKernel, step: Compute, shape: tuple[int, ...], grown: tuple[Array, ...]
-) -> TensorData:
-    """The arrays a kernel has grown, as a tensor."""
-    return assembly(kernel, step)(shape, grown)
-
-
-Assemble = Callable[[tuple[int, ...], tuple[Array, ...]], TensorData]
-
-
-def assembly(kernel: CompiledKernel, step: Compute) -> Assemble:
-    """From a result's shape and the arrays that `kernel` has grown for it, the tensor."""
-    type = step.problem.result
-    growing = [s for p, s in kernel.parameters if p.kind is Kind.GROWING]
-    places: dict[tuple[str, int], int] = {}
-    for place, source in enumerate(growing):
-        if source is None:
-            raise InternalError("The kernel grows an array that nobody asked for")
-        places[source.what, source.level] = place
-    values = next((place for (what, _), place in places.items() if what == "values"), None)
-    owned = [
-        (places.get(("pos", level)), places.get(("crd", level)))
-        for level in range(type.format.order)
-    ]
-    form = plain(type.format)
-    ordered, unique = known_order(kernel, step)
-
-    def assemble(shape: tuple[int, ...], grown: tuple[Array, ...]) -> TensorData:
-        levels = tuple(
-            BARE
-            if pos is None and crd is None
-            else LevelArrays(
-                None if pos is None else grown[pos], None if crd is None else grown[crd]
-            )
-            for pos, crd in owned
-        )
-        if values is not None:
-            return TensorData(form, shape, levels, grown[values], ordered, unique)
-        zeros = np.zeros(_positions(form, levels, shape), type.dtype)
-        return TensorData(form, shape, levels, zeros, ordered, unique)
-
-    return assemble
-
-
-def known_order(kernel: CompiledKernel, step: Compute) -> tuple[bool | None, bool | None]:
-    """(sorted, unique) of the coordinates that `kernel` makes; None where they must be looked at.
-
-    A coordinate list has duplicates where it repeats an operand's pattern, not out of a table.
-    """
-    levels = step.problem.result.format.levels
-    ordered = all(level.ordered for level in levels) or None
-    return ordered, all(level.unique for level in levels) or bool(kernel.keys) or None
-
-
-def _positions(form: Format, levels: tuple[LevelArrays, ...], shape: tuple[int, ...]) -> int:
-    """The number of positions of the last level."""
-    count = 1
-    for level, mode, arrays in zip(form.levels, form.mode_order, levels, strict=True):
-        count = count * shape[mode] if level.full else len(arrays.crd)  # type: ignore[arg-type]
-    return count
-
-
-def plain(form: Format) -> Format:
-    """The format without permissions to leave levels unordered: that is a fact of the data then."""
-    return replace(form, levels=tuple(replace(level, ordered=True) for level in form.levels))

@@ -1,0 +1,80 @@
+"""What the code of every kind of loop is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from codegen import build
+from codegen.ir import Expr, Stmt, Var
+from codegen.types import INT64
+from taco_py.concrete.nodes import Forall
+from taco_py.iteration.lattice import Lattice, Point
+from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.ranges import Ranges
+from taco_py.lower.result import Result
+from taco_py.lower.walks import Walk, Walker
+
+Body = Callable[[Scope], Iterator[Stmt]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLowering:
+    """The pieces that every kind of loop shares."""
+
+    env: Environment
+    result: Result
+    forall: Forall
+    scope: Scope
+    lattice: Lattice
+    body: Body
+    walker: Walker
+
+    @property
+    def index(self) -> Var:
+        return self.env.indices[self.forall.index]
+
+    @property
+    def size(self) -> Expr:
+        return self.env.sizes[self.forall.index]
+
+    @property
+    def strided(self) -> str | None:
+        """The variable over coordinates or entries at equal distances, None if they are close."""
+        ranges = Ranges(self.env, self.scope)
+        pos = self.env.provenance.position_of(self.forall.index)
+        variable = self.forall.index if pos is None else pos.child
+        if pos is not None and variable not in self.scope.intervals:
+            return None
+        return variable if ranges.remaining(variable) is None else None
+
+    def coordinate(self, walk: Walk, position: Expr) -> Expr:
+        return self.env.iterated(walk.iterator).coordinate(position)
+
+    def case(self, point: Point, walks: tuple[Walk, ...]) -> tuple[Stmt, ...]:
+        """The body where exactly the iterators of `point` are present."""
+        others = {i.access for i in self.lattice.iterators} - {i.access for i in point.iterators}
+        scope = self.scope.within(self.forall.index, frozenset(others))
+        for walk in walks:
+            if walk.iterator in point.iterators:
+                scope = scope.at(walk.iterator.access, walk.iterator.level, walk.position)
+        return tuple(self.body(scope))
+
+    def alone(self, walk: Walk) -> Point:
+        """The case that one iterator alone is present."""
+        return next(p for p in self.lattice.points if p.iterators == (walk.iterator,))
+
+
+def as_count(flag: Expr) -> Expr:
+    return build.cast(INT64, flag)
+
+
+def choose(cases: list[tuple[Expr, tuple[Stmt, ...]]]) -> list[Stmt]:
+    """An if-chain; a plainly true condition ends it, and empty cases at its end are dropped."""
+    chain: Stmt | None = None
+    for condition, body in reversed(cases):
+        if condition == build.const(True):
+            chain = build.block(*body) if body else None
+        elif body or chain is not None:
+            chain = build.if_(condition, build.block(*body), chain)
+    return [] if chain is None else [chain]
