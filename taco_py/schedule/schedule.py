@@ -103,11 +103,11 @@ class Schedule:
         """These commands and those of `other` behind them."""
         return Schedule((*self.commands, *other.commands))
 
-    def merging(self, indices: Mapping[str, str]) -> Schedule:
-        """With loops that it merges called by other names."""
+    def renamed(self, indices: Mapping[str, str]) -> Schedule:
+        """With the loops that it marks called by other names."""
         return Schedule(
             tuple(
-                replace(c, index=indices[c.index]) if isinstance(c, MergeBy) else c
+                replace(c, index=indices[c.index]) if isinstance(c, _MARKING) else c
                 for c in self.commands
             )
         )

@@ -46,3 +46,11 @@ def test_threads_that_begin_anew_are_told_of() -> None:
     operands = {"A": MATRIX.tocsr(), "x": X[:, 0].copy()}
     found = told("y[i] = A[i,j] * x[j]", operands, "parallel", schedule=schedule)
     assert found.endswith("; threads begin anew for each i")
+
+
+def test_temporaries_of_a_batch_of_one_are_shared_by_the_names_of_their_own() -> None:
+    rng = np.random.default_rng(3)
+    operands = [rng.integers(-3, 4, (1, 40, 40)) for _ in range(3)]
+    text = "zab,zbc,zcd->zad"
+    np.testing.assert_array_equal(tp.einsum(text, *operands), np.einsum(text, *operands))
+    assert tp.explain(text, *operands).count("threads begin anew") == 2
