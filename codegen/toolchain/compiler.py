@@ -13,6 +13,10 @@ flush-to-zero for the whole Python process). Sums are reordered only where the s
   C's Annex G, whose test for NaN is a call that prevents vectorisation; quotients are scaled
   (Smith 1962) as NumPy's are. `-fcomplex-arithmetic=improved` is clang's newer name.
 - `-fwrapv`: signed integers wrap, as NumPy's do.
+- `-fno-tree-loop-if-convert`, for sources with complex numbers or loops over a fixed few: where
+  neighbours are read under one condition, as in `if (k < m) { a += v[2*k]; b += v[2*k + 1]; }`, gcc
+  12 may read v[2*k + 2] for the first (`tests/toolchain/test_compiler.py`). Elsewhere nothing is
+  read in such pairs, and loops with conditions profit from becoming vectors.
 - no gathers: gcc's vector gather makes `s += v[q] * x[c[q]]` 2 to 5 times slower than scalar loads.
 """
 
@@ -51,6 +55,10 @@ _NO_GATHER: Alternatives = (
     "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather",
     "-mtune-ctrl=^use_gather",
 )
+_NO_MASKED_PAIRS = "-fno-tree-loop-if-convert"
+_PAIRS = re.compile(r"#include <complex\.h>|; \w+ < 1?\d; ")
+"""What a source has where neighbouring elements may be read under one condition."""
+
 _OPENMP: Alternatives = ("-fopenmp", "-fopenmp-simd")
 
 _PROBE = """
@@ -97,9 +105,11 @@ class Compiler:
 
     def flags_for(self, source: str) -> tuple[str, ...]:
         """The flags for `source`: libgomp is linked, and started, only where threads are used."""
+        apart = self.kind == "gcc" and _PAIRS.search(source)
+        flags = (*self.flags, _NO_MASKED_PAIRS) if apart else self.flags
         if "omp parallel" in source and self.openmp:
-            return (*self.flags, self.openmp)
-        return (*self.flags, "-fopenmp-simd") if self.openmp else self.flags
+            return (*flags, self.openmp)
+        return (*flags, "-fopenmp-simd") if self.openmp else flags
 
     def __str__(self) -> str:
         return " ".join([*self.command, *self.flags, self.openmp]).rstrip()

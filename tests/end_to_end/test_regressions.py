@@ -269,3 +269,11 @@ def test_a_diagonal_stores_nothing_that_was_not_stored() -> None:
     tensor = tp.Tensor.from_coo([[0, 0, 0], [1, 1, 1]], [2.0, 3.0], (2, 2, 2), format="sds")
     result = tp.evaluate("R[i,j] = T[i,j,i] / z[j]", T=tensor, z=np.zeros(2), format="dd")
     np.testing.assert_array_equal(result, [[np.inf, 0.0], [0.0, np.inf]])
+
+
+def test_complex_sums_over_tiles_that_may_be_empty() -> None:
+    """The inner loop has one iteration or none, which gcc makes a condition of."""
+    schedule = "divide(j,v1,v2,4), precompute(A(i,j),{v1,v2},{v1,v2},w)"
+    matrix = np.array([[3 + 3j, -2 - 2j]])
+    result = tp.evaluate("y[i] = A[i,j]", A=matrix, schedule=schedule, static={"j": 2})
+    np.testing.assert_array_equal(result, [1 + 1j])

@@ -189,6 +189,41 @@ def test_no_gathers_and_plain_complex_products(found: Compiler, tmp_path: Path) 
 # ---------------------------------------------------------------- machine
 
 
+MASKED_PAIRS = """
+__attribute__((noipa)) void sums(const {type} *v, {type} *s)
+{{
+    {type} a = 0, b = 0;
+    for (long k = 0; k < 8; k++)
+        if (k < 3) {{
+            a += v[2 * k];
+            b += v[2 * k + 1];
+        }}
+    s[0] = a;
+    s[1] = b;
+}}
+
+int main(void)
+{{
+    const {type} v[16] = {{1, 8, 4, 10, 7, 3, 2, 2, 5, 5, 9, 6, 1, 1, 1, 1}};
+    {type} s[2];
+    sums(v, s);
+    return !(s[0] == 12 && s[1] == 21);
+}}
+"""
+
+
+@pytest.mark.parametrize("type", ["double", "float", "long"])
+def test_pairs_under_a_condition_are_what_they_are(
+    found: Compiler, tmp_path: Path, type: str
+) -> None:
+    """gcc 12 reads v[2*k + 2] for v[2*k] where such loads become vectors."""
+    source = MASKED_PAIRS.format(type=type)
+    (tmp_path / "a.c").write_text(source)
+    command = [*found.command, *found.flags_for(source), "a.c", "-o", "a"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "a"], check=False).returncode == 0
+
+
 def test_fingerprint_follows_the_sources(tmp_path: Path) -> None:
     (tmp_path / "package" / "inner").mkdir(parents=True)
     source = tmp_path / "package" / "inner" / "a.py"
