@@ -207,7 +207,7 @@ def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
     """The access whose entries `pos` runs over, and its levels that are fused, outermost first."""
     roots = env.provenance.roots(pos.parent)
     for access in env.iterators:
-        if access.tensor == pos.tensor and set(roots) <= set(access.indices):
+        if pos.means(access.tensor, access.indices, roots):
             form = env.tensors[access.tensor].type.format
             levels = (form.mode_order.index(access.indices.index(root)) for root in roots)
             return access, tuple(levels)

@@ -90,7 +90,7 @@ class _Known:
         (access,) = {
             access
             for access in accesses(self.problem.assignment)
-            if access.tensor == pos.tensor and set(roots) <= set(access.indices)
+            if pos.means(access.tensor, access.indices, roots)
         }
         form = self.problem.type_of(pos.tensor).format
         level = form.mode_order.index(access.indices.index(roots[-1]))

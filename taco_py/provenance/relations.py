@@ -175,12 +175,22 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class Pos(_Replaced):
-    """`child` runs over the positions of `tensor`'s level that stores `parent`."""
+    """`child` runs over the positions of `tensor`'s level that stores `parent`.
+
+    indices  of the access that is meant, where that has been said
+    """
 
     tensor: str
+    indices: tuple[str, ...] = ()
+
+    def means(self, tensor: str, indices: tuple[str, ...], roots: tuple[str, ...]) -> bool:
+        """Whether it is about an access; `roots` are the indices that `parent` derives from."""
+        named = not self.indices or self.indices == indices
+        return tensor == self.tensor and named and set(roots) <= set(indices)
 
     def __str__(self) -> str:
-        return f"pos({self.parent},{self.child},{self.tensor})"
+        access = f"{self.tensor}({','.join(self.indices)})" if self.indices else self.tensor
+        return f"pos({self.parent},{self.child},{access})"
 
 
 @dataclass(frozen=True, slots=True)

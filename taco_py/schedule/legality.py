@@ -10,6 +10,9 @@ Inner sums   the loops of a sum inside a product are inside those that it depend
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.diagnostics.errors import ScheduleError
@@ -127,16 +130,32 @@ def position_access(problem: Problem, roots: tuple[str, ...], pos: Pos) -> Acces
     found = [
         access
         for access in dict.fromkeys(accesses(problem.assignment.value))
-        if access.tensor == pos.tensor and set(roots) <= set(access.indices)
+        if pos.means(access.tensor, access.indices, roots)
     ]
     if len(found) == 1:
         return found[0]
-    named = [a for a in accesses(problem.assignment.value) if a.tensor == pos.tensor]
+    raise _refusal(pos, *_no_access(problem, roots, pos, found))
+
+
+def _no_access(
+    problem: Problem, roots: tuple[str, ...], pos: Pos, found: Sequence[Access]
+) -> tuple[str, str]:
+    """What is wrong with a `pos` that means no access, or several, and what would be right."""
+    named = dict.fromkeys(a for a in accesses(problem.assignment.value) if a.tensor == pos.tensor)
     if not named:
         names = ", ".join(name for name, _ in problem.operands)
-        raise _refusal(pos, f"there is no operand {pos.tensor}", f"the operands are {names}")
-    many = "twice in the assignment" if found else f"without {', '.join(roots)}"
-    raise _refusal(pos, f"{pos.tensor} stands {many}", "name an operand with these indices once")
+        return f"there is no operand {pos.tensor}", f"the operands are {names}"
+    if found:
+        one = replace(pos, indices=found[0].indices)
+        return f"{pos.tensor} stands twice in the assignment", f"say which is meant, as in {one}"
+    read = " and ".join(f"{a.tensor}({','.join(a.indices)})" for a in named)
+    if pos.indices and all(access.indices != pos.indices for access in named):
+        wanted = f"{pos.tensor}({','.join(pos.indices)})"
+        return f"there is no {wanted} in the assignment", f"what is read is {read}"
+    return (
+        f"{pos.tensor} stands without {', '.join(roots)}",
+        f"name an operand with these indices; {pos.tensor} is read as {read}",
+    )
 
 
 def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:

@@ -180,10 +180,11 @@ def _pos(arguments: tuple[str, ...]) -> Command:
     parent, child = _names(arguments[:2], 2)
     if len(arguments) != 3:
         raise _MisfitError
-    access = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\([^()]*\)|\[[^\[\]]*\])?", arguments[2])
+    access = re.fullmatch(r"([A-Za-z_]\w*)\s*(?:\(([^()]*)\)|\[([^\[\]]*)\])?", arguments[2])
     if access is None:
         raise _MisfitError
-    return Pos(parent, child, access[1])
+    indices = tuple(filter(None, re.split(r"[\s,]+", access[2] or access[3] or "")))
+    return Pos(parent, child, access[1], indices)
 
 
 def _bound(arguments: tuple[str, ...]) -> Command:

@@ -146,8 +146,11 @@ def _reading(
         return access if name is None else replace(access, tensor=name)
 
     match command:
-        case Pos(tensor=tensor):
-            return replace(command, tensor=tensors.get(tensor, tensor))
+        case Pos(tensor=tensor, indices=indices):
+            name = tensors.get(tensor, tensor)
+            if indices and accesses is not None:
+                name = accesses.get(Access(tensor, indices), tensor)
+            return replace(command, tensor=name)
         case Precompute(expression=expression) | Distribute(expression=expression):
             return replace(command, expression=map_accesses(expression, renamed))
     return command

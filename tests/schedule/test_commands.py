@@ -175,6 +175,7 @@ def test_examples_in_hints_are_read() -> None:
 TACO = (
     "split(i,i0,i1,32), parallelize(i0,CPUThread,NoRaces)",
     "reorder(i,k,j), divide(i,i0,i1,4), bound(i0,b,100,MaxExact), unroll(i1,2)",
+    "fuse(i,j,f), pos(f,p,A(i,j)), split(p,a,b,8)",
     "fuse(i,j,f), pos(f,p,A), coord(p,c), parallelize(c,CPUThread,Atomics), mergeby(j,Gallop)",
     "precompute(A(i,j) * x(j),{i,j},{iw,jw},w), parallelize(jw,CPUVector,IgnoreRaces)",
     "precompute(A(i,j) * x(j),j,jw), parallelize(i,CPUThread,Temporary), assemble(C,Insert)",

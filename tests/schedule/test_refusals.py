@@ -147,11 +147,15 @@ FORMATS: tuple[Row, ...] = (
     (SPMV, CSRS, None, "pos(j,p,Z)", "there is no operand Z", "the operands are A, x"),
     (
         SPMV, CSRS, None, "pos(i,p,x)", "x stands without i",
-        "name an operand with these indices once",
+        "name an operand with these indices; x is read as x(j)",
+    ),
+    (
+        SPMV, CSRS, None, "pos(j,p,A(j,i))", "there is no A(j,i) in the assignment",
+        "what is read is A(i,j)",
     ),
     (
         "C[i,j] = A[i,j] * A[j,i]", {"A": "CSR"}, None, "pos(j,p,A)",
-        "A stands twice in the assignment", "name an operand with these indices once",
+        "A stands twice in the assignment", "say which is meant, as in pos(j,p,A(i,j))",
     ),
     (
         SPMV, CSRS, None, "fuse(i,j,f), split(f,a,b,4), pos(b,p,A)", "b is a tile of fused indices",
