@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import islpy
 
 
+FEW = 4
+"""Pieces of a dependence that are soon simplified."""
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """Statements that one band of loops can run together.
@@ -37,23 +41,57 @@ def components(held: Held) -> tuple[Component, ...]:
     ISL gives up on a few nests ("unable to carry dependences"): those have one part and no band.
     Statements that never run come last, without a band.
     """
-    import islpy
-
     held.context.set_schedule_serialize_sccs(1)
-    constraints = islpy.ScheduleConstraints.on_domain(held.domain)
-    constraints = constraints.set_validity(held.ordered).set_coincidence(held.ordered)
     nest = held.names.nest
-    try:
-        root = constraints.compute_schedule().get_root()
-    except islpy.Error:
-        if is_exhausted(held.context):
-            raise
+    root = _scheduled(held, _without_ends(held)) if _in_boxes(nest) else None
+    root = root or _scheduled(held, held.ordered)
+    if root is None:
         names = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
         return (Component(tuple(names), tuple((name, ()) for name in names), ()),)
     found = [each for each in _components(root.child(0), nest) if each.statements]
     running = {name for each in found for name in each.statements}
     idle = [each.name for each in nest.statements if each.name not in running]
     return (*found, *(Component((name,), ((name, ()),), ()) for name in idle))
+
+
+def _scheduled(held: Held, ordered: islpy.UnionMap) -> islpy.ScheduleNode | None:
+    """The schedule that keeps what is ordered, None where ISL finds none."""
+    import islpy
+
+    constraints = islpy.ScheduleConstraints.on_domain(held.domain)
+    constraints = constraints.set_validity(ordered).set_coincidence(ordered)
+    try:
+        return constraints.compute_schedule().get_root()
+    except islpy.Error:
+        if is_exhausted(held.context):
+            raise
+        return None
+
+
+def _in_boxes(nest: Nest) -> bool:
+    """Whether no loop begins or ends where another one says, and no statement is guarded."""
+    bounds = [b for s in nest.statements for loop in s.loops for b in (*loop.lower, *loop.upper)]
+    free = all(name in nest.parameters for bound in bounds for name in bound.names)
+    return free and not any(each.guards for each in nest.statements)
+
+
+def _without_ends(held: Held) -> islpy.UnionMap:
+    """The dependences as they would be if no loop ended: in boxes, they go the same ways.
+
+    Each bound of a loop costs the scheduler a variable for each dependence. Those of many pieces
+    are left as they are: they are those of stencils, for which this takes longer than it saves.
+    """
+    import islpy
+
+    found = islpy.UnionMap.empty(held.ordered.get_space())
+    maps = held.ordered.get_map_list()
+    for place in range(maps.n_map()):
+        each = maps.get_at(place)
+        one = islpy.UnionMap.from_map(each)
+        if len(each.get_basic_maps()) <= FEW:
+            one = one.coalesce().gist_domain(held.domain).gist_range(held.domain)
+        found = found.union(one)
+    return found
 
 
 def _components(node: islpy.ScheduleNode, nest: Nest) -> Iterator[Component]:
