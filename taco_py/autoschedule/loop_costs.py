@@ -11,7 +11,7 @@ numbers, a bit an index.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from taco_py.autoschedule.steps import Steps
@@ -28,9 +28,9 @@ from taco_py.cost.machine import (
     SORTING,
     STRAY,
 )
-from taco_py.iteration.graph import sparse_levels
+from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
-from taco_py.iteration.region import Regions
+from taco_py.iteration.region import Iterator, Regions
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
@@ -205,17 +205,35 @@ class LoopCosts:
         return ROW if len(rest) == 1 else HASH
 
 
-def repeats_matter(problem: Problem, term: Term, access: Access) -> bool:
-    """Whether levels of `access` that may repeat coordinates are merged, or appended from."""
+def repeats_matter(
+    problem: Problem, term: Term, access: Access, order: tuple[str, ...] = ()
+) -> bool:
+    """Whether levels of `access` that may repeat coordinates are merged, or appended from.
+
+    order  of the loops: what cannot be walked in it is read from a copy, which has lists where the
+           operand may have none; () for operands as they are stored
+    """
     form = problem.type_of(access.tensor).format
     if all(level.unique for level in form.levels):
         return False
     if not problem.result.format.is_dense:
         return not copies_pattern(problem)
-    levels = {a: sparse_levels(problem, a) for a in accesses(term.body)}
+    levels = {a: _walked_levels(problem, a, order) for a in accesses(term.body)}
     regions = Regions(levels, frozenset())
     for index in access.indices:
         lattice = build_lattice(regions.expression(term.body, index))
         if len(lattice.iterators) > 1 or lattice.full:
             return True
     return False
+
+
+def _walked_levels(
+    problem: Problem, access: Access, order: tuple[str, ...]
+) -> Mapping[str, Iterator]:
+    """The lists of coordinates that an access or its copy is walked through, as far as they may be:
+    a copy has one below its root for each index, and at the root where the operand has one."""
+    if not order or not conflicts(problem, access, order):
+        return sparse_levels(problem, access)
+    indices = sorted(access.indices, key=order.index)
+    rooted = problem.type_of(access.tensor).format.levels[0].full
+    return {index: Iterator(access, k) for k, index in enumerate(indices) if k or not rooted}

@@ -178,4 +178,4 @@ def needs_copy(problem: Problem, term: Term, access: Access, order: Order) -> bo
     Either a sparse level comes before one above it, or a level that may repeat coordinates is
     merged with another, or appended from.
     """
-    return conflicts(problem, access, order) or repeats_matter(problem, term, access)
+    return conflicts(problem, access, order) or repeats_matter(problem, term, access, order)

@@ -241,9 +241,19 @@ class IterationGraph:
         if loop.merges:
             return True, True
         ordered, unique = self._result_demand(loop)
-        in_tiles = loop.range not in (Range.WHOLE, Range.POSITIONS)
         in_pieces = (not loop.outer and self.in_pieces) or self.in_team(loop)
-        return ordered or in_tiles or in_pieces, unique
+        return ordered or in_pieces or self._searches(loop, iterator), unique
+
+    def _searches(self, loop: Loop, iterator: Iterator) -> bool:
+        """Whether a part of the level's coordinates is looked for: those of a tile, or those that
+        positions of another operand lie between."""
+        if loop.range is not Range.POSITIONS:
+            return loop.range is not Range.WHOLE
+        pos = self.provenance.position_of(loop.index)
+        if pos is None:
+            return True
+        access, roots = iterator.access, self.provenance.roots(pos.parent)
+        return not pos.means(access.tensor, access.indices, roots)
 
     def _result_demand(self, loop: Loop) -> tuple[bool, bool]:
         """The same, as far as the result asks for it."""

@@ -19,6 +19,8 @@ def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
     for walk in walks:
         if walk.iterator.access.tensor in it.env.workspaces:
             raise InternalError("A workspace is read together with another sparse operand")
+        if _repeats(it, walk):
+            raise InternalError(f"{walk.iterator} may repeat coordinates, and is merged")
         yield Declare(walk.position, walk.start)
         if not isinstance(walk.stop, Var):
             yield Declare(_end(walk), walk.stop, constant=True)
@@ -32,6 +34,13 @@ def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
             yield from _rest(it, alive[0])
         else:
             yield from _merge_point(it, point, alive)
+
+
+def _repeats(it: LoopLowering, walk: Walk) -> bool:
+    """Whether a level may have a coordinate several times, each with entries below it."""
+    levels = it.env.tensors[walk.iterator.access.tensor].type.format.levels
+    level = walk.iterator.level
+    return level < len(levels) - 1 and not levels[level].unique
 
 
 def _gallop(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:

@@ -277,3 +277,23 @@ def test_complex_sums_over_tiles_that_may_be_empty() -> None:
     matrix = np.array([[3 + 3j, -2 - 2j]])
     result = tp.evaluate("y[i] = A[i,j]", A=matrix, schedule=schedule, static={"j": 2})
     np.testing.assert_array_equal(result, [1 + 1j])
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        ("C[i,k] = A[i,j] * B[j,k]", "reorder(i,j,k)"),  # a copy of A has a list of j, as B has
+        ("y[i] = A[i,j] * B[j,k]", "fuse(i,j,f)"),
+        (
+            "C[i,k] = A[i,j] * B[j,k]",
+            "reorder(j,i,k), fuse(j,i,f), pos(f,p,A)",
+        ),  # j is searched in B
+    ],
+)
+def test_coordinate_lists_that_repeat_or_are_unsorted(text: str, schedule: str) -> None:
+    a = sp.csc_array(np.array([[0.0, 0, 0], [0, 1, 2], [3, 0, 4]]))
+    b = sp.coo_array(([5.0, 6, 7, 8], ([2, 1, 0, 2], [1, 1, 0, 0])), (3, 3))
+    form = "dd" if text[0] == "C" else "d"
+    found = tp.evaluate(text, A=a, B=b, format=form, schedule=schedule)
+    product = a.toarray() @ b.toarray()
+    np.testing.assert_array_equal(found, product if text[0] == "C" else product.sum(axis=1))
