@@ -35,6 +35,7 @@ from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
 from taco_py.diagnostics.errors import (  # noqa: E402
+    BoundError,
     CompilerError,
     DimensionError,
     FileFormatError,
@@ -47,6 +48,7 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     OperandError,
     OperandTypeError,
     OutOfMemoryError,
+    OutputDtypeError,
     OutputError,
     ScheduleError,
     StructureError,
@@ -84,6 +86,7 @@ __all__ = [
     "CSF",
     "CSR",
     "DCSR",
+    "BoundError",
     "CompilerError",
     "DimensionError",
     "FileFormatError",
@@ -99,6 +102,7 @@ __all__ = [
     "OperandError",
     "OperandTypeError",
     "OutOfMemoryError",
+    "OutputDtypeError",
     "OutputError",
     "Program",
     "Schedule",

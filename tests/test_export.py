@@ -138,6 +138,34 @@ def test_an_example_is_as_bounds_promise(tmp_path: Path) -> None:
     assert caught.value.stderr == "kernel failed: a bound does not hold\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "schedule", "expected"),
+    [
+        ("y[i] = A[i,j]", "reorder(i,j)", [1 + 1j, 4]),  # coordinates that no kernel reads
+        ("y[i] = B[i,j]", "precompute(B(i,j),j,j,w)", [1 + 1j, 4]),  # nothing that threads fail by
+        ("y[i] = B[i,j]", "divide(j,v1,v2,4), precompute(B(i,j),{v1,v2},{v1,v2},w)", [1 + 1j, 4]),
+    ],
+)
+def test_what_others_compile_has_no_warnings_and_is_right_with_any_flags(
+    tmp_path: Path, text: str, schedule: str, expected: list[complex]
+) -> None:
+    formats = {"A": tp.CSR} if "A" in text else {"B": tp.dense(2)}
+    matrix = np.array([[3 + 3j, -2 - 2j], [0, 4]])
+    dtypes = dict.fromkeys(formats, "complex128")
+    kernel = tp.compile(text, formats, schedule=schedule, dtypes=dtypes, static={"j": 2})
+    operand = sp.csr_array(matrix) if "A" in text else matrix
+    files = kernel.export(tmp_path, dict.fromkeys(formats, operand))
+    found = np.array(build(files, "-O3", "-march=native", "-fno-trapping-math")["y_vals"])
+    np.testing.assert_array_equal(found.view(complex), expected)
+
+
+@pytest.mark.parametrize("folder", ["", 3, None])
+def test_a_folder_has_a_name(folder: Any) -> None:
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
+    with pytest.raises(tp.OperandError, match="name of a folder"):
+        kernel.export(folder)
+
+
 def test_nothing_is_overwritten_but_what_was_exported(tmp_path: Path) -> None:
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
     (tmp_path / "main.c").write_text("/* mine */")

@@ -72,7 +72,9 @@ def leaving(body: Lines, inner: Scope) -> Lines:
     """`body` with the place behind it that failures jump to."""
     if inner.exit is None:
         return body
-    return ["{", *indent(body), "}", f"{inner.exit[1]}:;"]
+    label = inner.exit[1]
+    jumped = any(f"goto {label};" in line for line in body)
+    return ["{", *indent(body), "}", *([f"{label}:;"] if jumped else [])]
 
 
 def _watched(code: Lines, scope: Scope, inner: Scope) -> Lines:

@@ -56,6 +56,12 @@ _NO_GATHER: Alternatives = (
     "-mtune-ctrl=^use_gather",
 )
 _NO_MASKED_PAIRS = "-fno-tree-loop-if-convert"
+WITHOUT_MASKED_PAIRS = """\
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-if-convert") /* gcc 12 may read pairs from the wrong place */
+#endif"""
+"""The same in a source that others compile."""
+
 _PAIRS = re.compile(r"#include <complex\.h>|; \w+ < 1?\d; ")
 """What a source has where neighbouring elements may be read under one condition."""
 
@@ -105,7 +111,7 @@ class Compiler:
 
     def flags_for(self, source: str) -> tuple[str, ...]:
         """The flags for `source`: libgomp is linked, and started, only where threads are used."""
-        apart = self.kind == "gcc" and _PAIRS.search(source)
+        apart = self.kind == "gcc" and reads_pairs(source)
         flags = (*self.flags, _NO_MASKED_PAIRS) if apart else self.flags
         if "omp parallel" in source and self.openmp:
             return (*flags, self.openmp)
@@ -113,6 +119,11 @@ class Compiler:
 
     def __str__(self) -> str:
         return " ".join([*self.command, *self.flags, self.openmp]).rstrip()
+
+
+def reads_pairs(source: str) -> bool:
+    """Whether neighbours may be read under one condition, which gcc 12 may do wrongly."""
+    return _PAIRS.search(source) is not None
 
 
 def _command(text: str) -> list[str]:

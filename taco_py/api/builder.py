@@ -114,7 +114,7 @@ class ScheduleBuilder:
         if isinstance(commands, Command):
             return self._record(commands)
         more = as_schedule(commands) or OPEN
-        return self._extend(more.commands)
+        return self._extend(more.commands) if more.commands else self
 
     def _record(self, command: Command) -> ScheduleBuilder:
         return self._extend((command,))

@@ -138,6 +138,11 @@ class Kernel:
         if not objects:
             static, bounds = dict(self.settings.static), self.schedule.bounds
             objects = example(self.assignment, self.types, static, bounds)
+        if not isinstance(folder, str | Path) or not str(folder):
+            raise OperandError(
+                f"Expected the name of a folder, found {folder!r}",
+                hint='as in kernel.export("spmv")',
+            )
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)

@@ -71,7 +71,8 @@ CONVENTIONS = """\
  * Every function returns 0; or 1 when memory ran out; or 2 when a result has more entries than its
  * index type can count; or 3, before anything is computed, when a size is not as a command `bound`
  * promised or a fused loop has more values than can be counted. With -fopenmp loops are shared
- * among threads, without they run on one.
+ * among threads, without they run on one. With -fwrapv integers wrap as NumPy's do; without it
+ * their overflow is undefined.
  */"""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from codegen.names import identifier, is_reserved
 from codegen.toolchain.build import RUNTIME_FOLDER
+from codegen.toolchain.compiler import WITHOUT_MASKED_PAIRS, reads_pairs
 from taco_py.diagnostics.errors import FormatError, InternalError, OperandError
 from taco_py.driver import CompiledKernel, make_source
 from taco_py.export.abi import Exported, header_text, release_text
@@ -171,7 +172,8 @@ def check_example(operands: Mapping[str, TensorData]) -> None:
 def _source(name: str, each: Exported) -> str:
     """The kernel's text, which includes its own prototype."""
     include = f'#include "{RUNTIME}"'
-    more = f'{include}\n\n#include "{name}.h"\n\n{PRAGMAS}'
+    apart = f"{WITHOUT_MASKED_PAIRS}\n" if reads_pairs(each.source) else ""
+    more = f'{apart}{include}\n\n#include "{name}.h"\n\n{PRAGMAS}'
     return each.source.replace(include, more, 1)
 
 

@@ -53,8 +53,14 @@ def program_text(
 ) -> str:
     """main.c for `kernels`, which run in order, over `operands`."""
     program = Program({name: data.shape for name, data in operands.items()})
+    used = {
+        _array_name(each.step, source)
+        for each in kernels
+        for _, source in each.kernel.parameters
+        if source is not None and source.what not in ("size", "stride")
+    }
     for operand, data in operands.items():
-        program.data += _arrays_of(operand, data)
+        program.data += [text for name, text in _arrays_of(operand, data) if name in used]
     for exported in kernels:
         _call(program, exported)
     _print_result(program, kernels[-1])
@@ -112,16 +118,18 @@ _THREADS = """\
 # ---------------------------------------------------------------- data
 
 
-def _arrays_of(name: str, data: TensorData) -> Iterator[str]:
-    """The arrays of an operand as C definitions."""
+def _arrays_of(name: str, data: TensorData) -> Iterator[tuple[str, str]]:
+    """The arrays of an operand, and their definitions in C."""
     for number, level in enumerate(data.levels):
         for what, array in (("pos", level.pos), ("crd", level.crd)):
             if array is not None:
-                yield _definition(f"{name}_{number + 1}_{what}", array)
+                called = f"{name}_{number + 1}_{what}"
+                yield called, _definition(called, array)
     values = data.values
     if data.format.is_dense:
         values = values.transpose(data.format.mode_order)
-    yield _definition(f"{name}_vals", np.ascontiguousarray(values).reshape(-1))
+    called = f"{name}_vals"
+    yield called, _definition(called, np.ascontiguousarray(values).reshape(-1))
 
 
 def _definition(name: str, array: Array) -> str:

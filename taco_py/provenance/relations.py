@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from codegen import build
 from codegen.ir import Const, Expr
@@ -219,6 +219,8 @@ class Bound(_Replaced):
                 return build.eq(range.hi, self.value)
             case BoundKind.MAX_CONSTRAINT:
                 return build.le(range.hi, self.value)
+            case _:
+                assert_never(self.kind)
 
     def __str__(self) -> str:
         return f"bound({self.parent},{self.child},{self.value},{self.kind.value})"

@@ -95,7 +95,10 @@ def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Comma
     words = [_word(argument) for argument in bound.args]
     for word in words:
         if word.count("(") != word.count(")") or word.find(")") < word.find("("):
-            raise ScheduleError(f"Expected names and numbers for {name}, found {word!r}")
+            raise ScheduleError(
+                f"Expected brackets that match in an argument of {name}, found {word!r}",
+                hint=f"{name} takes {syntax()[name]}",
+            )
     (command,) = parse_commands(f"{name}({','.join(words)})")
     return command
 

@@ -81,9 +81,15 @@ def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
     single = workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE)
     races = () if workspace.kind is WorkspaceKind.HASH else STRATEGIES if single else APART
     commands = [f"parallelize({name},CPUThread,{race.value})" for race in races]
+    return " or ".join((*_elsewhere(graph, loop), *commands)) or "leave the loop serial"
+
+
+def _elsewhere(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
+    """Which other loop might be shared."""
     if loop.outer:
-        return " or ".join(("share a loop around it", *commands))
-    return " or ".join(("put an index of the result outside and share that", *commands))
+        return ("share a loop around it",)
+    kept = graph.problem.assignment.target.indices
+    return ("put an index of the result outside and share that",) if kept else ()
 
 
 def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
@@ -95,9 +101,12 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
     return Refusal(
         f"the loop {name}{tiles} is summed over: its iterations add to the same elements",
-        "put an index of the result outside, or let them add by atomic operations: "
-        f"parallelize({name},CPUThread,Atomics)",
+        " or ".join((*_elsewhere(graph, loop), _atomic(name))),
     )
+
+
+def _atomic(name: str) -> str:
+    return f"let them add by atomic operations: parallelize({name},CPUThread,Atomics)"
 
 
 def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:

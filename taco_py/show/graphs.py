@@ -21,6 +21,7 @@ from pathlib import Path
 
 from taco_py.concrete.nodes import Assembly, Merge, Mode, Race, WorkspaceKind
 from taco_py.concrete.tree import read_in, workspaces_of
+from taco_py.diagnostics.errors import OutputError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.iteration.printer import graph_text
@@ -45,7 +46,12 @@ class Drawing:
         return self.svg
 
     def save(self, path: str | Path) -> None:
-        """Write the SVG into a file."""
+        """Write the SVG into a file. Raises OutputError for a name that says another format."""
+        if Path(path).suffix.lower() not in (".svg", ""):
+            raise OutputError(
+                f"Expected the name of an SVG file, found {str(path)!r}",
+                hint="as in loops.svg; other programs turn that into PNG or PDF",
+            )
         Path(path).write_text(self.svg, encoding="utf-8")
 
 

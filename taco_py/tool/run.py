@@ -25,7 +25,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.phase import ASSEMBLE, COMPUTE, EVALUATE
 from taco_py.schedule.schedule import Schedule
-from taco_py.storage.files import check_suffix
+from taco_py.storage.files import check_suffix, suffix
 from taco_py.storage.pack import to_dense
 from taco_py.tool.data import Declared, declared, made_up, read_operands
 from taco_py.tool.flags import CommandLine, UsageError
@@ -73,6 +73,8 @@ def prepare(line: CommandLine) -> Job:
     written = parsed(line.text)
     result = written.target.tensor
     assignment = accumulated(written, {result: None})
+    used = (written.target, *accesses(assignment))
+    check_orders(line, {access.tensor: len(access.indices) for access in used})
     read = read_operands(line, assignment)
     facts = declared(line, assignment, result, read)
     check_verifiable(line, facts.sizes)
@@ -101,9 +103,25 @@ def check_written(line: CommandLine) -> None:
     tensors = [Path(text) for _, text in line.pairs("o")]
     for path in tensors:
         check_suffix(path)
+    for folder in (Path(text or ".") for flag in ("O", "export") for text in line.all(flag)):
+        above = next(path for path in (folder, *folder.parents) if path.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK):
+            raise UsageError(f"Expected a folder that can be written to, found {folder}")
     for path in (*tensors, *(Path(text) for flag in WRITES for text in line.all(flag))):
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
             raise UsageError(f"Expected a file that can be written, found {path}")
+
+
+def check_orders(line: CommandLine, orders: Mapping[str, int]) -> None:
+    """Raise UsageError where a tensor is to be written into a file that cannot hold its order."""
+    for name, text in line.pairs("o"):
+        held = suffix(Path(text)) != ".mtx" or orders.get(name, 2) == 2
+        if not held or orders.get(name) == 0:
+            raise UsageError(
+                f"Expected a file that can hold {name}, a tensor of order {orders[name]}, found "
+                f"{text}",
+                hint="FROSTT files (.tns) hold any order but 0, Matrix Market files (.mtx) order 2",
+            )
 
 
 def check_verifiable(line: CommandLine, sizes: Mapping[str, int]) -> None:

@@ -212,13 +212,13 @@ THREADS: tuple[Row, ...] = (
     (
         SPMV, {"A": "CSC"}, "d", "reorder(j,i), parallelize(j)",
         "the loop j is summed over: its iterations add to the same elements",
-        "put an index of the result outside, or let them add by atomic operations: "
+        "put an index of the result outside and share that or let them add by atomic operations: "
         "parallelize(j,CPUThread,Atomics)",
     ),
     (
         SPMV, {}, "d", "split(j,a,b,4), reorder(a,i,b), parallelize(a)",
         "the loop a, tiles of j, is summed over: its iterations add to the same elements",
-        "put an index of the result outside, or let them add by atomic operations: "
+        "put an index of the result outside and share that or let them add by atomic operations: "
         "parallelize(a,CPUThread,Atomics)",
     ),
     (
