@@ -28,7 +28,7 @@ from math import prod
 import numpy as np
 
 from taco_py.cost.machine import LINE, LINE_BYTES, NEAR, NEXT_LINE
-from taco_py.cost.sets import Bits, Lattice, Numbers, Sets, product
+from taco_py.cost.sets import Bits, Lattice, Numbers, Places, Sets, product
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,6 @@ class Locality:
         self.arrays = tuple(arrays)
         self.counts = counts
         self.count_of = count_of
-        self.known: dict[tuple[frozenset[int], int | None], Numbers] = {}
         self.sets = sets
 
     @property
@@ -92,7 +91,7 @@ class Locality:
         """Whether all that is touched fits, so that no loop fetches any."""
         if sum(self._at_most(array) for array in self.arrays) * LINE_BYTES <= NEAR:
             return True
-        return bool(self._fits([self._touched(array, slice(0, 1)) for array in self.arrays])[0])
+        return bool(self._fits([self._touched(array, FIRST) for array in self.arrays])[0])
 
     def _at_most(self, array: Touched) -> float:
         """No fewer lines than all loops touch of an array: a run costs NEXT_LINE for each but the
@@ -104,7 +103,8 @@ class Locality:
         """Steps of the fetches that belong to the loop over an index, a row each, inside loops over
         each set."""
         inside = self.lattice.inside
-        touched = [self._touched(array, slice(None)) for array in self.arrays]
+        every = np.arange(len(self.counts))
+        touched = [self._touched(array, every) for array in self.arrays]
         fits = self._fits(touched)
         fits[-1] = True  # no loop is inside all
         entered, rounds = self.counts, self.counts[inside]
@@ -124,11 +124,11 @@ class Locality:
         found: Bits = lines * LINE_BYTES <= NEAR
         return found
 
-    def _touched(self, array: Touched, chosen: slice) -> Fetch:
-        """What one execution of the loops inside each of the `chosen` sets touches of an array."""
-        has = self.lattice.has[:, chosen]
-        around = np.maximum(self.counts[chosen], 1e-300)
-        met = np.minimum(self._joined(array.stored, chosen), self.counts[-1])
+    def _touched(self, array: Touched, places: Places) -> Fetch:
+        """What one execution of the loops inside each of some sets touches of an array."""
+        has = self.lattice.has[:, places]
+        around = np.maximum(self.counts[places], 1e-300)
+        met = np.minimum(self._joined(array.stored, places), self.counts[-1])
         elements = np.maximum(1.0, met / around)
         if not array.sizes:
             return Fetch(
@@ -139,8 +139,9 @@ class Locality:
         for row, size in zip(reversed(array.stored), reversed(array.sizes), strict=True):
             inner &= ~has[row]
             room = np.where(inner, room * size, room)
-            dense = self._joined((row,), chosen) >= around * size * DENSE
-            run = np.where(inner & (run * size == room) & dense, room, run)
+            asked = np.flatnonzero(inner & (run * size == room))
+            longer = asked[self._joined((row,), places[asked]) >= around[asked] * size * DENSE]
+            run[longer] = room[longer]
         others = product(np.array(array.sizes), ~has[list(array.stored)])
         options = (
             Fetch(np.maximum(1.0, elements / run), np.maximum(1.0, run * array.bytes / LINE_BYTES)),
@@ -149,16 +150,13 @@ class Locality:
         )
         return _cheapest(options)
 
-    def _joined(self, rows: Sequence[int], chosen: slice) -> Numbers:
-        """The iterations over each of the `chosen` sets with the indices of some rows too."""
+    def _joined(self, rows: Sequence[int], places: Places) -> Numbers:
+        """The iterations over each of some sets with the indices of some rows too."""
         if self.lattice.whole:
             bits = sum(1 << row for row in set(rows))
-            found: Numbers = self.counts[np.arange(len(self.counts))[chosen] | bits]
+            found: Numbers = self.counts[places | bits]
             return found
-        key = (frozenset(rows), chosen.stop)
-        if key not in self.known:
-            self.known[key] = self.count_of(self.sets.at(chosen).joined(rows))
-        return self.known[key]
+        return self.count_of(self.sets.joined(places, rows))
 
 
 def _cheapest(options: Sequence[Fetch]) -> Fetch:
@@ -169,6 +167,8 @@ def _cheapest(options: Sequence[Fetch]) -> Fetch:
     )
 
 
+FIRST = np.array([0])
+"""The place of the set of no loops."""
 DENSE = 0.5
 """The share of an index's coordinates from which on a loop over it meets neighbours."""
 LED = 1.5

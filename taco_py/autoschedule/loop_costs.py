@@ -90,7 +90,7 @@ class LoopCosts:
         self.innermost = self.steps.count(self.steps.every)
         self.result = result_order(problem)
         self.sparse_result = not problem.result.format.is_dense
-        self.above = [self._above(a) for a in self.steps.accesses]
+        self.above = self._above()
         self.below = self._below()
         self.copies = [copying(statistics.patterns[a.tensor]) for a in self.steps.accesses]
         self.folded = [self._folded(a) for a in self.steps.accesses]
@@ -134,8 +134,8 @@ class LoopCosts:
         bound = outside.bound | bit
         copied = outside.copied
         cost = outside.cost + self.steps.step(outside.bound, index)
-        for place, above in enumerate(self.above):
-            if above.get(bit, 0) & ~bound and not copied >> place & 1:
+        for place, above in self.above[bit]:
+            if above & ~bound and not copied >> place & 1:
                 copied |= 1 << place
                 cost += self.copies[place] - self.folded[place]
         write = outside.write
@@ -164,16 +164,21 @@ class LoopCosts:
 
     # ------------------------------------------------------------ operands
 
-    def _above(self, access: Access) -> dict[int, int]:
-        """For each index of a sparse level the indices of the levels above it."""
-        form = self.problem.type_of(access.tensor).format
-        found: dict[int, int] = {}
-        stored = [self.bits[access.indices[mode]] for mode in form.mode_order]
-        for place, level in enumerate(form.levels):
-            if not level.full:
-                bit = stored[place]
-                found[bit] = found.get(bit, 0) | (sum(set(stored[:place])) & ~bit)
-        return found
+    def _above(self) -> dict[int, list[tuple[int, int]]]:
+        """For each index the operands that store it in sparse levels, with the indices of the
+        levels above these."""
+        every: dict[int, list[tuple[int, int]]] = {bit: [] for bit in self.bits.values()}
+        for place, access in enumerate(self.steps.accesses):
+            form = self.problem.type_of(access.tensor).format
+            stored = [self.bits[access.indices[mode]] for mode in form.mode_order]
+            found: dict[int, int] = {}
+            for depth, level in enumerate(form.levels):
+                if not level.full:
+                    bit = stored[depth]
+                    found[bit] = found.get(bit, 0) | (sum(set(stored[:depth])) & ~bit)
+            for bit, above in found.items():
+                every[bit].append((place, above))
+        return every
 
     def _below(self) -> list[dict[int, int]]:
         """For each array of a dense kernel and each of its indices, those stored inside it."""

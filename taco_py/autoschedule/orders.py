@@ -129,10 +129,6 @@ class _Search:
             self.effort.cuts.append(f"after {self.orders} of {every}")
         return self.best
 
-    def _bound(self, outside: Outside) -> float:
-        """No more than any order costs that begins like this."""
-        return outside.cost + self.costs.steps.left(outside.bound)
-
     def _visit(self, outside: Outside) -> bool:
         """Search all orders that begin so; False where there was no time for all of them.
 
@@ -154,12 +150,13 @@ class _Search:
         return complete
 
     def _next(self, outside: Outside) -> list[tuple[float, Outside]]:
-        """One loop more, with what all orders cost at least that begin so: the least first, of
-        those equal the one that costs less itself."""
+        """One loop more, with what all orders cost at least that begin so, where that is less than
+        the best: the least first, of those equal the one that costs less itself."""
         found = []
-        for index in self.costs.steps.within(outside.bound):
-            inner = self.costs.inside(outside, index)
-            found.append((self._bound(inner), self.costs.steps.step(outside.bound, index), inner))
+        for index, step, left in self.costs.steps.following(outside.bound):
+            if outside.cost + step + left < self.limit:
+                inner = self.costs.inside(outside, index)
+                found.append((inner.cost + left, step, inner))
         near = min((bound for bound, *_ in found), default=0.0) * (1 + NEAR) + NEAR
         found.sort(key=lambda each: (max(each[0], near), each[1], each[2].order))
         return [(bound, inner) for bound, _, inner in found]

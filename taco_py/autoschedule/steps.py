@@ -29,6 +29,8 @@ FEW, WIDTH = 11, 8
 and some of the WIDTH loops after it."""
 ROUNDS = 3
 """How often such an order is exchanged for a better one that is near it."""
+Next = tuple[str, float, float]
+"""An index, what the loop over it costs, and the least that all loops inside it cost."""
 NONE = -1.0
 """Coordinates of a level that is not walked."""
 
@@ -40,14 +42,23 @@ def may_leap(statistics: Statistics) -> bool:
 
 
 def asked_of_steps(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
-    """All that the steps of a term's loops depend on."""
+    """All that the steps of a term's loops depend on: formats that differ in nothing that matters
+    to them, as `ss` and `ss:1,0`, are one."""
     found = dict.fromkeys(accesses(term.body))
-    types = tuple(problem.type_of(access.tensor) for access in found)
     target = problem.assignment.target
-    known = statistics.key(target, *found)
-    result = problem.result
-    stored = result if result.format.is_dense else _runs_along(problem, target)
-    return Steps, term.body, target.indices, types, stored, known
+    stored = tuple(_seen(problem, access) for access in (*found, target))
+    return Steps, term.body, target.indices, stored, statistics.stored(target, *found)
+
+
+def _seen(problem: Problem, access: Access) -> Hashable:
+    """What the steps of loops depend on of how a tensor is stored."""
+    kind = problem.type_of(access.tensor)
+    along, size = _runs_along(problem, access), np.dtype(kind.dtype).itemsize
+    if kind.format.is_dense:
+        return along, size, kind.format.mode_order
+    if access == problem.assignment.target:
+        return along
+    return along, size, np.dtype(kind.index_dtype).itemsize, kind.format.levels[0].full
 
 
 def _runs_along(problem: Problem, access: Access) -> str | None:
@@ -82,14 +93,15 @@ class Steps:
         self.after = {i: self.bits_of(needed) for i, needed in inner.items()}
         self.sizes = np.array([statistics.sizes[index] for index in self.indices])
         self.lattice = _sets_of(len(self.indices))
-        self.sets = Sets(self.indices, self.lattice.has)
+        self.sets = Sets(self.indices, self.lattice.has, self.lattice.weighs)
         self.shares = {a: statistics.access_share(a, self.sets) for a in self.accesses}
         share = statistics.share(term.body, self.sets, self.shares.__getitem__)
         self.counts = share * product(self.sizes, self.lattice.has)
         self.others: dict[tuple[str, ...], Steps] = {}
-        steps = self._steps()
-        self.known: list[list[float]] = steps.tolist()
-        self.least: list[float] = self._least(steps).tolist()
+        self.steps = self._steps()
+        self.least = self._least()
+        self.columns: dict[int, list[float]] = {}
+        self.next: dict[int, tuple[Next, ...]] = {}
 
     def open(self, bound: int) -> list[str]:
         """The indices whose loop may come next."""
@@ -100,12 +112,20 @@ class Steps:
             if not bound & bit and (not after or not after.get(index, 0) & ~bound)
         ]
 
-    def within(self, bound: int) -> list[str]:
-        """Those of them with which the set is one that is known."""
-        found = self.open(bound)
-        if self.lattice.whole:
-            return found
-        return [index for index in found if bound | self.bits[index] in self.lattice.place]
+    def following(self, bound: int) -> tuple[Next, ...]:
+        """The loops that may come next with which the set is one that is known."""
+        if bound not in self.next:
+            place = self.lattice.place[bound]
+            costs = self.steps[:, place].tolist()
+            least = self.least[self.lattice.inside[:, place]].tolist()
+            known = self.lattice.place
+            self.next[bound] = tuple(
+                (index, costs[row], least[row])
+                for index in self.open(bound)
+                if bound | self.bits[index] in known
+                for row in (self.rows[index],)
+            )
+        return self.next[bound]
 
     def count(self, bound: int) -> float:
         """The iterations over a set of indices, in any order."""
@@ -125,7 +145,9 @@ class Steps:
         known = self.lattice.whole or bound | self.bits[index] in self.lattice.place
         if place is None or not known:
             return self.nest(self._named(bound), (index,))
-        return self.known[self.rows[index]][place]
+        if place not in self.columns:
+            self.columns[place] = self.steps[:, place].tolist()
+        return self.columns[place][self.rows[index]]
 
     def _beside(self, order: tuple[str, ...]) -> Steps:
         """The steps of an order some of whose beginnings are not among the sets."""
@@ -145,17 +167,14 @@ class Steps:
 
     def left(self, bound: int) -> float:
         """The least that all loops inside those over `bound` cost, without what they entail."""
-        return self.least[self.lattice.place[bound]]
+        return float(self.least[self.lattice.place[bound]])
 
     def cheapest(self) -> tuple[str, ...]:
         """The order whose loops cost least without what they entail."""
         order: list[str] = []
         bound = 0
         while len(order) < len(self.indices):
-            ends = {
-                i: self.step(bound, i) + self.left(bound | self.bits[i]) for i in self.within(bound)
-            }
-            order.append(min(ends, key=lambda index: ends[index]))
+            order.append(min(self.following(bound), key=lambda each: each[1] + each[2])[0])
             bound |= self.bits[order[-1]]
         return tuple(order)
 
@@ -171,13 +190,13 @@ class Steps:
 
     def _steps(self) -> Numbers:
         """`step` for each index, a row each, and each set."""
-        inside, innermost = self.lattice.inside, self.lattice.innermost
-        whole = self.counts[inside]
-        found = np.where(innermost, VECTOR * whole, whole)
+        found = self.counts[self.lattice.inside]
+        innermost = found[self.lattice.innermost]
+        found[self.lattice.innermost] = VECTOR * innermost
         if self._merges():
             found = np.maximum(found, MERGE * self.counts * self._rounds())
         reads = np.array([self._read_cost(index) for index in self.indices])
-        found += innermost * whole * reads[:, None]
+        found[self.lattice.innermost] += innermost * reads[self.lattice.innermost[0]]
         locality = Locality(
             self.lattice, self.sets, tuple(self._touched()), self.counts, self.count_of
         )
@@ -189,11 +208,12 @@ class Steps:
             found[self.rows[index], early] = inf
         return found
 
-    def _least(self, steps: Numbers) -> Numbers:
+    def _least(self) -> Numbers:
         """`left` for each set."""
         found = np.zeros(len(self.lattice.sets))
         for level in self.lattice.levels:
-            found[level] = (steps[:, level] + found[self.lattice.inside[:, level]]).min(axis=0)
+            inside = self.lattice.inside[:, level]
+            found[level] = (self.steps[:, level] + found[inside]).min(axis=0)
         return found
 
     def _named(self, bound: int) -> tuple[str, ...]:
@@ -218,35 +238,39 @@ class Steps:
 
         Where all are needed and lengths differ much, the shortest leaps through the others.
         """
-        walked = [k for k, access in enumerate(self.accesses) if self._sparse(access)]
-        runs = {k: self._runs(k) for k in walked}
+        runs = [self._runs(access) for access in self.accesses if self._sparse(access)]
+        found, each = np.zeros(self.lattice.has.shape), np.zeros(self.lattice.has.shape, np.int8)
         if may_leap(self.statistics):
             return self._leaping(runs)
-        found, each = np.zeros(self.lattice.has.shape), np.zeros(self.lattice.has.shape)
-        for run in runs.values():
-            found += np.maximum(run, 0.0)
-            each += run >= 0.0
-        return np.where(each > 1, found, 0.0)
+        for rows, run in runs:
+            found[rows] += np.maximum(run, 0.0)
+            each[rows] += run >= 0.0
+        found[each <= 1] = 0.0
+        return found
 
-    def _leaping(self, runs: Mapping[int, Numbers]) -> Numbers:
+    def _leaping(self, runs: Sequence[tuple[list[int], Numbers]]) -> Numbers:
         """The same where lengths differ much."""
         found = np.zeros(self.lattice.has.shape)
-        needed = [restricts(self.term.body, self.accesses[k]) for k in runs]
+        sparse = [access for access in self.accesses if self._sparse(access)]
+        needed = [restricts(self.term.body, access) for access in sparse]
         for row in range(len(self.indices)):
-            found[row] = _merged(np.array([run[row] for run in runs.values()]), needed)
+            met = [k for k, (rows, _) in enumerate(runs) if row in rows]
+            if len(met) > 1:
+                lengths = [runs[k][1][runs[k][0].index(row)] for k in met]
+                found[row] = _merged(np.array(lengths), [needed[k] for k in met])
         return found
 
-    def _runs(self, place: int) -> Numbers:
-        """How many coordinates of each index an access has inside loops over each set; NONE where
-        it does not have the index, or counts through its coordinates rather than walk them."""
-        access = self.accesses[place]
+    def _runs(self, access: Access) -> tuple[list[int], Numbers]:
+        """The rows of an access's indices, and how many coordinates of each it has inside loops
+        over each set; NONE where it counts through its coordinates rather than walk them."""
+        own = tuple(dict.fromkeys(access.indices))
+        rows = [self.rows[index] for index in own]
         shares = np.broadcast_to(self.shares[access], self.sets.count)
-        found: Numbers = self.sizes[:, None] * shares[self.lattice.inside]
+        found: Numbers = self.sizes[rows][:, None] * shares[self.lattice.inside[rows]]
         found /= np.maximum(shares, 1e-300)
-        found[[index not in access.indices for index in self.indices]] = NONE
         if not self._rooted(access):
-            found[:, ~self.sets.of(access.indices).any(axis=0)] = NONE
-        return found
+            found[:, self.sets.code(own) == 0] = NONE
+        return rows, found
 
     def _read_cost(self, last: str) -> float:
         """What an iteration costs more when the innermost loop does not run along unit strides."""

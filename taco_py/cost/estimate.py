@@ -11,7 +11,7 @@ uniformity, and how they meet another's that of independence (`spread`, `joint`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import expm1, prod
 
@@ -22,7 +22,7 @@ from taco_py.cost.joint import Joint
 from taco_py.cost.queries import Atom, Query, dimension
 from taco_py.cost.sets import Bound, Number, One
 from taco_py.cost.shares import independent
-from taco_py.cost.spread import Entries
+from taco_py.cost.spread import Entries, once_in
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr
@@ -57,10 +57,20 @@ class Statistics:
 
     def key(self, *found: Access) -> tuple[object, ...]:
         """What is known of these accesses and their indices, to be compared and hashed."""
-        tensors = dict.fromkeys(access.tensor for access in found)
+        return self._sizes(found), tuple(self._patterns(found))
+
+    def stored(self, *found: Access) -> tuple[object, ...]:
+        """`key` but for the formats of sparse tensors."""
+        known = ((name, p and (p.nnz, p.entries, p.sparse)) for name, p in self._patterns(found))
+        return self._sizes(found), tuple(known)
+
+    def _sizes(self, found: Iterable[Access]) -> tuple[tuple[str, float | None], ...]:
         indices = dict.fromkeys(i for access in found for i in access.indices)
-        patterns = tuple((name, self.patterns.get(name)) for name in tensors)
-        return tuple((i, self.sizes.get(i)) for i in indices), patterns
+        return tuple((index, self.sizes.get(index)) for index in indices)
+
+    def _patterns(self, found: Iterable[Access]) -> Iterator[tuple[str, Pattern | None]]:
+        tensors = dict.fromkeys(access.tensor for access in found)
+        return ((name, self.patterns.get(name)) for name in tensors)
 
     def volume(self, indices: Iterable[str]) -> float:
         """The number of coordinate tuples over a set of indices."""
@@ -76,16 +86,30 @@ class Statistics:
         if not pattern.sparse:
             return 1.0
         own = tuple(dict.fromkeys(access.indices))
-        volume: Number = 1.0
-        for index in own:
-            volume = volume * bound.where(index, self.sizes.get(index, 1.0), 1.0)
-        found = bound.least(1.0, pattern.nnz / bound.most(1.0, volume))
+        sizes = tuple(self.sizes.get(index, 1.0) for index in own)
+
+        def find(some: Bound) -> Number:
+            return self._share(pattern, access, own, sizes, some)
+
+        key = (access.indices, sizes, pattern.nnz, pattern.format.levels[0].full)
+        return bound.each(own, find, once_in(pattern.entries, key))
+
+    def _share(
+        self,
+        pattern: Pattern,
+        access: Access,
+        own: tuple[str, ...],
+        sizes: tuple[float, ...],
+        bound: Bound,
+    ) -> Number:
+        volume = bound.most(1.0, bound.product(own, sizes))
+        found = bound.least(1.0, pattern.nnz / volume)
         if pattern.nnz < 1.0:
             found = self._anywhere(own, bound, found)
-        for index in own if len(access.indices) > 1 else ():
-            share = self._alone(pattern, access, index)
-            if share is not None:
-                found = bound.only(index, own, share, found)
+        told = pattern.entries is not None or pattern.format.levels[0].full
+        if told and len(access.indices) > 1:
+            alone = [self._alone(pattern, access, index) for index in own]
+            found = bound.alone(own, alone, found)
         return found
 
     def _anywhere(self, own: Sequence[str], bound: Bound, share: Number) -> Number:
@@ -95,14 +119,13 @@ class Statistics:
             found = bound.where(index, share, found)
         return found
 
-    def _alone(self, pattern: Pattern, access: Access, index: str) -> float | None:
-        """The share of one index's coordinates under which anything is stored, where it is told by
-        more than the number of entries."""
+    def _alone(self, pattern: Pattern, access: Access, index: str) -> float:
+        """The share of one index's coordinates under which anything is stored."""
         if pattern.format.levels[0].full:
             return 1.0
         mode = access.indices.index(index)
         if pattern.entries is None or not pattern.entries.known(mode):
-            return None
+            return min(1.0, pattern.nnz / max(1.0, self.sizes.get(index, 1.0)))
         spread = pattern.entries.spread(mode)
         return min(1.0, spread.distinct / spread.size)
 

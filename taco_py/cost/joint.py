@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from functools import reduce as fold
 from itertools import combinations
 
@@ -18,17 +19,6 @@ from taco_py.notation.nodes import Access
 
 STARTS = 4
 """Accesses up to which a bound takes them in every order."""
-
-
-def meeting(left: Entries, a: int, right: Entries, b: int) -> float:
-    """How many times more pairs of entries share a coordinate of modes `a` and `b` than would if
-    they were spread independently."""
-    if left is right and a == b and not left.exact(a):
-        spread = left.spread(a)
-        return spread.size * spread.square / max(spread.entries, 1)
-    mine, other = left.counts(a), right.counts(b)
-    both = float(mine.sum()) * float(other.sum())
-    return len(mine) * float(mine @ other) / both if both else 1.0
 
 
 class Joint:
@@ -53,12 +43,11 @@ class Joint:
         store something, not the entries, so that it says nothing.
         """
         found: Number = 1.0
-        for index, left, right, often in self.pairs:
-            times: Number = often
-            for access in (self.accesses[left], self.accesses[right]):
-                if len(access.indices) > 1:
-                    times = bound.only(index, access.indices, 1.0, times)
-            found = found * bound.where(index, times, 1.0)
+        for pair in self.pairs:
+            times = bound.each(pair.indices, pair.times, lambda find: find())
+            for apart in pair.apart:
+                times = bound.alone(apart, (1.0,) * len(apart), times)
+            found = found * times
         return found
 
     def most(self, bound: Bound) -> Number:
@@ -80,31 +69,48 @@ class Joint:
                 best[group] = fold(bound.least, options)
         return best[frozenset(places)]
 
-    def _pairs(self) -> Iterable[tuple[str, int, int, float]]:
-        """Each index of two accesses, these two, and how often its coordinates meet there."""
-        for (k, left), (m, right) in combinations(enumerate(self.accesses), 2):
-            for a, index in enumerate(left.indices):
-                if index not in right.indices:
-                    continue
-                b = right.indices.index(index)
-                mine, other = self.entries[left.tensor], self.entries[right.tensor]
-                if mine.known(a) and other.known(b):
-                    yield index, k, m, meeting(mine, a, other, b)
+    def _pairs(self) -> Iterable[_Pair]:
+        """Each two accesses that have an index in common, with how often coordinates meet there."""
+        for left, right in combinations(self.accesses, 2):
+            mine, other = self.entries[left.tensor], self.entries[right.tensor]
+            often = {
+                index: mine.meeting(a, other, right.indices.index(index))
+                for a, index in enumerate(left.indices)
+                if index in right.indices
+                and mine.known(a)
+                and other.known(right.indices.index(index))
+            }
+            if often:
+                own = (tuple(dict.fromkeys(a.indices)) for a in (left, right))
+                apart = tuple(indices for indices in own if len(indices) > 1)
+                yield _Pair(tuple(often), tuple(often.values()), apart)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two accesses with indices in common.
+
+    often  how many times more often their coordinates meet there than were they independent
+    apart  the indices of each that has more than one
+    """
+
+    indices: tuple[str, ...]
+    often: tuple[float, ...]
+    apart: tuple[tuple[str, ...], ...]
+
+    def times(self, bound: Bound) -> Number:
+        """How many times more often they meet at all of them that are bound."""
+        return bound.product(self.indices, self.often)
 
 
 class _Rows:
     """What is known of one access for a set of indices, or for each of many."""
 
     def __init__(self, access: Access, joint: Joint, bound: Bound) -> None:
-        entries = joint.entries[access.tensor]
+        self.entries = joint.entries[access.tensor]
         self.bound = bound
-        self.entries = float(max(entries.data.nnz, 1))
-        self.sizes = {i: bound.where(i, joint.sizes[i], 1.0) for i in access.indices}
-        self.most = {
-            index: bound.where(index, float(entries.spread(mode).most), self.entries)
-            for mode, index in enumerate(access.indices)
-            if entries.known(mode)
-        }
+        self.sizes = {index: joint.sizes[index] for index in access.indices}
+        self.modes = {index: mode for mode, index in enumerate(access.indices)}
         self.known: dict[tuple[str, ...], Number] = {}
 
     def more(self, covered: Container[str]) -> Number:
@@ -112,12 +118,18 @@ class _Rows:
         coordinates of the others."""
         old = tuple(index for index in self.sizes if index in covered)
         if old not in self.known:
-            found: Number = self.entries
-            rest: Number = 1.0
-            for index, size in self.sizes.items():
-                if index not in covered:
-                    rest = rest * size
-                elif index in self.most:
-                    found = self.bound.least(found, self.most[index])
-            self.known[old] = self.bound.least(1.0, found / self.bound.most(1.0, rest))
+            rest = {index: size for index, size in self.sizes.items() if index not in covered}
+            volume = self.bound.most(1.0, self.bound.product(tuple(rest), tuple(rest.values())))
+            self.known[old] = self.bound.least(1.0, self._most(old) / volume)
         return self.known[old]
+
+    def _most(self, covered: Iterable[str]) -> Number:
+        """The most entries that have one coordinate of each of these that is bound."""
+        every = float(max(self.entries.data.nnz, 1))
+        found: Number = every
+        for index in covered:
+            mode = self.modes[index]
+            if self.entries.known(mode):
+                most = float(self.entries.spread(mode).most)
+                found = self.bound.least(found, self.bound.where(index, most, every))
+        return found

@@ -7,9 +7,10 @@ beginnings of one order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,12 @@ Numbers = NDArray[np.float64]
 Number = float | Numbers
 
 
+Once = Callable[[Callable[[], Number]], Number]
+"""What a function returns, which is called no more than once."""
+TABLE = 10
+"""Indices up to which what depends on them alone is found for all sets of them."""
+
+
 class Bound(Protocol):
     """The indices of loops: of one set, for which there is a number, or of many at a time, for
     which there is an array of them."""
@@ -30,8 +37,17 @@ class Bound(Protocol):
     def where(self, index: str, yes: Number, no: Number) -> Number:
         """One number where the index is bound, another where it is not."""
 
-    def only(self, index: str, among: Sequence[str], yes: Number, no: Number) -> Number:
-        """One number where the index alone is bound of some, another elsewhere."""
+    def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
+        """The number of the index that alone is bound of some, another where not one of them is."""
+
+    def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
+        """The product of the numbers of those indices that are bound, one for each."""
+
+    def each(self, indices: Sequence[str], find: Callable[[Bound], Number], once: Once) -> Number:
+        """What `find` tells, which depends on some indices alone.
+
+        once  keeps it for all sets of these
+        """
 
     def least(self, left: Number, right: Number) -> Number:
         """The lesser of two numbers."""
@@ -49,8 +65,15 @@ class One:
     def where(self, index: str, yes: Number, no: Number) -> Number:
         return yes if index in self.names else no
 
-    def only(self, index: str, among: Sequence[str], yes: Number, no: Number) -> Number:
-        return yes if [i for i in among if i in self.names] == [index] else no
+    def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
+        found = self._of(indices, numbers)
+        return found[0] if len(found) == 1 else other
+
+    def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
+        return prod(self._of(indices, numbers), start=1.0)
+
+    def each(self, indices: Sequence[str], find: Callable[[Bound], Number], once: Once) -> Number:
+        return find(self)
 
     def least(self, left: Number, right: Number) -> Number:
         return left if left < right else right
@@ -58,33 +81,67 @@ class One:
     def most(self, left: Number, right: Number) -> Number:
         return left if left > right else right
 
+    def _of(self, indices: Sequence[str], numbers: Sequence[float]) -> list[float]:
+        """The numbers of those that are bound."""
+        every = zip(indices, numbers, strict=True)
+        return [number for index, number in every if index in self.names]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sets:
     """Columns of bits over `names`: `has[k]` says which sets have the index `names[k]`.
 
-    known  which of them have one index alone of some, where that was asked for
+    weighs  the same as numbers to multiply by, where these are at hand
+    codes   how `code` is found from that of others
+    known   what it has told
     """
 
     names: tuple[str, ...]
     has: Bits
-    known: dict[tuple[str, ...], Bits] = field(default_factory=dict, repr=False)
+    weighs: Numbers | None = None
+    codes: Callable[[tuple[str, ...]], Places] | None = None
+    known: dict[tuple[str, ...], Places] = field(default_factory=dict, repr=False)
 
     @property
     def count(self) -> int:
         return len(self.has.T)
 
+    def code(self, indices: tuple[str, ...]) -> Places:
+        """The place of what each set has of some indices among all sets of these."""
+        if indices not in self.known:
+            self.known[indices] = (self.codes or self._code)(indices)
+        return self.known[indices]
+
     def where(self, index: str, yes: Number, no: Number) -> Number:
         return np.where(self.has[self.names.index(index)], yes, no) if index in self.names else no
 
-    def only(self, index: str, among: Sequence[str], yes: Number, no: Number) -> Number:
-        if index not in self.names:
-            return no
-        key = tuple(among)
-        if key not in self.known:
-            rows = [self.names.index(i) for i in key if i in self.names]
-            self.known[key] = np.add.reduce(self.has[rows], dtype=np.int64) == 1
-        return np.where(self.has[self.names.index(index)] & self.known[key], yes, no)
+    def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
+        code = self.code(tuple(indices))
+        found = np.broadcast_to(np.asarray(other, np.float64), code.shape).copy()
+        for place, number in enumerate(numbers):
+            found[code == 1 << place] = number
+        return found
+
+    def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
+        known = [k for k, index in enumerate(indices) if index in self.names]
+        rows = self.of(indices[k] for k in known)
+        return product(np.array([numbers[k] for k in known], np.float64), rows)
+
+    def each(self, indices: Sequence[str], find: Callable[[Bound], Number], once: Once) -> Number:
+        if len(indices) > TABLE:
+            return find(self)
+        own = tuple(indices)
+        table = once(lambda: find(Sets(own, every_set(len(own)).has)))
+        return np.broadcast_to(np.asarray(table, np.float64), 1 << len(own))[self.code(own)]
+
+    def _code(self, indices: tuple[str, ...]) -> Places:
+        weights = np.zeros(len(self.names))
+        for place, index in enumerate(indices):
+            if index in self.names:
+                weights[self.names.index(index)] = 1 << place
+        has = self.has if self.weighs is None else self.weighs
+        found: Places = (weights @ has).astype(np.int64)
+        return found
 
     def least(self, left: Number, right: Number) -> Number:
         return np.minimum(left, right)
@@ -94,17 +151,19 @@ class Sets:
 
     def of(self, indices: Iterable[str]) -> Bits:
         """The rows of some indices."""
-        return self.has[[self.names.index(i) for i in indices]]
+        return self.has[np.array([self.names.index(i) for i in indices], np.int64)]
 
-    def at(self, chosen: slice) -> Sets:
-        """Some of the sets."""
-        return Sets(self.names, self.has[:, chosen])
-
-    def joined(self, rows: Sequence[int]) -> Sets:
-        """Each set with the indices of some rows."""
-        has = self.has.copy()
+    def joined(self, places: Places, rows: Sequence[int]) -> Sets:
+        """Some of the sets, each with the indices of some rows."""
+        has = self.has[:, places]
         has[list(rows)] = True
-        return Sets(self.names, has)
+        more = {self.names[row] for row in rows}
+
+        def codes(indices: tuple[str, ...]) -> Places:
+            bits = sum(1 << place for place, index in enumerate(indices) if index in more)
+            return self.code(indices)[places] | bits
+
+        return Sets(self.names, has, codes=codes)
 
 
 def product(numbers: Numbers, bits: Bits) -> Numbers:
@@ -122,21 +181,23 @@ class Lattice:
 
     sets    as numbers, a bit an index
     has     the same as columns of bits
+    weighs  the same as numbers to multiply by
     place   of each number
     inside  for each index and each set the place of the set with that index too; that of all where
             it has the index already, or where the other is not in the family
     ends    where it has, or is not
-    innermost  where it becomes that of all
+    innermost  the indices and places where it becomes that of all
     levels  the places of sets of as many indices each, the largest first, but for that of all
     """
 
     sets: tuple[int, ...]
     has: Bits
+    weighs: Numbers
     place: dict[int, int]
     inside: Places
     ends: Bits
-    innermost: Bits
-    levels: tuple[Places, ...]
+    innermost: tuple[Places, Places]
+    levels: tuple[Places | slice, ...]
 
     @property
     def whole(self) -> bool:
@@ -156,7 +217,10 @@ def sets_near(count: int, width: int) -> Lattice:
     sets = {0}
     for begin in range(max(1, count - width + 1)):
         sets.update((1 << begin) - 1 | window << begin for window in range(1 << width))
-    return _lattice(count, tuple(sorted(number for number in sets if number < 1 << count)))
+    every = sorted((number for number in sets if number < 1 << count))
+    if len(every) < 1 << count:
+        every.sort(key=int.bit_count)  # those of as many indices are neighbours
+    return _lattice(count, tuple(every))
 
 
 def _lattice(count: int, sets: tuple[int, ...]) -> Lattice:
@@ -167,7 +231,15 @@ def _lattice(count: int, sets: tuple[int, ...]) -> Lattice:
     has = np.array([[number >> k & 1 for number in sets] for k in range(count)], np.bool_)
     has = has.reshape(count, len(sets))
     sizes = np.array([number.bit_count() for number in sets])
-    levels = tuple(np.flatnonzero(sizes == size) for size in range(count - 1, -1, -1))
+    levels = tuple(_run(np.flatnonzero(sizes == size)) for size in range(count - 1, -1, -1))
     ends = (inside < 0) | has
     inside = np.where(ends, last, inside)
-    return Lattice(sets, has, place, inside, ends, (inside == last) & ~ends, levels)
+    weighs = has.astype(np.float64)
+    rows, places = np.nonzero((inside == last) & ~ends)
+    return Lattice(sets, has, weighs, place, inside, ends, (rows, places), levels)
+
+
+def _run(places: Places) -> Places | slice:
+    """The places as a slice, which is faster to take, where they are neighbours."""
+    begin, end = int(places[0]), int(places[-1]) + 1
+    return slice(begin, end) if end - begin == len(places) else places

@@ -10,7 +10,10 @@ estimated from a sample of positions. (The degree sequences and constraints of G
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +27,7 @@ COUNTED = 1 << 18
 LARGEST = 1 << 22
 """Coordinates up to which a mode has an array of counts."""
 Counts = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +60,14 @@ class Spread:
 class Entries:
     """The coordinates that a tensor stores; what is asked of them is found once."""
 
-    __slots__ = ("_counts", "_sparse", "_spreads", "data")
+    __slots__ = ("_counts", "_known", "_sparse", "_spreads", "data")
 
     def __init__(self, data: TensorData) -> None:
         self.data = data
         self._sparse = not data.format.is_dense
         self._counts: dict[int, tuple[Counts, Counts, bool]] = {}
         self._spreads: dict[int, Spread] = {}
+        self._known: dict[Hashable, object] = {}
 
     def known(self, mode: int) -> bool:
         """Whether its coordinates are few enough to be counted."""
@@ -81,6 +86,26 @@ class Entries:
         if mode not in self._spreads:
             self._spreads[mode] = self._summary(mode)
         return self._spreads[mode]
+
+    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+        """What `find` returns, which is called once for each key."""
+        if key not in self._known:
+            self._known[key] = find()
+        found: T = self._known[key]  # type: ignore[assignment]
+        return found
+
+    def meeting(self, mode: int, other: Entries, its: int) -> float:
+        """How many times more pairs of entries share a coordinate of this mode and one of another
+        tensor's than would if they were spread independently."""
+        return self.once((mode, other, its), lambda: self._meeting(mode, other, its))
+
+    def _meeting(self, mode: int, other: Entries, its: int) -> float:
+        if self is other and mode == its and not self.exact(mode):
+            spread = self.spread(mode)
+            return spread.size * spread.square / max(spread.entries, 1)
+        mine, met = self.counts(mode), other.counts(its)
+        both = float(mine.sum()) * float(met.sum())
+        return len(mine) * float(mine @ met) / both if both else 1.0
 
     def _counted(self, mode: int) -> tuple[Counts, Counts, bool]:
         """The entries at each coordinate, how often it was met, and whether that is all."""
@@ -108,6 +133,11 @@ class Entries:
         else:
             groups = _grouped(positive)
         return Spread(size, entries, distinct, most, square / max(entries, 1), groups)
+
+
+def once_in(entries: Entries | None, key: Hashable) -> Callable[[Callable[[], T]], T]:
+    """Keeps what a function returns among what is known of some entries, where there are any."""
+    return (lambda find: find()) if entries is None else partial(entries.once, key)
 
 
 def _grouped(counts: Counts) -> tuple[tuple[float, float], ...]:
