@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from functools import reduce as fold
 from itertools import combinations
 
-from taco_py.cost.sets import Bound, Number
+from taco_py.cost.sets import Bound, Number, Once
 from taco_py.cost.spread import Entries
 from taco_py.notation.nodes import Access
 
@@ -44,7 +45,7 @@ class Joint:
         """
         found: Number = 1.0
         for pair in self.pairs:
-            times = bound.each(pair.indices, pair.times, lambda find: find())
+            times = bound.each(pair.indices, pair.times, pair.once)
             for apart in pair.apart:
                 times = bound.alone(apart, (1.0,) * len(apart), times)
             found = found * times
@@ -57,7 +58,6 @@ class Joint:
         nnz(A[i,k]) · most entries of a row of B[k,j], or the other way round
         """
         places = range(min(len(self.accesses), STARTS))  # fewer only make the bound larger
-        known = {place: _Rows(self.accesses[place], self, bound) for place in places}
         best: dict[frozenset[int], Number] = {frozenset(): 1.0}
         for size in range(1, len(places) + 1):
             for group in map(frozenset, combinations(places, size)):
@@ -65,9 +65,24 @@ class Joint:
                 for last in sorted(group):
                     before = group - {last}
                     covered = {i for k in before for i in self.accesses[k].indices}
-                    options.append(best[before] * known[last].more(covered))
+                    options.append(best[before] * self._more(self.accesses[last], covered, bound))
                 best[group] = fold(bound.least, options)
         return best[frozenset(places)]
+
+    def _more(self, access: Access, covered: Container[str], bound: Bound) -> Number:
+        """The most entries of an access at one tuple over those of its indices that are covered, as
+        a share of all coordinates of the others."""
+        own = tuple(dict.fromkeys(access.indices))
+        entries = self.entries[access.tensor]
+        old = tuple(index for index in own if index in covered)
+        rest = tuple(index for index in own if index not in covered)
+        sizes = tuple(self.sizes[index] for index in rest)
+
+        def find(some: Bound) -> Number:
+            volume = some.most(1.0, some.product(rest, sizes))
+            return some.least(1.0, _most(entries, access, old, some) / volume)
+
+        return bound.each(own, find, partial(entries.once, (access.indices, old, sizes)))
 
     def _pairs(self) -> Iterable[_Pair]:
         """Each two accesses that have an index in common, with how often coordinates meet there."""
@@ -81,9 +96,10 @@ class Joint:
                 and other.known(right.indices.index(index))
             }
             if often:
+                once = partial(mine.once, (other, left.indices, right.indices))
                 own = (tuple(dict.fromkeys(a.indices)) for a in (left, right))
                 apart = tuple(indices for indices in own if len(indices) > 1)
-                yield _Pair(tuple(often), tuple(often.values()), apart)
+                yield _Pair(tuple(often), tuple(often.values()), apart, once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,44 +108,26 @@ class _Pair:
 
     often  how many times more often their coordinates meet there than were they independent
     apart  the indices of each that has more than one
+    once   keeps what is known of them
     """
 
     indices: tuple[str, ...]
     often: tuple[float, ...]
     apart: tuple[tuple[str, ...], ...]
+    once: Once
 
     def times(self, bound: Bound) -> Number:
         """How many times more often they meet at all of them that are bound."""
         return bound.product(self.indices, self.often)
 
 
-class _Rows:
-    """What is known of one access for a set of indices, or for each of many."""
-
-    def __init__(self, access: Access, joint: Joint, bound: Bound) -> None:
-        self.entries = joint.entries[access.tensor]
-        self.bound = bound
-        self.sizes = {index: joint.sizes[index] for index in access.indices}
-        self.modes = {index: mode for mode, index in enumerate(access.indices)}
-        self.known: dict[tuple[str, ...], Number] = {}
-
-    def more(self, covered: Container[str]) -> Number:
-        """The most entries at one tuple over the indices that are covered, as a share of all
-        coordinates of the others."""
-        old = tuple(index for index in self.sizes if index in covered)
-        if old not in self.known:
-            rest = {index: size for index, size in self.sizes.items() if index not in covered}
-            volume = self.bound.most(1.0, self.bound.product(tuple(rest), tuple(rest.values())))
-            self.known[old] = self.bound.least(1.0, self._most(old) / volume)
-        return self.known[old]
-
-    def _most(self, covered: Iterable[str]) -> Number:
-        """The most entries that have one coordinate of each of these that is bound."""
-        every = float(max(self.entries.data.nnz, 1))
-        found: Number = every
-        for index in covered:
-            mode = self.modes[index]
-            if self.entries.known(mode):
-                most = float(self.entries.spread(mode).most)
-                found = self.bound.least(found, self.bound.where(index, most, every))
-        return found
+def _most(entries: Entries, access: Access, covered: Iterable[str], bound: Bound) -> Number:
+    """The most entries that have one coordinate of each of these indices that is bound."""
+    every = float(max(entries.data.nnz, 1))
+    found: Number = every
+    for index in covered:
+        mode = access.indices.index(index)
+        if entries.known(mode):
+            most = float(entries.spread(mode).most)
+            found = bound.least(found, bound.where(index, most, every))
+    return found

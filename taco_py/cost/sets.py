@@ -217,7 +217,7 @@ def sets_near(count: int, width: int) -> Lattice:
     sets = {0}
     for begin in range(max(1, count - width + 1)):
         sets.update((1 << begin) - 1 | window << begin for window in range(1 << width))
-    every = sorted((number for number in sets if number < 1 << count))
+    every = sorted(number for number in sets if number < 1 << count)
     if len(every) < 1 << count:
         every.sort(key=int.bit_count)  # those of as many indices are neighbours
     return _lattice(count, tuple(every))

@@ -10,7 +10,7 @@ parent position p.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from operator import index as as_integer
 from typing import TypeVar
@@ -101,6 +101,7 @@ class Format:
 
     levels: tuple[Level, ...]
     mode_order: tuple[int, ...]
+    is_dense: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not _all_are(self.levels, Level) or not _all_are(self.mode_order, int):
@@ -122,6 +123,8 @@ class Format:
                     f"{'at the root' if above is None else 'below a dense level'}",
                     hint='COO is "uc" for matrices: a compressed level, then singletons',
                 )
+        is_dense = all(level.kind is LevelKind.DENSE for level in self.levels)
+        object.__setattr__(self, "is_dense", is_dense)  # asked for again and again
 
     @property
     def order(self) -> int:
@@ -135,10 +138,6 @@ class Format:
         ('j', 'i')
         """
         return tuple(modes[mode] for mode in self.mode_order)
-
-    @property
-    def is_dense(self) -> bool:
-        return all(level.kind is LevelKind.DENSE for level in self.levels)
 
     @property
     def is_coo(self) -> bool:
