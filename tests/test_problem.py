@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -102,3 +103,13 @@ def test_a_type_is_asked_for_by_name() -> None:
     assert SCALE.type_of("y") is SCALE.result
     with pytest.raises(Exception, match="no tensor 'B'"):
         SCALE.type_of("B")
+
+
+def test_a_format_hashes_in_this_process_wherever_it_was_made() -> None:
+    """What it keeps of its hash is no part of what is pickled: strings hash otherwise elsewhere."""
+    form = Format.parse("dsu:1,2,0")
+    text = pickle.dumps(form)
+    assert str(hash(form)).encode() not in text
+    assert b"_hash" not in text
+    assert {form: 1}[pickle.loads(text)] == 1
+    assert replace(form, mode_order=(0, 1, 2)) != form

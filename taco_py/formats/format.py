@@ -102,6 +102,7 @@ class Format:
     levels: tuple[Level, ...]
     mode_order: tuple[int, ...]
     is_dense: bool = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not _all_are(self.levels, Level) or not _all_are(self.mode_order, int):
@@ -124,7 +125,14 @@ class Format:
                     hint='COO is "uc" for matrices: a compressed level, then singletons',
                 )
         is_dense = all(level.kind is LevelKind.DENSE for level in self.levels)
-        object.__setattr__(self, "is_dense", is_dense)  # asked for again and again
+        object.__setattr__(self, "is_dense", is_dense)  # asked for again and again, both
+        object.__setattr__(self, "_hash", hash((self.levels, self.mode_order)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Format, (self.levels, self.mode_order)  # another process hashes otherwise
 
     @property
     def order(self) -> int:

@@ -19,10 +19,11 @@ from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.apart import apart
+from taco_py.plan.costs import best_cost, chain_cost
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, statistics
 from taco_py.plan.split import split
-from taco_py.plan.splitter import Splitter, best_cost, making
+from taco_py.plan.splitter import Splitter
 
 MODES = 3
 """Modes up to which every order is compared."""
@@ -118,4 +119,4 @@ def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Requ
     splitter = Splitter(dict(parts.operands), request, names, sizes, [], [])
     (*before, final) = parts.assignments
     last = best_cost(splitter, final, request)
-    return _Kernels(splitter, final, last, last + sum(making(splitter, part) for part in before))
+    return _Kernels(splitter, final, last, chain_cost(splitter, before, final))

@@ -15,10 +15,11 @@ from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
+from taco_py.plan.costs import best_cost, chain_cost
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product, as_product
 from taco_py.plan.request import SMALL
-from taco_py.plan.splitter import Splitter, best_cost, making
+from taco_py.plan.splitter import Splitter
 
 Path = tuple[tuple[int, ...], ...]
 
@@ -133,12 +134,10 @@ def _cost_along(
     temporaries alone cost more than the `limit`, or one is too large."""
     draft = splitter.drafting()
     last = _follow(draft, term, tensors, numbers, kept, path, "")
-    cost = 0.0
-    for part in draft.made:
-        cost += making(draft, part)
-        if cost > limit or draft.operands[part.target.tensor].nnz > draft.request.memory:
-            return inf
-    return cost + best_cost(draft, replace(assignment, value=last), draft.request)
+    stored = (draft.operands[part.target.tensor].nnz for part in draft.made)
+    if any(entries > draft.request.memory for entries in stored):
+        return inf
+    return chain_cost(draft, draft.made, replace(assignment, value=last), limit)
 
 
 def _follow(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 from codegen.names import Names
@@ -23,9 +24,10 @@ from taco_py.concrete.nodes import Statement
 from taco_py.concrete.terms import Term, split_terms, sums_outside
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, all_indices
+from taco_py.plan.costs import in_turn, keeping
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
-from taco_py.plan.splitter import Splitter, keeping
+from taco_py.plan.splitter import Splitter
 from taco_py.schedule.commands import Reorder
 
 
@@ -75,15 +77,13 @@ def sequence_cost(
     """
     sizes = _sizes(kernels, operands)
     splitter = Splitter(dict(operands), request, Names(()), sizes, [], [])
-    cost = 0.0
+    made = []
     for kernel in kernels[:-1]:
-        made = splitter.described(kernel.assignment)
-        if not stored:
-            made = _as_filled(made, kernel)
-        splitter.operands[kernel.assignment.target.tensor] = made
-        cost += keeping(made) if stored else 0.0
-        cost += kernel_cost(kernel, splitter.operands, replace(request, type=made.type))
-    return cost + kernel_cost(kernels[-1], splitter.operands, request)
+        found = splitter.described(kernel.assignment)
+        made.append(found if stored else _as_filled(found, kernel))
+        splitter.operands[kernel.assignment.target.tensor] = made[-1]
+    costs = [partial(kernel_cost, kernel, splitter.operands) for kernel in kernels]
+    return in_turn(made, costs, request, keeping if stored else lambda _: 0.0)
 
 
 def _as_filled(made: Operand, kernel: ScheduledKernel) -> Operand:

@@ -11,7 +11,8 @@ from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
-from taco_py.plan.splitter import Splitter, best_cost, copy_cost, making
+from taco_py.plan.costs import chain_cost, copy_cost
+from taco_py.plan.splitter import Splitter
 
 
 def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
@@ -74,9 +75,7 @@ def _apart(
     value = exchange(expr, sum_, draft.temporary(sum_, free_indices(sum_), ""))
     (part,) = draft.made
     gain = DENSE_GAIN if draft.operands[part.target.tensor].type.format.is_dense else GAIN
-    return making(draft, part) + best_cost(
-        draft, replace(assignment, value=value), draft.request
-    ), gain
+    return chain_cost(draft, draft.made, replace(assignment, value=value)), gain
 
 
 def _reason(others: tuple[str, ...]) -> str:

@@ -9,19 +9,16 @@ from math import prod
 import numpy as np
 
 from codegen.names import Names
-from taco_py.autoschedule.effort import Effort
-from taco_py.autoschedule.loop_costs import copying
-from taco_py.autoschedule.orders import best_order, needs_copy
-from taco_py.concrete.terms import Term, split_terms, summed
+from taco_py.concrete.terms import summed
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import DENSE_SIZE, DENSE_TEMPORARY, FULL, TEMPORARY
+from taco_py.cost.machine import DENSE_SIZE, FULL
 from taco_py.formats import Format, dense
-from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.formats import default_format
 from taco_py.plan.nodes import Operand
-from taco_py.plan.request import Request, draft_of, real_statistics, statistics
+from taco_py.plan.request import Request, real_statistics, statistics
 from taco_py.problem import Problem, TensorType
 
 
@@ -48,6 +45,12 @@ class Splitter:
     def dtypes(self) -> dict[str, DType]:
         """The dtype of every tensor that exists so far."""
         return {name: np.dtype(o.type.dtype) for name, o in self.operands.items()}
+
+    def key(self, assignment: Assignment) -> tuple[object, ...]:
+        """All that is known of an assignment and its operands, to be compared and hashed."""
+        read = [self.operands[name] for name in operand_names(assignment)]
+        sizes = tuple(self.sizes.get(index) for index in assignment.target.indices)
+        return assignment, self.known, tuple(read), tuple(o.entries for o in read), sizes
 
     def statistics(self, value: Expr) -> Statistics:
         """The patterns of `value`'s operands, and the whole assignment's sizes."""
@@ -89,6 +92,10 @@ class Splitter:
 
     def described(self, assignment: Assignment) -> Operand:
         """What is expected of the target of `assignment`, a temporary."""
+        key = (Operand, self.request.type, *self.key(assignment))
+        return self.request.effort.once(key, lambda: self._described(assignment))
+
+    def _described(self, assignment: Assignment) -> Operand:
         value, keep = assignment.value, assignment.target.indices
         stats = self.statistics(value)
         sizes = real_statistics(Assignment(Access("", ()), value), self.operands).sizes
@@ -114,42 +121,3 @@ class Splitter:
         stats, keep = self.statistics(assignment.value), assignment.target.indices
         volume = stats.volume(frozenset(keep))
         return result_size(stats, assignment.value, keep) / max(volume, 1.0)
-
-
-def keeping(made: Operand) -> float:
-    """What it costs to keep a temporary, beside the loops that write and read it."""
-    if made.type.format.is_dense:
-        return DENSE_TEMPORARY * max(made.nnz, prod(made.shape))
-    return TEMPORARY * made.nnz
-
-
-def making(splitter: Splitter, part: Assignment) -> float:
-    """What it costs to make one of a splitter's temporaries, and to keep it."""
-    made = splitter.operands[part.target.tensor]
-    return keeping(made) + best_cost(splitter, part, replace(splitter.request, type=made.type))
-
-
-def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
-    """What the best loop orders of one kernel cost, copies included."""
-    stats = splitter.statistics(assignment.value)
-    problem = draft_of(assignment, splitter.operands, request)
-    return sum(
-        best_order(problem, term, stats, request.effort).cost
-        for term in split_terms(assignment.value)
-    )
-
-
-def copy_cost(
-    stats: Statistics,
-    problem: Problem,
-    term: Term,
-    effort: Effort,
-    among: Sequence[Access] | None = None,
-) -> float:
-    """What the copies cost that the term's best order needs, of all operands or those `among`."""
-    order = best_order(problem, term, stats, effort).order
-    return sum(
-        copying(stats.patterns[a.tensor])
-        for a in dict.fromkeys(accesses(term.body) if among is None else among)
-        if needs_copy(problem, term, a, order)
-    )

@@ -24,10 +24,11 @@ from taco_py.cost.machine import DENSE_SIZE, GAIN, RATE, STEP
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import all_indices, operand_names
 from taco_py.notation.nodes import Assignment
+from taco_py.plan.costs import best_cost, keeping
 from taco_py.plan.formats import COMPRESSED, DENSE, unordered_last
 from taco_py.plan.nodes import Compute, Operand, Step
 from taco_py.plan.request import Request, draft_of
-from taco_py.plan.splitter import Splitter, best_cost, keeping
+from taco_py.plan.splitter import Splitter
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.loops import Loops
 from taco_py.strategy import Strategy

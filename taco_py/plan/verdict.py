@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from time import monotonic
 
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Cost, Frontier, frontier
+from taco_py.autoschedule.orders import Ranked
 from taco_py.autoschedule.streams import chosen_order
 from taco_py.concrete.concretize import shared_prefix
 from taco_py.concrete.nodes import (
@@ -40,12 +42,13 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
 from taco_py.plan.apart import apart
+from taco_py.plan.costs import in_turn, keeping
 from taco_py.plan.estimates import with_estimates
 from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.split import split
-from taco_py.plan.splitter import keeping
+from taco_py.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,44 +84,54 @@ def chosen_nests(
     """
     names = Names((*operands, assignment.target.tensor))
     parts = split(assignment, operands, request, names, options.path, options.contract)
+    before = parts.assignments[:-1]
     known = parts.operands
-    estimate, made = 0.0, []
+    made = [known[part.target.tensor] for part in before]
+    types = (*(temporary.type for temporary in made), request.type)
     for part in parts.assignments:
         if any(True for term in split_terms(part.value) for _ in reductions(term.body)):
             return None
-        wanted = request
-        if part is not parts.assignments[-1]:
-            wanted = replace(request, type=known[part.target.tensor].type)
-            estimate += keeping(known[part.target.tensor])
-        cost, statement = _nest(part, known, wanted)
-        estimate += cost
-        made.append((part.target, statement))
-    (_, whole) = made[-1]
-    for target, statement in reversed(made[:-1]):
-        kind = WorkspaceKind.HASH if target.indices else WorkspaceKind.SCALAR
-        workspace = Workspace(target.tensor, target.indices, kind, request.type.dtype)
+    kernels = [partial(_nest_cost, part, known) for part in parts.assignments]
+    estimate = in_turn(made, kernels, request, keeping)
+    *others, whole = (
+        _nest(part, known, replace(request, type=type))
+        for part, type in zip(parts.assignments, types, strict=True)
+    )
+    for part, statement in zip(reversed(before), reversed(others), strict=True):
+        kind = WorkspaceKind.HASH if part.target.indices else WorkspaceKind.SCALAR
+        workspace = Workspace(part.target.tensor, part.target.indices, kind, request.type.dtype)
         whole = Where(workspace, whole, statement)
-    return Nests(whole, tuple(target for target, _ in made[:-1]), estimate)
+    return Nests(whole, tuple(part.target for part in before), estimate)
 
 
-def _nest(
+def _best(
     part: Assignment, operands: Mapping[str, Operand], request: Request
-) -> tuple[float, Statement]:
-    """The best loops of one kernel, with what they cost: terms share the loops with which all
-    begin, and have nests of their own inside them."""
+) -> tuple[Problem, tuple[Ranked, ...]]:
+    """One kernel, and the best loops of each of its terms."""
     stats = statistics(part, operands)
     draft = draft_of(part, operands, request)
     terms = split_terms(part.value)
-    best = [chosen_order(draft, term, stats, request.effort) for term in terms]
-    cost, orders = sum(found.cost for found in best), tuple(found.order for found in best)
+    return draft, tuple(chosen_order(draft, term, stats, request.effort) for term in terms)
+
+
+def _nest_cost(part: Assignment, operands: Mapping[str, Operand], request: Request) -> float:
+    """What the best loops of one kernel cost."""
+    return sum(found.cost for found in _best(part, operands, request)[1])
+
+
+def _nest(part: Assignment, operands: Mapping[str, Operand], request: Request) -> Statement:
+    """The best loops of one kernel: terms share the loops with which all begin, and have nests of
+    their own inside them."""
+    draft, best = _best(part, operands, request)
+    terms, orders = split_terms(part.value), tuple(found.order for found in best)
     shared = shared_prefix(draft, terms, orders) if len(terms) > 1 else ()
     if set(orders) == {shared}:
-        return cost, forall(shared, Assign(part.target, part.value))
+        return forall(shared, Assign(part.target, part.value))
     nests = tuple(
         forall(order[len(shared) :], Assign(part.target, term.body, SUB if term.negative else ADD))
         for term, order in zip(terms, orders, strict=True)
     )
-    return cost, nests[0] if len(nests) == 1 else forall(shared, Both(nests))
+    return nests[0] if len(nests) == 1 else forall(shared, Both(nests))
 
 
 def _in_turn(statement: Statement) -> bool:

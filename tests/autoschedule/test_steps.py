@@ -10,7 +10,7 @@ import pytest
 
 from taco_py.autoschedule import steps
 from taco_py.autoschedule.effort import Effort
-from taco_py.autoschedule.orders import best_order, order_cost
+from taco_py.autoschedule.orders import Ranked, best_order, order_cost
 from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.terms import split_terms
 from taco_py.plan.arranged import arranged
@@ -20,6 +20,18 @@ from tests.problems import form, operands, problem
 
 TEXT = "Z[i,r,s] = A[i,j,k] * B[j,r] * C[k,s]"
 STORED = {"A": "sss", "B": "ss", "C": "ss"}
+
+
+def test_formats_in_which_loops_cost_the_same_share_a_table() -> None:
+    """Not dense operands in other orders, nor operands with a root of all rows."""
+    (term,) = split_terms(problem(TEXT, STORED, "sss").assignment.value)
+    effort = Effort()
+    for stored, count in (("sss", 1), ("sss:2,1,0", 1), ("dss", 2), ("ddd", 3), ("ddd:0,2,1", 4)):
+        known = problem(TEXT, {**STORED, "A": stored}, "sss")
+        stats = statistics(known.assignment, operands(known))
+        found = best_order(known, term, stats, effort)
+        assert tables(effort) == count
+        assert found == best_order(known, term, stats)
 
 
 def tables(effort: Effort) -> int:
@@ -44,7 +56,7 @@ def test_a_plan_makes_few_tables() -> None:
     chosen = arranged(known.assignment, operands(known), request)
     make_plan(known.assignment, operands(known), chosen)
     assert 0 < tables(request.effort) <= 14
-    assert len(request.effort.known) <= 34
+    assert sum(isinstance(found, Ranked) for found in request.effort.known.values()) <= 20
 
 
 LARGE = {"a": 900, "b": 40, "c": 700, "d": 30, "e": 500}
