@@ -265,7 +265,7 @@ class Steps:
         over each set; NONE where it counts through its coordinates rather than walk them."""
         own = tuple(dict.fromkeys(access.indices))
         rows = [self.rows[index] for index in own]
-        shares = np.broadcast_to(self.shares[access], self.sets.count)
+        shares = self.shares[access] * np.ones(self.sets.count)
         found: Numbers = self.sizes[rows][:, None] * shares[self.lattice.inside[rows]]
         found /= np.maximum(shares, 1e-300)
         if not self._rooted(access):

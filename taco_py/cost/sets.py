@@ -117,9 +117,10 @@ class Sets:
 
     def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
         code = self.code(tuple(indices))
-        found = np.broadcast_to(np.asarray(other, np.float64), code.shape).copy()
-        for place, number in enumerate(numbers):
-            found[code == 1 << place] = number
+        found = np.empty(len(code))
+        found[:] = other
+        single = np.flatnonzero((code & (code - 1) == 0) & (code > 0))
+        found[single] = np.array(numbers)[np.log2(code[single]).astype(np.int64)]
         return found
 
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
@@ -131,8 +132,8 @@ class Sets:
         if len(indices) > TABLE:
             return find(self)
         own = tuple(indices)
-        table = once(lambda: find(Sets(own, every_set(len(own)).has)))
-        return np.broadcast_to(np.asarray(table, np.float64), 1 << len(own))[self.code(own)]
+        table = once(lambda: np.ones(1 << len(own)) * find(Sets(own, every_set(len(own)).has)))
+        return np.asarray(table)[self.code(own)]
 
     def _code(self, indices: tuple[str, ...]) -> Places:
         weights = np.zeros(len(self.names))
