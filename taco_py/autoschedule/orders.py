@@ -21,7 +21,7 @@ from math import factorial, inf
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
-from taco_py.autoschedule.steps import Steps, asked_of_steps, best_steps
+from taco_py.autoschedule.steps import NEAR, Steps, asked_of_steps, best_steps
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
@@ -32,8 +32,6 @@ from taco_py.problem import Problem
 
 NODES = 4000
 """Search nodes a term."""
-NEAR = 1e-9
-"""Costs that differ by this share are equal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,18 @@ chosen by the same `Steps`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from math import inf
 
 import numpy as np
 
+from taco_py.autoschedule.beam import first_order
 from taco_py.autoschedule.locality import Locality, Touched
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import LEAP, LEAPS, MERGE, REACH, VECTOR
-from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, product, sets_near
+from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
@@ -27,8 +29,10 @@ from taco_py.problem import Problem
 FEW, WIDTH = 11, 8
 """Loops up to which all sets of them are known; of more, those that are the beginning of an order
 and some of the WIDTH loops after it."""
-ROUNDS = 3
-"""How often such an order is exchanged for a better one that is near it."""
+ROUNDS, BETTER = 3, 0.99
+"""How often such an order is exchanged for one near it, which costs at most such a share of it."""
+NEAR = 1e-9
+"""Costs that differ by this share are equal."""
 Next = tuple[str, float, float]
 """An index, what the loop over it costs, and the least that all loops inside it cost."""
 NONE = -1.0
@@ -83,9 +87,7 @@ class Steps:
         self.term = term
         self.statistics = statistics
         self.accesses = tuple(dict.fromkeys(accesses(term.body)))
-        met = (i for a in self.accesses for i in a.indices)
-        inner = _inner_sums(term.body)
-        rest = _in_turn((*problem.assignment.target.indices, *met), inner)
+        rest, inner = loops_of(problem, term)
         self.indices = tuple(dict.fromkeys((*around, *rest)))
         self.rows = {index: row for row, index in enumerate(self.indices)}
         self.bits = {index: 1 << row for row, index in enumerate(self.indices)}
@@ -96,7 +98,7 @@ class Steps:
         self.sets = Sets(self.indices, self.lattice.has, self.lattice.weighs)
         self.shares = {a: statistics.access_share(a, self.sets) for a in self.accesses}
         share = statistics.share(term.body, self.sets, self.shares.__getitem__)
-        self.counts = share * product(self.sizes, self.lattice.has)
+        self.counts = share * statistics.volumes(self.sets)
         self.others: dict[tuple[str, ...], Steps] = {}
         self.steps = self._steps()
         self.least = self._least()
@@ -169,6 +171,12 @@ class Steps:
         """The least that all loops inside those over `bound` cost, without what they entail."""
         return float(self.least[self.lattice.place[bound]])
 
+    @property
+    def own(self) -> float:
+        """What all loops cost in the order near which the sets are."""
+        begins = accumulate(self.bits.values(), initial=0)
+        return sum(self.step(bound, i) for bound, i in zip(begins, self.indices, strict=False))
+
     def cheapest(self) -> tuple[str, ...]:
         """The order whose loops cost least without what they entail."""
         order: list[str] = []
@@ -186,7 +194,7 @@ class Steps:
 
     def count_of(self, sets: Sets) -> Numbers:
         """The iterations over each of some other sets."""
-        return self.statistics.share(self.term.body, sets) * product(self.sizes, sets.has)
+        return self.statistics.share(self.term.body, sets) * self.statistics.volumes(sets)
 
     def _steps(self) -> Numbers:
         """`step` for each index, a row each, and each set."""
@@ -305,16 +313,22 @@ def best_steps(
 
     around  an order to begin with
     """
+    if not around:
+        indices, inner = loops_of(problem, term)
+        around = first_order(term, statistics, indices, inner) if len(indices) > FEW else ()
     steps = Steps(problem, term, statistics, around)
     for _ in range(ROUNDS):
-        order = steps.indices if steps.lattice.whole else steps.cheapest()
-        if order == steps.indices:
+        if steps.lattice.whole or steps.left(0) > BETTER * steps.own:
             break
-        other = Steps(problem, term, statistics, order)
-        if not other.left(0) < steps.left(0):
-            break
-        steps = other
+        steps = Steps(problem, term, statistics, steps.cheapest())
     return steps
+
+
+def loops_of(problem: Problem, term: Term) -> tuple[tuple[str, ...], Mapping[str, frozenset[str]]]:
+    """The indices of a term's loops, and those that must come before the ones of its inner sums."""
+    inner = _inner_sums(term.body)
+    met = (i for access in dict.fromkeys(accesses(term.body)) for i in access.indices)
+    return _in_turn((*problem.assignment.target.indices, *met), inner), inner
 
 
 def _merged(runs: Numbers, needed: Sequence[bool]) -> Numbers:

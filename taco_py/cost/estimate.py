@@ -20,7 +20,7 @@ import numpy as np
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.joint import Joint
 from taco_py.cost.queries import Atom, Query, dimension
-from taco_py.cost.sets import Bound, Number, One
+from taco_py.cost.sets import Bound, Number, Numbers, One, Sets, product
 from taco_py.cost.shares import independent
 from taco_py.cost.spread import Entries, once_in
 from taco_py.formats import Format
@@ -75,6 +75,10 @@ class Statistics:
     def volume(self, indices: Iterable[str]) -> float:
         """The number of coordinate tuples over a set of indices."""
         return prod((self.sizes[i] for i in indices), start=1.0)
+
+    def volumes(self, sets: Sets) -> Numbers:
+        """The number of coordinate tuples over each of many sets of indices."""
+        return product(np.array([self.sizes[index] for index in sets.names]), sets.has)
 
     def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
         """The fraction of tuples over its bound indices under which `access` stores something."""
