@@ -10,7 +10,8 @@ all loops run where operands are spread evenly and independently:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from itertools import accumulate
 from math import inf
 
 import numpy as np
@@ -54,6 +55,28 @@ def first_order(
     return order
 
 
+def written_first(
+    term: Term,
+    statistics: Statistics,
+    order: tuple[str, ...],
+    kept: tuple[str, ...],
+    write: float,
+) -> tuple[str, ...]:
+    """The order, or that with the loops of the result outside the others where this costs less.
+
+    kept   the indices of the result as it stores them
+    write  what an iteration costs more where they do not come first
+    """
+    if order[: len(kept)] == kept:
+        return order
+    other = (*kept, *(index for index in order if index not in kept))
+    bits = {index: 1 << row for row, index in enumerate(order)}
+    around = [*accumulate(bits[i] for i in order), *accumulate(bits[i] for i in other)]
+    counts = _counts(term, statistics, order, around)
+    mine, its = counts[: len(order)], counts[len(order) :]
+    return other if sum(its) < sum(mine) + write * mine[-1] else order
+
+
 def _longer(beam: Beam, bits: Mapping[str, int], early: Mapping[str, int]) -> Beam:
     """One loop more, in every way; of ways to the same set the cheapest."""
     found: Beam = {}
@@ -66,7 +89,7 @@ def _longer(beam: Beam, bits: Mapping[str, int], early: Mapping[str, int]) -> Be
 
 
 def _counts(
-    term: Term, statistics: Statistics, indices: tuple[str, ...], found: Iterable[int]
+    term: Term, statistics: Statistics, indices: tuple[str, ...], found: Collection[int]
 ) -> list[float]:
     """The iterations over some sets."""
     rows = range(len(indices))

@@ -29,7 +29,7 @@ class Effort:
     seconds: float | None = None
     clock: Callable[[], float] = monotonic
     known: dict[Hashable, object] = field(default_factory=dict)
-    near: dict[frozenset[str], tuple[str, ...]] = field(default_factory=dict)
+    near: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
     cuts: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     end: float = field(init=False)

@@ -15,23 +15,30 @@ the best order found until then is used.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import islice, permutations
 from math import factorial, inf
 
+from taco_py.autoschedule.beam import first_order, written_first
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
-from taco_py.autoschedule.steps import NEAR, Steps, asked_of_steps, best_steps
-from taco_py.concrete.concretize import Order
+from taco_py.autoschedule.steps import FEW, Steps, asked_of_steps, loops_of
+from taco_py.concrete.concretize import Order, result_order
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
+from taco_py.cost.machine import HASH, ROW, SCATTER
 from taco_py.iteration.graph import conflicts
-from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 
 NODES = 4000
 """Search nodes a term."""
+ROUNDS, BETTER = 3, 0.99
+"""How often the best of many loops is looked for near the best so far, which must cost at most such
+a share of the one before."""
+NEAR = 1e-9
+"""Costs that differ by this share are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +59,59 @@ def best_order(
     if effort is None:
         effort = Effort()
     key = asked(problem, term, statistics)
+    return effort.once(key, lambda: _searched(problem, term, statistics, effort))
 
-    def search() -> Ranked:
-        steps = known_steps(problem, term, statistics, effort)
-        return _Search(LoopCosts(problem, term, statistics, steps), effort).run()
 
-    return effort.once(key, search)
+def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
+    """The cheapest order; of many loops the best near which there is none that is clearly better,
+    of those that some sets of loops lead to."""
+    steps = known_steps(problem, term, statistics, effort)
+    costs = LoopCosts(problem, term, statistics, steps)
+    if steps.lattice.whole:
+        return _Search(costs, effort).run()
+    before = _priced(costs, steps.indices)
+    best = _Search(costs, effort, Ranked(steps.indices, before)).run()
+    for _ in range(ROUNDS):
+        if best.cost > BETTER * before:
+            break
+        before = best.cost
+        steps = _steps_near(problem, term, statistics, effort, best.order)
+        best = _Search(LoopCosts(problem, term, statistics, steps), effort, best).run()
+    effort.near[_alike(problem, steps.indices)] = best.order
+    every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
+    effort.parts.append(f"only orders near {','.join(best.order)} were compared, not all {every}")
+    return best
 
 
 def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Steps:
-    """What a term's loops cost inside others, found once for a plan."""
-
-    def find() -> Steps:
-        loops = frozenset(
-            (
-                *problem.assignment.target.indices,
-                *(i for a in accesses(term.body) for i in a.indices),
-            )
+    """What a term's loops cost inside others, found once for a plan; of many loops near the order
+    that was the best of the same loops before."""
+    key = asked_of_steps(problem, term, statistics)
+    indices, inner = loops_of(problem, term)
+    if len(indices) <= FEW:
+        return effort.once(key, lambda: Steps(problem, term, statistics))
+    near = effort.near.get(_alike(problem, indices))
+    if near is None:
+        kept, dense = result_order(problem), problem.result.format.is_dense
+        write = SCATTER - 1.0 if dense else HASH if len(kept) > 1 else ROW
+        first = effort.once(
+            (first_order, key), lambda: first_order(term, statistics, indices, inner)
         )
-        steps = best_steps(problem, term, statistics, effort.near.get(loops, ()))
-        if not steps.lattice.whole:
-            effort.near[loops] = steps.indices
-        return steps
+        near = written_first(term, statistics, first, kept, write)
+    return _steps_near(problem, term, statistics, effort, near)
 
-    return effort.once(asked_of_steps(problem, term, statistics), find)
+
+def _steps_near(
+    problem: Problem, term: Term, statistics: Statistics, effort: Effort, order: Order
+) -> Steps:
+    """The same near one order."""
+    key = order, asked_of_steps(problem, term, statistics)
+    return effort.once(key, lambda: Steps(problem, term, statistics, order))
+
+
+def _alike(problem: Problem, indices: Iterable[str]) -> Hashable:
+    """What terms have in common whose best orders are near each other."""
+    return frozenset(indices), problem.result.format.is_dense or result_order(problem)
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
@@ -105,25 +141,25 @@ def _priced(costs: LoopCosts, order: Order) -> float:
 
 
 class _Search:
-    """Depth-first branch and bound over the orders of one term's loops."""
+    """Depth-first branch and bound over the orders of one term's loops.
 
-    def __init__(self, costs: LoopCosts, effort: Effort) -> None:
+    best  the order to be better than
+    """
+
+    def __init__(self, costs: LoopCosts, effort: Effort, best: Ranked = Ranked((), inf)) -> None:
         self.costs = costs
         self.effort = effort
-        self.best = Ranked((), inf)
+        self.best = best
         self.nodes = 0
-        self.orders = 0
+        self.orders = 0 if best.cost == inf else 1
         self.met: dict[State, float] = {}
-        self.limit = inf
+        self.limit = best.cost * (1 - NEAR) - NEAR
 
     def run(self) -> Ranked:
         steps = self.costs.steps
         complete = self._visit(self.costs.start())
-        every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
-        if not steps.lattice.whole:
-            near = f"near {','.join(self.best.order)} alone, not all {every}"
-            self.effort.parts.append(f"of sets of loops is for orders {near}")
         if not complete:
+            every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
             self.effort.cuts.append(f"after {self.orders} of {every}")
         return self.best
 

@@ -9,12 +9,10 @@ chosen by the same `Steps`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import accumulate
 from math import inf
 
 import numpy as np
 
-from taco_py.autoschedule.beam import first_order
 from taco_py.autoschedule.locality import Locality, Touched
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term
@@ -26,13 +24,9 @@ from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
-FEW, WIDTH = 11, 8
+FEW, WIDTH = 11, 7
 """Loops up to which all sets of them are known; of more, those that are the beginning of an order
 and some of the WIDTH loops after it."""
-ROUNDS, BETTER = 3, 0.99
-"""How often such an order is exchanged for one near it, which costs at most such a share of it."""
-NEAR = 1e-9
-"""Costs that differ by this share are equal."""
 Next = tuple[str, float, float]
 """An index, what the loop over it costs, and the least that all loops inside it cost."""
 NONE = -1.0
@@ -171,12 +165,6 @@ class Steps:
         """The least that all loops inside those over `bound` cost, without what they entail."""
         return float(self.least[self.lattice.place[bound]])
 
-    @property
-    def own(self) -> float:
-        """What all loops cost in the order near which the sets are."""
-        begins = accumulate(self.bits.values(), initial=0)
-        return sum(self.step(bound, i) for bound, i in zip(begins, self.indices, strict=False))
-
     def cheapest(self) -> tuple[str, ...]:
         """The order whose loops cost least without what they entail."""
         order: list[str] = []
@@ -304,24 +292,6 @@ class Steps:
 
 def _sets_of(count: int) -> Lattice:
     return every_set(count) if count <= FEW else sets_near(count, WIDTH)
-
-
-def best_steps(
-    problem: Problem, term: Term, statistics: Statistics, around: Sequence[str] = ()
-) -> Steps:
-    """The steps of a term; of many loops those near an order that is the cheapest of these.
-
-    around  an order to begin with
-    """
-    if not around:
-        indices, inner = loops_of(problem, term)
-        around = first_order(term, statistics, indices, inner) if len(indices) > FEW else ()
-    steps = Steps(problem, term, statistics, around)
-    for _ in range(ROUNDS):
-        if steps.lattice.whole or steps.left(0) > BETTER * steps.own:
-            break
-        steps = Steps(problem, term, statistics, steps.cheapest())
-    return steps
 
 
 def loops_of(problem: Problem, term: Term) -> tuple[tuple[str, ...], Mapping[str, frozenset[str]]]:
