@@ -22,7 +22,7 @@ class Effort:
     clock    tells the time in seconds
     known    what was found, by what was asked
     near     for many loops the order near which the best was found last
-    cuts     after what searches ended early: "after 120 of 5040 orders of i,j,k,l,m,n,o"
+    cuts     what ran out after what: "of search nodes ran out after 120 of 5040 orders of i,j,k,l"
     parts    what searches were limited to from the beginning
     """
 
@@ -49,9 +49,12 @@ class Effort:
         found: T = self.known[key]  # type: ignore[assignment]
         return found
 
+    def cut(self, after: str) -> None:
+        """Note that a search ended early: the time ran out, or else the nodes that it may visit."""
+        named = f"of {self.seconds:g} s" if self.over else "of search nodes"
+        self.cuts.append(f"{named} ran out {after}")
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What explain() tells of the searches that ended early, or left something out."""
-        named = "of search nodes" if self.seconds is None else f"of {self.seconds:g} s"
-        ended = (f"{named} ran out {cut}" for cut in dict.fromkeys(self.cuts))
-        return (*ended, *dict.fromkeys(self.parts))
+        return tuple(dict.fromkeys((*self.cuts, *self.parts)))

@@ -160,7 +160,7 @@ class _Search:
         complete = self._visit(self.costs.start())
         if not complete:
             every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
-            self.effort.cuts.append(f"after {self.orders} of {every}")
+            self.effort.cut(f"after {self.orders} of {every}")
         return self.best
 
     def _visit(self, outside: Outside) -> bool:

@@ -128,7 +128,7 @@ class _Nonzeros:
         if found is not None:
             return found
         every = f"all contraction orders of {len(self.factors)} operands were compared"
-        effort.cuts.append(f"before {every}")
+        effort.cut(f"before {every}")
         simple = (self.greedy(), self.from_left(), self.from_right())
         return min(simple, key=self.cost_of)
 
