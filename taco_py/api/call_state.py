@@ -26,6 +26,7 @@ class Task:
     kernels  one for each kernel of the plan
     out      the dtype of the array that the result is written to, None if it is returned
     begin    the operand that is `out` itself, as `y` is in y += value, or ""
+    axes     of the result in the order in which they are wanted, () for that of `assignment`
     """
 
     assignment: Assignment
@@ -36,6 +37,7 @@ class Task:
     kind: ResultKind
     out: np.dtype[Any] | None = None
     begin: str = ""
+    axes: tuple[int, ...] = ()
 
     def type_of(self, name: str) -> TensorType | None:
         """The type that a kernel takes the tensor `name` as, None if none does."""

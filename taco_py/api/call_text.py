@@ -211,7 +211,8 @@ class _Writer(CallState):
             yield "return out"
         else:
             whole = self.fused_shape() if self.task.assignment.target.indices else "[()]"
-            yield f"return {reading.values}{whole}"
+            turned = f".transpose({listed(map(str, self.task.axes))})" if self.task.axes else ""
+            yield f"return {reading.values}{whole}{turned}"
 
 
 def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:

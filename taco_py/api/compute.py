@@ -74,10 +74,12 @@ def compute(
     out: Array | None = None,
     squeezed: Squeezed = (),
     key: tuple[object, ...] | None = None,
+    axes: tuple[int, ...] = (),
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
 
-    key  under which to remember the short way for calls like this one
+    key   under which to remember the short way for calls like this one
+    axes  of the result in the order in which they are wanted, () for that of `assignment`
     """
     begin, target = "", assignment.target.tensor
     if assignment.operator is not None and out is not None and target not in objects:
@@ -88,14 +90,15 @@ def compute(
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = unfused(run(prepared.plan, execution), prepared.shape)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
-        task = None if execution.wide else task_of(prepared, objects, out, begin)
+        task = None if execution.wide else task_of(prepared, objects, out, begin, axes)
         if task is not None:
             remember(key, task, settings, execution.threads)
     if out is not None:
         if not np.may_share_memory(data.values, out):  # else it was written there
             np.copyto(out, data.values, casting="unsafe")
         return out
-    return hand_out(data, prepared.kind)
+    found = hand_out(data, prepared.kind)
+    return found.transpose(axes) if axes else found
 
 
 def unfused(data: TensorData, shape: tuple[int, ...]) -> TensorData:
@@ -133,19 +136,25 @@ def measured(
 
 
 def task_of(
-    prepared: Prepared, objects: Mapping[str, Any], out: Array | None, begin: str = ""
+    prepared: Prepared,
+    objects: Mapping[str, Any],
+    out: Array | None,
+    begin: str = "",
+    axes: tuple[int, ...] = (),
 ) -> Task | None:
     """What calls like the one that was prepared do; None where it was not done with one kernel a
     step.
 
     begin  the operand that is `out` itself, or ""
+    axes   as `compute` has them
     """
     plan = prepared.plan
     kernels = compiled_kernels(prepared.kernels, [step.target for step in plan.kernels])
     if kernels is None:
         return None
     kind, dtype = prepared.kind, None if out is None else out.dtype
-    return Task(prepared.assignment, objects, prepared.given, plan, kernels, kind, dtype, begin)
+    assignment, given = prepared.assignment, prepared.given
+    return Task(assignment, objects, given, plan, kernels, kind, dtype, begin, axes)
 
 
 def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: int) -> None:

@@ -35,7 +35,8 @@ def einsum(
 
     Implicit output, ellipsis and repeated subscripts mean what they mean in NumPy.
 
-    out, dtype, order, casting  as in NumPy; `order` is that of a dense result
+    out, dtype, order, casting  as in NumPy; `order` is that of a dense result: "K", the order in
+               which the operands store its indices, may make it a view that is not contiguous
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
@@ -45,13 +46,13 @@ def einsum(
     """
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    if order != "K":
+    if order != "K" and order != "C":
         from taco_py.api.subscripts import laid_out
 
         return laid_out(
             order, operands, out,
-            lambda: einsum(
-                *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
+            lambda order: einsum(
+                *operands, out=out, dtype=dtype, order=order, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
                 libraries=libraries, schedule_budget=schedule_budget,
             ),
@@ -62,11 +63,12 @@ def einsum(
         if type(first) is not str:
             first, rest = interleaved(operands)
         usual = out is None and dtype is None and optimize is None and static is None
+        usual = usual and order == "K"
         if usual and libraries is True and schedule_budget is None:
             identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         else:
             more = options_key(out, dtype, static, libraries, optimize, schedule_budget)
-            identity = (first, format, casting, schedule, threads, more)
+            identity = (first, format, casting, schedule, threads, order, more)
         key = call_key(identity, rest)
         call = find(key)
         if call is not None:
@@ -79,4 +81,4 @@ def einsum(
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget
     )
-    return contract(operands, optimize, settings, out, key)
+    return contract(operands, optimize, settings, out, key, order)

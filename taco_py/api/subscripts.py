@@ -12,6 +12,7 @@ import numpy as np
 
 from taco_py.api.arguments import Settings, integer
 from taco_py.api.compute import compute
+from taco_py.api.kept_order import kept_order
 from taco_py.api.operands import taken
 from taco_py.api.standing import explained
 from taco_py.api.views import look_of
@@ -35,10 +36,12 @@ def contract(
     settings: Settings,
     out: Array | None,
     key: tuple[object, ...] | None,
+    order: str = "K",
 ) -> Any:
     """The einsum of its positional arguments.
 
-    key  under which to remember the short way for calls like this one
+    key    under which to remember the short way for calls like this one
+    order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
     """
     subscripts, tensors = split_operands(operands)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
@@ -51,12 +54,16 @@ def contract(
     if out is None and not others and isinstance(first, np.ndarray):
         look = look_of(assignment, first, settings)
         view = None if look is None else look(first)
-        if view is not None:
-            if key is not None:
+        if view is not None and (order == "K" or view.flags.c_contiguous):
+            if key is not None and order == "K":
                 KERNELS.memo.put(key, look)
             return view
-    whole = _whole(assignment, tensors, datas, optimize, settings)
-    return compute(whole.assignment, whole.operands, whole.settings, out, whole.squeezed, key)
+    whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
+    asked = whole.assignment, whole.operands, whole.settings
+    found = compute(*asked, out, whole.squeezed, key, whole.axes)
+    if order == "C" and out is None and isinstance(found, np.ndarray):
+        return np.asarray(found, order="C")
+    return found
 
 
 def told(
@@ -66,8 +73,17 @@ def told(
     subscripts, tensors = split_operands(operands)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
-    whole = _whole(assignment, tensors, datas, optimize, settings)
-    return explained(whole.assignment, whole.operands, whole.settings, seconds, whole.squeezed)
+    whole = _whole(assignment, tensors, datas, optimize, settings, True)
+    asked = whole.assignment, whole.operands, whole.settings
+    return _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
+
+
+def _told_order(whole: _Whole, assignment: Assignment) -> str:
+    if not whole.axes:
+        return ""
+    kept = ",".join(whole.assignment.target.indices)
+    stored = f"stored in the order {kept}, as the operands store these"
+    return f"result    {assignment.target} is a view of an array that is {stored}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +91,14 @@ class _Whole:
     """An einsum as what `evaluate` computes.
 
     squeezed  the operands' modes of size 1 that are broadcast, and left out
+    axes      of what it computes, as the result has them; () where these are the same
     """
 
     assignment: Assignment
     operands: dict[str, Any]
     settings: Settings
     squeezed: Squeezed
+    axes: tuple[int, ...] = ()
 
 
 def _whole(
@@ -89,7 +107,9 @@ def _whole(
     datas: Sequence[TensorData],
     optimize: Any,
     settings: Settings,
+    keeps: bool,
 ) -> _Whole:
+    """keeps  whether the result may be stored as the operands are"""
     named = {f"op{k}": t for k, t in enumerate(tensors)}
     shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
     broadcast = drop_broadcast(assignment, shapes)
@@ -98,10 +118,17 @@ def _whole(
     if dtype is None and len({d.dtype for d in datas}) > 1:
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory, weak=False)
-    return _Whole(broadcast.assignment, named, settings, broadcast.squeezed)
+    assignment, squeezed = broadcast.assignment, broadcast.squeezed
+    old = assignment.target.indices
+    kept = kept_order(assignment, named, settings) if keeps and not squeezed else old
+    if kept == old:
+        return _Whole(assignment, named, settings, squeezed)
+    target = replace(assignment.target, indices=kept)
+    axes = tuple(map(kept.index, old))
+    return _Whole(replace(assignment, target=target), named, settings, squeezed, axes)
 
 
-def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[[], Any]) -> Any:
+def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[[str], Any]) -> Any:
     """What `compute` returns, in the memory order that NumPy's `order` asks of dense results that
     are new arrays, not the caller's `out`."""
     if not isinstance(order, str) or order.upper() not in ORDERS:
@@ -109,14 +136,14 @@ def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[
             f"Expected order to be one of {', '.join(ORDERS)}, found {order!r}",
             hint="K keeps the order in which the result is computed",
         )
-    found = compute()
     order = order.upper()
     if order == "A":
         arrays = [each for each in operands if isinstance(each, np.ndarray)]
         order = "F" if arrays and all(each.flags.fnc for each in arrays) else "C"
-    if order == "K" or out is not None or not isinstance(found, np.ndarray):
+    found = compute("K" if order == "F" else order)
+    if order != "F" or out is not None or not isinstance(found, np.ndarray):
         return found
-    return np.asarray(found, order=order)  # type: ignore[call-overload]
+    return np.asarray(found, order="F")
 
 
 Contractions = tuple[tuple[tuple[int, ...], ...] | None, bool, float]

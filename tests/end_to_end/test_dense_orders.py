@@ -62,3 +62,31 @@ def test_fused_results_have_all_modes() -> None:
         assert np.array_equal(taco_py.einsum("ij,ij->ij", A, A), A * A)
         with pytest.raises(taco_py.TacoError, match="one size for index"):
             taco_py.einsum("ij,ij->ij", A, B)
+
+
+@pytest.mark.parametrize(
+    "text, shapes, kept",
+    [
+        ("bc,abc->cab", ((3, 4), (2, 3, 4)), "abc"),
+        ("abc->cb", ((2, 3, 4),), "bc"),
+        ("a,bc->cab", ((3,), (4, 5)), "abc"),
+        ("ab,bc->ca", ((3, 4), (4, 5)), "ca"),
+    ],
+)
+def test_results_are_stored_as_the_operands_are(
+    text: str, shapes: tuple[tuple[int, ...], ...], kept: str
+) -> None:
+    """Unless an order, an array or a format says otherwise."""
+    operands = [np.arange(float(np.prod(shape))).reshape(shape) for shape in shapes]
+    expected, wanted = np.einsum(text, *operands), text.split("->")[1]
+    for _ in range(2):  # the long way, then the short one
+        found = taco_py.einsum(text, *operands)
+        np.testing.assert_array_equal(found, expected)
+        assert found.transpose([wanted.index(i) for i in kept]).flags.c_contiguous
+        for order in "CF":
+            asked = taco_py.einsum(text, *operands, order=order)
+            np.testing.assert_array_equal(asked, expected)
+            assert asked.flags[f"{order}_CONTIGUOUS"]
+    assert taco_py.einsum(text, *operands, format="d" * len(wanted)).flags.c_contiguous
+    says = f"is a view of an array that is stored in the order {','.join(kept)}"
+    assert (says in taco_py.explain(text, *operands, frontier_budget=0)) == (kept != wanted)

@@ -297,3 +297,9 @@ def test_coordinate_lists_that_repeat_or_are_unsorted(text: str, schedule: str) 
     found = tp.evaluate(text, A=a, B=b, format=form, schedule=schedule)
     product = a.toarray() @ b.toarray()
     np.testing.assert_array_equal(found, product if text[0] == "C" else product.sum(axis=1))
+
+
+def test_temporaries_that_threads_share_inside_have_their_loops_under_other_names() -> None:
+    """The first of several kernels marked a loop by the name that its index had had before."""
+    y = np.ones(6)[::2]
+    assert tp.einsum("ab,b,ab->", np.ones((1, 3)), y, np.ones((1, 3))) == 3

@@ -1,0 +1,48 @@
+"""The memory order of a dense einsum's result where nobody asks for one, as NumPy's order="K" has
+it: that in which the operands store its indices.
+
+    einsum("bc,abc->cab", v, A)     computes B[a,b,c] = v[b,c] * A[a,b,c], and returns a view of B
+
+All arrays are then run through from their first byte to their last, and nothing is transposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from taco_py.api.arguments import Settings
+from taco_py.api.signatures import stride_order
+from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.storage.tensor_data import Array
+
+
+def kept_order(
+    assignment: Assignment, arrays: Mapping[str, Array], settings: Settings
+) -> tuple[str, ...]:
+    """The result's indices as it is best stored, the last one contiguous.
+
+    That of larger operands comes first. The order in which they are written is kept where sums
+    join indices of different operands, for tiles of such products are written in any order.
+    """
+    target = assignment.target.indices
+    asked = settings.format is not None or settings.schedule is not None or settings.measure
+    if asked or len(target) < 2 or any(type(array) is not np.ndarray for array in arrays.values()):
+        return target
+    found = [access for access in accesses(assignment.value) if access.indices]
+    whole = any({*target} <= {*access.indices} for access in found)
+    if not whole and {*all_indices(assignment)} != {*target}:
+        return target
+    kept: tuple[str, ...] = ()
+    for access in sorted(found, key=lambda access: -arrays[access.tensor].size.bit_length()):
+        stored = _stored(access, arrays[access.tensor])
+        kept = (*(i for i in stored if i in target and i not in kept), *kept)
+    return kept if len(kept) == len(target) else target
+
+
+def _stored(access: Access, array: Array) -> tuple[str, ...]:
+    """The indices as the array stores them, each once."""
+    modes, _ = stride_order(array)
+    return tuple(dict.fromkeys(access.indices[mode] for mode in modes))
