@@ -24,8 +24,8 @@ def kept_order(
 ) -> tuple[str, ...]:
     """The result's indices as it is best stored, the last one contiguous.
 
-    That of larger operands comes first. The order in which they are written is kept where sums
-    join indices of different operands, for tiles of such products are written in any order.
+    That of larger operands comes first, and of those one that agrees with what is written, which is
+    kept where sums join indices of different operands: tiles write such products in any order.
     """
     target = assignment.target.indices
     asked = settings.format is not None or settings.schedule is not None or settings.measure
@@ -35,8 +35,14 @@ def kept_order(
     whole = any({*target} <= {*access.indices} for access in found)
     if not whole and {*all_indices(assignment)} != {*target}:
         return target
+
+    def rank(access: Access) -> tuple[int, bool]:
+        array = arrays[access.tensor]
+        own = [i for i in _stored(access, array) if i in target]
+        return -array.size.bit_length(), own != [i for i in target if i in own]
+
     kept: tuple[str, ...] = ()
-    for access in sorted(found, key=lambda access: -arrays[access.tensor].size.bit_length()):
+    for access in sorted(found, key=rank):
         stored = _stored(access, arrays[access.tensor])
         kept = (*(i for i in stored if i in target and i not in kept), *kept)
     return kept if len(kept) == len(target) else target

@@ -3,13 +3,15 @@
     s = sum(i, j, k, A[i,j,k] * v[j])     loops i, j, k: A is read from its first byte to its last
 
 Each element of that array is read once, so that any other order only reads it worse; what the
-result or the other factors are met out of order is near, for they are smaller.
+result or the other factors are met out of order is near, for they are smaller. Of several arrays of
+that size that are stored in different orders, the one is followed that leaves the others nearest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
+from math import prod
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.orders import Ranked, best_order, order_cost
@@ -20,31 +22,47 @@ from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
+Order = tuple[str, ...]
+
 
 def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
     """The order of a term's loops: as the array is stored that a dense product streams, where there
     is one, else the one that is expected to cost least."""
-    order = stream_order(problem, term.body, term.reduced)
-    if order is None:
+    orders = stream_orders(problem, term.body, term.reduced)
+    if not orders:
         return best_order(problem, term, statistics, effort)
+    order = min(orders, key=lambda order: _reach(order, orders, statistics))
     return Ranked(order, order_cost(problem, term, statistics, order))
 
 
-def stream_order(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple[str, ...] | None:
+def _reach(order: Order, orders: Iterable[Order], statistics: Statistics) -> float:
+    """How many lines the arrays stored as `orders` are met on, in loops that run in `order`, before
+    one is met again."""
+    inside = (order[order.index(stored[-1]) + 1 :] for stored in orders)
+    return sum(prod((statistics.sizes[i] for i in loops), start=1.0) for loops in inside)
+
+
+def stream_order(problem: Problem, body: Expr, reduced: Iterable[str]) -> Order | None:
     """The indices of a dense sum of products as the one factor with all of them stores them; None
     where there is no such factor, or more than one that disagree, and where nothing is summed."""
+    orders = stream_orders(problem, body, reduced)
+    return orders[0] if len(orders) == 1 else None
+
+
+def stream_orders(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple[Order, ...]:
+    """The indices of a dense sum of products as each factor with all of them stores them."""
     target = problem.assignment.target
     found = dict.fromkeys(accesses(body))
     types = (problem.result, *(problem.type_of(access.tensor) for access in found))
     every = {*target.indices, *(index for access in found for index in access.indices)}
     sums = any(index not in target.indices for index in every)
     if not sums or not all(type.format.is_dense for type in types) or not _is_product(body):
-        return None
-    whole = {problem.stored(access) for access in found if {*access.indices} == every}
-    if len(whole) != 1 or not every >= {*reduced}:
-        return None  # a sum over what nothing is indexed by
-    (order,) = whole
-    return order if len(order) == len(every) and _keeps_sums(body, order) else None
+        return ()
+    if not every >= {*reduced}:
+        return ()  # a sum over what nothing is indexed by
+    whole = (problem.stored(access) for access in found if {*access.indices} == every)
+    orders = tuple(dict.fromkeys(order for order in whole if len(order) == len(every)))
+    return orders if all(_keeps_sums(body, order) for order in orders) else ()
 
 
 def _is_product(expr: Expr) -> bool:

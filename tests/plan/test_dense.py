@@ -93,6 +93,14 @@ def test_sums_run_as_the_largest_array_is_stored() -> None:
     assert line == "y[c] = sum(b, a, A[a,c,b] * v[c,b]) by a,c,b loops"
 
 
+def test_of_arrays_that_disagree_the_one_is_followed_that_leaves_the_other_nearest() -> None:
+    (line,) = outline(planned("C[b,c,d] = A[b,a,c,d] * B[a,b,d,c]", gaps="AB"))
+    assert line.endswith(" by b,a,c,d loops")
+    for text in ("s = A[a,c,b] * B[b,a,c]", "s = A[b,a,c] * B[a,c,b]"):
+        (line,) = outline(planned(text, gaps="AB"))
+        assert line.endswith(" by a,c,b loops")
+
+
 def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:
     first, last = outline(planned("y[a] = A[c,b,a] * v[a,b]", gaps="Av"))[-2:]
     assert first == "T[i,j] = sum(k, A[k,i,j]) by k,i,j loops"
