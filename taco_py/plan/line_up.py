@@ -7,6 +7,7 @@ The innermost loop then reads neighbours of them, and indices that lie together 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -35,10 +36,7 @@ def line_up(
 ) -> tuple[Assignment, tuple[Cast, ...]]:
     """The assignment over copies where factors are small and lie across the innermost loop; the
     copies are added to the operands."""
-    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
-    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
-    problem = problem_of(replace(assignment, value=value), operands, request)
-    order = _order(problem)
+    order = walked_order(assignment, operands, request)
     if order is None:
         return assignment, ()
     sizes = real_statistics(assignment, operands).sizes
@@ -46,7 +44,8 @@ def line_up(
     steps: dict[Access, Cast] = {}
     for access in dict.fromkeys(accesses(assignment.value)):
         source = operands[access.tensor]
-        across = order[-1] in access.indices and problem.stored(access)[-1] != order[-1]
+        modes = source.type.format.mode_order
+        across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
         if across and volume >= max(LARGE, SMALL * source.nnz):
             steps[access] = step = _copied(access, order, source, names)
             type = replace(source.type, format=step.format, unit_stride=True, stored="")
@@ -59,9 +58,17 @@ def line_up(
     return replace(assignment, value=map_accesses(assignment.value, lined)), tuple(steps.values())
 
 
-def _order(problem: Problem) -> tuple[str, ...] | None:
+def walked_order(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> tuple[str, ...] | None:
     """The indices as the one dense array stores them that has all of them: a factor, or the result
     where nothing is summed."""
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    return _order(problem_of(replace(assignment, value=value), operands, request))
+
+
+def _order(problem: Problem) -> tuple[str, ...] | None:
     (term, *more) = split_terms(problem.assignment.value)
     types = (problem.result, *(type for _, type in problem.operands))
     if more or not all(type.format.is_dense for type in types):

@@ -27,6 +27,7 @@ from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
+from taco_py.plan.small_first import WHY, small_first
 from taco_py.plan.split import Split, split
 from taco_py.plan.temporaries import leave_unsorted
 from taco_py.problem import TensorType
@@ -68,6 +69,7 @@ def make_plan(
     names = Names((*operands, assignment.target.tensor))
     known = dict(operands)
     steps: list[Step] = []
+    notes: tuple[str, ...] = ()
     for source, axes in squeezed:
         assignment = _squeeze(assignment, source, axes, known, names, steps)
     assignment = _take_diagonals(assignment, known, names, steps)
@@ -84,6 +86,11 @@ def make_plan(
         check_together(assignment, request)
         return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
     if options.schedule is None:
+        if options.path is None and options.contract:
+            *small, assignment = small_first(assignment, known, request, names)
+            for part in small:
+                steps += _temporary(part, known, request, names, options.libraries)
+                notes += (f"{part.target.tensor}: {WHY}",)
         assignment, lined = line_up(assignment, known, request, names)
         fused = fuse(assignment, known, request, names)
         assignment, request = fused.assignment, fused.request
@@ -99,7 +106,7 @@ def make_plan(
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
     shared = _with_threads(leave_unsorted(steps), options.schedule)
-    return Plan(shared, parts.notes, request.effort.notes, request.stored)
+    return Plan(shared, (*notes, *parts.notes), request.effort.notes, request.stored)
 
 
 def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:

@@ -90,3 +90,12 @@ def test_results_are_stored_as_the_operands_are(
     assert taco_py.einsum(text, *operands, format="d" * len(wanted)).flags.c_contiguous
     says = f"is a view of an array that is stored in the order {','.join(kept)}"
     assert (says in taco_py.explain(text, *operands, frontier_budget=0)) == (kept != wanted)
+
+
+def test_products_with_small_factors_that_are_multiplied_first() -> None:
+    rng = np.random.default_rng(4)
+    shapes = ((4, 60, 24, 25), (4, 25), (4, 24, 25))
+    operands = [rng.integers(-3, 4, shape).astype("float32") for shape in shapes]
+    expected = np.einsum("abdc,ac,adc->", *operands)
+    for _ in range(2):
+        assert taco_py.einsum("abdc,ac,adc->", *operands) == expected

@@ -116,6 +116,20 @@ def test_small_factors_are_copied_into_the_order_of_the_loops() -> None:
     assert not any(" as " in line for line in outline(planned(text, sizes=8)))
 
 
+def test_small_factors_are_multiplied_by_each_other_first() -> None:
+    text = "s = A[i,a,b,c] * v[b,c] * w[c,b] * u[i]"
+    made = planned(text)
+    assert outline(made)[0] == "T[i,j] = A[i,j] * B[j,i] by i,j staged"
+    assert outline(made)[-1].endswith("A_fused[i,a,bc] * u[i] * T_fused[bc]) by i,a,bc loops")
+    assert made.notes[0].startswith("T: small factors")
+    for others in (
+        planned(text, sizes=8),
+        planned(text, options=Options(contract=False)),
+        planned("s = A[i,a,b,c] * v[c] * w[b] * u[i]"),
+    ):
+        assert not any("small factors" in note for note in others.notes)
+
+
 @pytest.mark.parametrize(
     "text, strategy",
     [
