@@ -10,10 +10,11 @@ each head of a is the image of a head of b of its dimension (Chandra and Merlin 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 from math import factorial, prod
 
+from taco_py.cost.homomorphism import mapped, may_be
 from taco_py.cost.queries import MARK, Atom, Query, dimension, group_of, rename, variables
 
 NAMINGS = 24
@@ -30,7 +31,7 @@ def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
     if not {atom.relation for atom in b.atoms} <= {atom.relation for atom in a.atoms}:
         return False
     starts = _heads(a, b, dimensions)
-    return any(_mapped(b.atoms, a.atoms, start) is not None for start in starts)
+    return any(mapped(b.atoms, a.atoms, start) is not None for start in starts)
 
 
 def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[str, str]]:
@@ -47,69 +48,6 @@ def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[s
                 yield from extend(tuple(others), {**found, candidate: head})
 
     return extend(a.heads, {})
-
-
-def _mapped(
-    source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, str]
-) -> Mapping[str, str] | None:
-    """A homomorphism that extends `start` and takes all atoms of `source` into `target`, None where
-    there is none."""
-    stored: dict[str, list[tuple[str, ...]]] = {}
-    for atom in target:
-        stored.setdefault(atom.relation, []).append(atom.variables)
-    images: dict[Atom, list[tuple[str, ...]]] = {}
-    for atom in source:
-        found = [i for i in stored.get(atom.relation, ()) if _may_be(atom.variables, i, start)]
-        if not found:
-            return None  # most often, before any search
-        images[atom] = found
-    pending = _ordered(start, images)
-
-    def search(place: int, found: Mapping[str, str]) -> Mapping[str, str] | None:
-        if place == len(pending):
-            return found
-        atom = pending[place]
-        for image in images[atom]:
-            more = _unified(atom.variables, image, found)
-            whole = None if more is None else search(place + 1, more)
-            if whole is not None:
-                return whole
-        return None
-
-    return search(0, start)
-
-
-def _may_be(names: tuple[str, ...], image: tuple[str, ...], start: Mapping[str, str]) -> bool:
-    """Whether what `start` says of `names` agrees with their image."""
-    return all(start.get(name, wanted) == wanted for name, wanted in zip(names, image, strict=True))
-
-
-def _ordered(
-    start: Mapping[str, str], images: Mapping[Atom, Sequence[tuple[str, ...]]]
-) -> list[Atom]:
-    """The atoms with the fewest open variables first, of those the ones with few images."""
-    rest = sorted(images)
-    known = set(start)
-    found: list[Atom] = []
-    while rest:
-        best = min(
-            rest, key=lambda atom: (sum(v not in known for v in atom.variables), len(images[atom]))
-        )
-        rest.remove(best)
-        known.update(best.variables)
-        found.append(best)
-    return found
-
-
-def _unified(
-    names: tuple[str, ...], image: tuple[str, ...], found: Mapping[str, str]
-) -> Mapping[str, str] | None:
-    """`found` extended so that `names` map to `image`, None where they cannot."""
-    more = dict(found)
-    for name, wanted in zip(names, image, strict=True):
-        if more.setdefault(name, wanted) != wanted:
-            return None
-    return more
 
 
 # ---------------------------------------------------------------- the smallest form
@@ -129,7 +67,7 @@ def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
         if len(less) == len(atoms) or not any(_same(atom, other, fixed) for other in less):
             continue
         beside = frozenset(group_of(atom, Query(whole.heads, atoms)))
-        images = _mapped(beside, less, fixed)
+        images = mapped(beside, less, fixed)
         if images is not None:  # all others stay as they are
             atoms = (atoms - beside) | rename(beside, images)
     atoms = frozenset(a for a in atoms if not _says_nothing(a, atoms, whole.heads, nonempty))
@@ -139,7 +77,7 @@ def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
 def _same(atom: Atom, other: Atom, fixed: Mapping[str, str]) -> bool:
     """Whether the second may be the image of the first, as far as that can be seen at once."""
     same = atom.relation == other.relation
-    return same and _may_be(atom.variables, other.variables, fixed)
+    return same and may_be(atom.variables, other.variables, fixed)
 
 
 def _says_nothing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.cost import containment
+from taco_py.cost import containment, homomorphism
 from taco_py.cost.containment import contained, smallest
 from taco_py.cost.domination import Costs, Incumbents, assumptions
 from taco_py.cost.queries import Atom, Query, query
@@ -103,8 +103,8 @@ def test_what_is_implied_together_goes_together(monkeypatch: pytest.MonkeyPatch)
         tried.append(args)
         return mapped(*args)  # type: ignore[arg-type]
 
-    mapped = containment._mapped
-    monkeypatch.setattr(containment, "_mapped", counted)
+    mapped = containment.mapped
+    monkeypatch.setattr(containment, "mapped", counted)
     kept = (Atom("A", ("i", "j")), Atom("B", ("j", "k'0")), Atom("C", ("k'0", "l")))
     copies = [
         atom
@@ -119,6 +119,36 @@ def test_what_is_implied_together_goes_together(monkeypatch: pytest.MonkeyPatch)
     assert len(found.atoms) == 3
     assert found == smallest(query(("i", "j", "l"), kept), frozenset())
     assert 0 < len(tried) < 45  # not once for each of 90 atoms
+
+
+def test_parts_and_chains_are_mapped_without_going_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten chains of edges that end in marked places, each apart from the others: what is chosen for
+    the one says nothing of the other, and the ends say which edges there may be."""
+    tried: list[object] = []
+
+    def counted(*args: object) -> object:
+        tried.append(args)
+        return unified(*args)  # type: ignore[arg-type]
+
+    unified = homomorphism._unified
+    monkeypatch.setattr(homomorphism, "_unified", counted)
+    edges = [Atom("E", (f"v'{a}", f"v'{b}")) for a in range(6) for b in range(6) if a != b]
+    target = [*edges, Atom("M", ("v'5",))]
+    chains = [
+        atom
+        for n in range(10)
+        for atom in (
+            *(Atom("E", (f"w'{10 * n + k}", f"w'{10 * n + k + 1}")) for k in range(4)),
+            Atom("M", (f"w'{10 * n + 4}",)),
+        )
+    ]
+    assert homomorphism.mapped(chains, target, {}) is not None
+    assert len(tried) < 40 * len(chains)
+    tried.clear()
+    assert homomorphism.mapped([*chains, Atom("N", ("w'0",))], target, {}) is None
+    away = [*target, Atom("N", ("u'1",)), Atom("E", ("u'1", "u'2"))]
+    assert homomorphism.mapped([*chains, Atom("N", ("w'0",))], away, {}) is None
+    assert len(tried) < 40 * len(chains)
 
 
 def test_what_is_sunk_does_not_count() -> None:
