@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.nodes import Access
+from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.problem import Problem
 from taco_py.provenance.relations import Bound, Fuse, Pos, Relation
 from taco_py.schedule.assembly import check_assembly
@@ -31,7 +31,7 @@ def check(loops: Loops, problem: Problem) -> None:
     """Raise ScheduleError unless kernels for `problem` can have these loops."""
     terms = split_terms(problem.assignment.value)
     for term, order in zip(terms, loops.index_orders, strict=True):
-        _check_inner_sums(term, order)
+        _check_inner_sums(term.body, order)
         _check_fused_sums(loops, term)
     for relation in loops.provenance.relations:
         if isinstance(relation, Pos):
@@ -45,17 +45,26 @@ def check(loops: Loops, problem: Problem) -> None:
     check_assembly(graph)
 
 
-def _check_inner_sums(term: Term, order: tuple[str, ...]) -> None:
-    """Raise ScheduleError where an inner sum's loop is not below those that the sum depends on."""
-    for inner in reductions(term.body):
-        place = order.index(inner.index) if inner.index in order else len(order)
-        late = [i for i in free_indices(inner) if order.index(i) > place]
-        if late:
-            raise ScheduleError(
-                f"Expected the loop over {inner.index} inside the one over {late[0]}, on which the "
-                f"sum over {inner.index} depends, found the order {','.join(order)}",
-                hint="an inner sum's own loops come after all others",
-            )
+def _check_inner_sums(body: Expr, order: tuple[str, ...]) -> None:
+    """Raise ScheduleError where an inner sum's loop is not below those that the sum depends on.
+
+    Loops of one sum over several indices may change places.
+    """
+    for inner in reductions(body):
+        summed, terms = [inner.index], inner.body
+        while isinstance(terms, Reduce) and terms.operator == inner.operator:
+            summed.append(terms.index)
+            terms = terms.body
+        for index in summed:
+            place = order.index(index) if index in order else len(order)
+            late = [i for i in free_indices(inner) if order.index(i) > place]
+            if late:
+                raise ScheduleError(
+                    f"Expected the loop over {index} inside the one over {late[0]}, on which the "
+                    f"sum over {index} depends, found the order {','.join(order)}",
+                    hint="an inner sum's own loops come after all others",
+                )
+        _check_inner_sums(terms, order)
 
 
 def _check_fused_sums(loops: Loops, term: Term) -> None:

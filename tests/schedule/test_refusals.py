@@ -120,6 +120,11 @@ FORMATS: tuple[Row, ...] = (
         "an inner sum's own loops come after all others",
     ),
     (
+        "y[k] = sum(j, A[i,j,l] * B[j,k,l] + x[i])", {"A": "sss", "B": "sss"}, None, "reorder(i,j)",
+        "Expected the loop over i inside the one over j",
+        "an inner sum's own loops come after all others",
+    ),
+    (
         "y[i] = b[i] / (A[i,j] * x[j])", {}, None, "fuse(i,j,f)",
         "the sum over j has loops of its own, and i, j are not all among them",
         "fuse indices of one sum",
