@@ -69,7 +69,9 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     names = ", ".join(graph.called(loop) for loop in apart)
     if summed != statement:
         return Parallelism(summed, names, f"loop {names}: {_SUMS}")
-    return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
+    if refusal is None or not graph.loops:
+        return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
+    return Parallelism(statement, None, f"no loop, for {refusal}; to share one: {refusal.remedy}")
 
 
 def check_shared(graph: IterationGraph) -> None:

@@ -76,6 +76,7 @@ def test_refused(
     found = choose_parallel(graph(text, formats, orders, result), OPEN)
     assert found.index is None
     assert reason in found.reason
+    assert "; to share one: " in found.reason
 
 
 def test_without_loops_there_is_nothing_to_share() -> None:
