@@ -185,7 +185,9 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     bindings = bindings_to_json(_used(lowered.bindings, module))
     facts = {**lowered.facts, "bindings": bindings, "report": report}
     signatures = tuple(signature_of(f) for f in module.exported)
-    return KernelSource(emit_c(module, target), signatures, json.dumps(facts))
+    tiles = recipe.strategy.kind == Strategy.TILES.kind
+    vectors = tiles and target.lanes(scalar(recipe.problem.result.dtype)) > 1
+    return KernelSource(emit_c(module, target), signatures, json.dumps(facts), vectors)
 
 
 def _lowered(recipe: Recipe, target: Target) -> LoweredRecipe:

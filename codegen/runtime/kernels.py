@@ -45,11 +45,15 @@ _FOLDER_TROUBLE = ("No space left on device", "Read-only file system", "Disk quo
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """What is compiled: C text, the functions in it, and the caller's own facts, kept beside it."""
+    """What is compiled: C text, the functions in it, and the caller's own facts, kept beside it.
+
+    vectors  whether its work is written in vectors, so that the compiler need not look for any
+    """
 
     source: str
     signatures: tuple[Signature, ...]
     metadata: str = ""
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,7 +316,7 @@ class KernelCache:
         full_key = self.full_key(key)
         entry = entry_text("kernel.c", kernel.signatures)
         unit = Unit((("entry.c", entry), ("kernel.c", kernel.source)), (*complete(), *self._flags))
-        flags = self.compiler.flags_for(kernel.source)
+        flags = self.compiler.flags_for(kernel.source, kernel.vectors)
         facts = {
             "metadata": kernel.metadata,
             "signatures": [s.to_json() for s in kernel.signatures],

@@ -109,10 +109,18 @@ class Compiler:
     def has_openmp(self) -> bool:
         return self.openmp == "-fopenmp"
 
-    def flags_for(self, source: str) -> tuple[str, ...]:
-        """The flags for `source`: libgomp is linked, and started, only where threads are used."""
+    def flags_for(self, source: str, vectors: bool = False) -> tuple[str, ...]:
+        """The flags for `source`: libgomp is linked, and started, only where threads are used.
+
+        vectors  whether its work is written in vectors: it is compiled in two thirds of the time
+                 without what makes more of them, and is as fast
+        """
         apart = self.kind == "gcc" and reads_pairs(source)
-        flags = (*self.flags, _NO_MASKED_PAIRS) if apart else self.flags
+        flags = (
+            *self.flags,
+            *((_NO_MASKED_PAIRS,) if apart else ()),
+            *(("-O2",) if vectors else ()),
+        )
         if "omp parallel" in source and self.openmp:
             return (*flags, self.openmp)
         return (*flags, "-fopenmp-simd") if self.openmp else flags

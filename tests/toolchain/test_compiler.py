@@ -108,6 +108,11 @@ def test_likely_flags_are_right_here(found: Compiler) -> None:
     assert probe(found) == replace(found, probed=True)
 
 
+def test_what_is_written_in_vectors_is_compiled_sooner(found: Compiler) -> None:
+    assert "-O2" not in found.flags_for("")
+    assert found.flags_for("#pragma omp simd\n", vectors=True)[-2:] == ("-O2", "-fopenmp-simd")
+
+
 def test_openmp_is_linked_only_for_threads(found: Compiler) -> None:
     assert "-fopenmp" not in found.flags_for("#pragma omp simd\n")
     assert found.flags_for("#pragma omp parallel for\n")[-1] == found.openmp
