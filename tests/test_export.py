@@ -168,11 +168,11 @@ def test_a_folder_has_a_name(folder: Any) -> None:
 
 def test_nothing_is_overwritten_but_what_was_exported(tmp_path: Path) -> None:
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
-    (tmp_path / "main.c").write_text("/* mine */")
+    (tmp_path / "main.c").write_bytes(b"/* mine \xff */")
     with pytest.raises(tp.OperandError, match="found a file that was not exported"):
         kernel.export(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["main.c"]
-    assert (tmp_path / "main.c").read_text() == "/* mine */"
+    assert (tmp_path / "main.c").read_bytes() == b"/* mine \xff */"
     (tmp_path / "main.c").unlink()
     assert kernel.export(tmp_path) == kernel.export(tmp_path)
 

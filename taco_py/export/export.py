@@ -83,7 +83,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
     Raises OperandError, and writes nothing, where a file is there that was not.
     """
     for path in (folder / file for file in files):
-        if path.exists() and not (path.is_file() and path.read_text().startswith(MARK)):
+        if path.exists() and not (path.is_file() and path.read_bytes().startswith(MARK.encode())):
             raise OperandError(
                 f"Expected to make {path}, found a file that was not exported before",
                 hint="choose another folder or name, or move that file away",

@@ -214,6 +214,12 @@ def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
     raise InternalError(f"{pos} names no operand with {', '.join(roots)}")
 
 
+def is_absent(env: Environment, scope: Scope, variable: str) -> bool:
+    """Whether `variable` is about positions of an operand that has none here."""
+    pos = env.provenance.positions_above(variable) or env.provenance.position_of(variable)
+    return pos is not None and chain(env, pos)[0] in scope.absent
+
+
 def walked_positions(env: Environment, forall: Forall) -> Pos | None:
     """The operand's positions through which a loop over an index walks, if it does."""
     pos = env.provenance.position_of(forall.index)

@@ -23,6 +23,7 @@ from taco_py.lower.atomic import (
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loops import appending_level, lower_loop
+from taco_py.lower.ranges import is_absent
 from taco_py.lower.result import Result
 from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
@@ -97,7 +98,7 @@ class Lowerer:
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
         race = forall.mode.parallel
         share = self._strategy(forall, scope)
-        if share is not None:
+        if share is not None and not is_absent(self.env, scope, forall.index):
             yield from share(
                 self.env,
                 forall,

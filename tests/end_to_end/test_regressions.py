@@ -303,3 +303,13 @@ def test_temporaries_that_threads_share_inside_have_their_loops_under_other_name
     """The first of several kernels marked a loop by the name that its index had had before."""
     y = np.ones(6)[::2]
     assert tp.einsum("ab,b,ab->", np.ones((1, 3)), y, np.ones((1, 3))) == 3
+
+
+@pytest.mark.parametrize("race", ["Ordered", "Temporary"])
+def test_positions_that_threads_share_where_the_operand_has_none(race: str) -> None:
+    """A row that A has nothing in has the other term alone."""
+    matrix = np.array([[0.0, 1, 2], [0, 0, 0], [3, 0, 4]])
+    a, x, b = tp.tensor(matrix, format="ss"), np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
+    schedule = f"pos(j,p,A), parallelize(p,CPUThread,{race})"
+    found = tp.evaluate("y[i] = b[i] - A[i,j] * x[j]", A=a, b=b, x=x, schedule=schedule, threads=2)
+    np.testing.assert_array_equal(found, b - matrix @ x)
