@@ -105,6 +105,10 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-g=A:d", "-d=i:9", "-o=y:y.mtx"), "can hold y, a tensor of order 1, found y.mtx"),
     (("s = A(i,j)", "-g=A:d", "-d=i:9", "-o=s:s.tns"), "a tensor of order 0, found s.tns"),
     ((SPMV, "-g=A:d", "-d=i:9", "-O=/dev/null"), "a folder that can be written to, found /dev/n"),
+    (
+        (SPMV, "-g=A:s", "-d=i:9", "-d=j:9999999999999"),
+        "at most 2^40 elements to choose from for A",
+    ),
     ((SPMV, "-export=/dev/null"), "Expected a folder that can be written to, found /dev/null"),
     ((SPMV, "-write-source=."), "Expected a file that can be written, found ."),
     (("y(i)+=A(i,j)*x(j)", "-f=y_new:d"), "Expected one of y, A, x for -f, found y_new"),

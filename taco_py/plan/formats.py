@@ -62,6 +62,30 @@ def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> For
     return Format(levels, tuple(indices.index(i) for i in stored))
 
 
+def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
+    """The format of a temporary: as that of a result, but dense only at its root and where no
+    operand leaves coordinates out.
+
+    T[i,k] = sum(j, A[i,j] * B[j,k]) of a coordinate list and a CSC matrix is ss, not sd: rows that
+    are there have few of all k.
+    """
+    usual = default_format(assignment, formats)
+    listed = {a: _listed(a, formats[a.tensor]) for a in accesses(assignment)}
+    restricted = compressed_indices(assignment, listed)
+    target = assignment.target.indices
+    stored = storage_order(assignment, formats) if restricted else usual.stored(target)
+    first = usual.levels[usual.mode_order.index(target.index(stored[0]))] if stored else DENSE
+    levels = (COMPRESSED if index in restricted else DENSE for index in stored[1:])
+    return Format((first, *levels)[: len(stored)], tuple(target.index(i) for i in stored))
+
+
+def _listed(access: Access, form: Format) -> dict[str, Iterator]:
+    """The levels that store coordinates, or that have some below that do."""
+    last = max((k for k, level in enumerate(form.levels) if not level.full), default=-1)
+    indices = form.stored(access.indices)[: last + 1]
+    return {index: Iterator(access, level) for level, index in enumerate(indices)}
+
+
 def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[str, ...]:
     """The result's indices in an order that agrees with all sparse operands, else as written.
 

@@ -16,7 +16,7 @@ from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
-from taco_py.plan.formats import default_format
+from taco_py.plan.formats import temporary_format
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, real_statistics, statistics
 from taco_py.problem import Problem, TensorType
@@ -75,8 +75,8 @@ class Splitter:
         return Problem(whole, types, self.request.type, self.request.static)
 
     def default_format(self, assignment: Assignment) -> Format:
-        """The format that the result has when nobody asks for one."""
-        return default_format(assignment, {n: o.type.format for n, o in self.operands.items()})
+        """The format that a temporary has first."""
+        return temporary_format(assignment, {n: o.type.format for n, o in self.operands.items()})
 
     def temporary(self, value: Expr, keep: Sequence[str], why: str) -> Access:
         """Assign `value`, summed over all but `keep`, to a new tensor and return its access."""

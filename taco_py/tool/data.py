@@ -33,6 +33,9 @@ TYPES = {
 FILLS = {"d": 1.0, "u": 1.0, "r": 1.0, "s": 0.07, "h": 0.005}
 """The part of the values that is stored."""
 
+MOST_PLACES = 2**40
+"""Elements of a made-up operand, stored or not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -151,6 +154,11 @@ def made_up(name: str, fill: str, shape: tuple[int, ...], form: Format, dtype: s
     part = _part(name, fill)
     rng = np.random.default_rng(len(name) + sum(map(ord, name)))
     volume = prod(shape)
+    if volume > MOST_PLACES:
+        raise UsageError(
+            f"Expected at most 2^40 elements to choose from for {name}, found {volume}",
+            hint="made-up operands are for trying out: choose smaller sizes with -d",
+        )
     if part >= 1:
         values = _values(rng, volume, dtype).reshape(shape)
         return Tensor.from_numpy(values, form)

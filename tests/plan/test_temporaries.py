@@ -95,3 +95,19 @@ def test_results_are_the_same(text: str, given: dict[str, Any]) -> None:
     dense = found if isinstance(found, np.ndarray) else found.toarray()
     expected = expected if isinstance(expected, np.ndarray) else expected.toarray()
     np.testing.assert_allclose(dense, expected)
+
+
+@pytest.mark.parametrize(
+    ("formats", "stored"), [("coo csc csr", "ss"), ("csr csc csr", "ds"), ("csc csc csc", "ds:1,0")]
+)
+def test_rows_of_temporaries_are_lists_where_operands_leave_coordinates_out(
+    formats: str, stored: str
+) -> None:
+    """The columns of a CSC matrix are a dense level, but a row of a product has few of them."""
+    rng = np.random.default_rng(0)
+    a, b, c = (
+        sp.random_array((300, 300), density=0.01, rng=rng, format=form) for form in formats.split()
+    )
+    told = tp.explain("C[a,d] = A[a,b] * B[b,c] * D[c,d]", A=a, B=b, D=c)
+    kernel = next(line for line in told.splitlines() if line.startswith("kernel"))
+    assert f"T: {stored}/" in told.split(kernel)[1].split("loop order")[0]
