@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from taco_py import oracle
 from taco_py.api.arguments import merged
-from taco_py.api.compute import parsed
+from taco_py.api.compute import accumulated, parsed
 from taco_py.api.operands import taken
 from taco_py.api.tensor import Tensor
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -36,7 +36,8 @@ def evaluate_dense(
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
 
     operands  by name, or as a mapping: arrays, scipy.sparse arrays, tensors, numbers
-    initial   what the left-hand side holds before `+=`; zeros when not given
+    initial   what the left-hand side holds before `+=`; where it is not given, the operand of that
+              name, or zeros where there is none
     stored    by name, where an operand stores something, a boolean array of its shape; where not
               given, sparse operands say so themselves and others store all elements
 
@@ -46,6 +47,8 @@ def evaluate_dense(
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     assignment = parsed(text) if isinstance(text, str) else text
+    if initial is None:
+        assignment = accumulated(assignment, given)
     return oracle.evaluate_dense(assignment, arrays, initial, {**masks, **(stored or {})})
 
 

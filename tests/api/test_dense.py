@@ -38,3 +38,13 @@ def test_mistakes_are_those_of_evaluate() -> None:
             tp.evaluate_dense("y[i] = A[i,j] * x[j]", wrong)
     with pytest.raises(ValueError, match="end of the text"):
         tp.evaluate_dense("y[i] = A[i,j] *", A=A)
+
+
+def test_what_is_added_to_is_an_operand_or_the_initial_value() -> None:
+    text, x = "y[i] += A[i,j] * x[j]", np.arange(3.0)
+    y = np.array([10.0, 20, 30])[: A.shape[0]]
+    expected = y + A.toarray() @ x[: A.shape[1]]
+    given = {"A": A, "x": x[: A.shape[1]]}
+    np.testing.assert_array_equal(tp.evaluate_dense(text, given, y=y), expected)
+    np.testing.assert_array_equal(tp.evaluate_dense(text, given, initial=y), expected)
+    np.testing.assert_array_equal(tp.evaluate_dense(text, given), expected - y)
