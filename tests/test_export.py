@@ -159,10 +159,18 @@ def test_what_others_compile_has_no_warnings_and_is_right_with_any_flags(
     np.testing.assert_array_equal(found.view(complex), expected)
 
 
-@pytest.mark.parametrize("folder", ["", 3, None])
-def test_a_folder_has_a_name(folder: Any) -> None:
+@pytest.mark.parametrize(
+    ("folder", "found"),
+    [
+        ("", "name of a folder"),
+        (3, "name of a folder"),
+        (None, "name of"),
+        ("/dev/null/x", "make the"),
+    ],
+)
+def test_a_folder_has_a_name_and_can_be_made(folder: Any, found: str) -> None:
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
-    with pytest.raises(tp.OperandError, match="name of a folder"):
+    with pytest.raises(tp.OperandError, match=found):
         kernel.export(folder)
 
 

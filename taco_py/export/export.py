@@ -61,7 +61,7 @@ def export(
     operands  the example that main.c runs on
 
     Raises FormatError for a plan with steps that are not kernels, OperandError for a bad name or a
-    large example or a file that would be lost, OSError where the folder cannot be written.
+    large example, a file that would be lost, or a folder that cannot be written.
     """
     kernels = exported(plan, compiled, name)
     check_example(operands)
@@ -88,9 +88,14 @@ def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
                 f"Expected to make {path}, found a file that was not exported before",
                 hint="choose another folder or name, or move that file away",
             )
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, text in files.items():
-        (folder / file).write_text(f"{MARK}\n{text}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            (folder / file).write_text(f"{MARK}\n{text}")
+    except OSError as error:
+        raise OperandError(
+            f"Expected to make the files of {folder}, found {error}", hint="choose another folder"
+        ) from error
     return tuple(folder / file for file in files)
 
 
