@@ -492,7 +492,8 @@ def main(arguments: list[str]) -> int:
         seed = options.seed * 1_000_003 + number
         count = min(chunk, options.count - begin)
         compiled = round(count * options.compile)
-        search(count - compiled, tally, compiled=False, seed=seed)
+        if count > compiled:
+            search(count - compiled, tally, compiled=False, seed=seed)
         if compiled:
             search(compiled, tally, compiled=True, seed=seed)
         print(f"{begin + count} …", file=sys.stderr, flush=True)
