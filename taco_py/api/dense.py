@@ -47,7 +47,7 @@ def evaluate_dense(
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     assignment = parsed(text) if isinstance(text, str) else text
-    if initial is None:
+    if initial is None and isinstance(assignment, Assignment):
         assignment = accumulated(assignment, given)
     return oracle.evaluate_dense(assignment, arrays, initial, {**masks, **(stored or {})})
 
