@@ -44,7 +44,8 @@ def components(held: Held) -> tuple[Component, ...]:
     held.context.set_schedule_serialize_sccs(1)
     nest = held.names.nest
     root = _scheduled(held, _without_ends(held)) if _in_boxes(nest) else None
-    root = root or _scheduled(held, held.ordered)
+    if root is None:
+        root = _scheduled(held, held.ordered)
     if root is None:
         names = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
         return (Component(tuple(names), tuple((name, ()) for name in names), ()),)

@@ -134,15 +134,15 @@ class Kernel:
         from taco_py.export.example import example
         from taco_py.export.export import export
 
-        objects = merged(operands, named)
-        if not objects:
-            static, bounds = dict(self.settings.static), self.schedule.bounds
-            objects = example(self.assignment, self.types, static, bounds)
         if not isinstance(folder, str | Path) or not str(folder):
             raise OperandError(
                 f"Expected the name of a folder, found {folder!r}",
                 hint='as in kernel.export("spmv")',
             )
+        objects = merged(operands, named)
+        if not objects:
+            static, bounds = dict(self.settings.static), self.schedule.bounds
+            objects = example(self.assignment, self.types, static, bounds)
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)

@@ -161,19 +161,6 @@ class Steps:
             bound |= known.bits[index]
         return cost
 
-    def left(self, bound: int) -> float:
-        """The least that all loops inside those over `bound` cost, without what they entail."""
-        return float(self.least[self.lattice.place[bound]])
-
-    def cheapest(self) -> tuple[str, ...]:
-        """The order whose loops cost least without what they entail."""
-        order: list[str] = []
-        bound = 0
-        while len(order) < len(self.indices):
-            order.append(min(self.following(bound), key=lambda each: each[1] + each[2])[0])
-            bound |= self.bits[order[-1]]
-        return tuple(order)
-
     def bits_of(self, names: Iterable[str]) -> int:
         """A set of indices as a number."""
         return sum(self.bits[index] for index in set(names).intersection(self.bits))
@@ -205,7 +192,7 @@ class Steps:
         return found
 
     def _least(self) -> Numbers:
-        """`left` for each set."""
+        """The least that all loops inside those over each set cost, without what they entail."""
         found = np.zeros(len(self.lattice.sets))
         for level in self.lattice.levels:
             inside = self.lattice.inside[:, level]

@@ -22,14 +22,14 @@ def example(
     assignment: Assignment,
     types: Mapping[str, TensorType],
     static: Mapping[str, int],
-    bounds: Sequence[Bound] = (),
+    bounds: Sequence[Bound],
 ) -> dict[str, TensorData]:
     """An operand of each type; of a sparse one a third of the values is stored.
 
     static  sizes that are compiled in
     bounds  what the operands have to keep
     """
-    sizes = promised(bounds) | dict(static)
+    sizes = _promised(bounds) | dict(static)
     shapes = {
         access.tensor: tuple(sizes.get(i, SIZE) for i in access.indices)
         for access in accesses(assignment)
@@ -38,7 +38,7 @@ def example(
     return {name: _operand(shapes[name], type, rng) for name, type in types.items()}
 
 
-def promised(bounds: Sequence[Bound]) -> dict[str, int]:
+def _promised(bounds: Sequence[Bound]) -> dict[str, int]:
     """The size of each index that is said to end somewhere, as small as may be."""
     found = {b.parent: b.value for b in bounds if b.kind is BoundKind.MAX_EXACT}
     for bound in bounds:

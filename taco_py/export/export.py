@@ -82,13 +82,9 @@ def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
 
     Raises OperandError, and writes nothing, where a file is there that was not.
     """
-    for path in (folder / file for file in files):
-        if path.exists() and not (path.is_file() and path.read_bytes().startswith(MARK.encode())):
-            raise OperandError(
-                f"Expected to make {path}, found a file that was not exported before",
-                hint="choose another folder or name, or move that file away",
-            )
     try:
+        for path in (folder / file for file in files):
+            _check_own(path)
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             (folder / file).write_text(f"{MARK}\n{text}")
@@ -97,6 +93,15 @@ def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
             f"Expected to make the files of {folder}, found {error}", hint="choose another folder"
         ) from error
     return tuple(folder / file for file in files)
+
+
+def _check_own(path: Path) -> None:
+    """Raise OperandError for something that was not exported before."""
+    if path.exists() and not (path.is_file() and path.read_bytes().startswith(MARK.encode())):
+        raise OperandError(
+            f"Expected to make {path}, found a file that was not exported before",
+            hint="choose another folder or name, or move that file away",
+        )
 
 
 def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tuple[Exported, ...]:

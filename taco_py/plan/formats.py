@@ -72,11 +72,13 @@ def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> F
     usual = default_format(assignment, formats)
     listed = {a: _listed(a, formats[a.tensor]) for a in accesses(assignment)}
     restricted = compressed_indices(assignment, listed)
+    if not restricted:
+        return usual
     target = assignment.target.indices
-    stored = storage_order(assignment, formats) if restricted else usual.stored(target)
-    first = usual.levels[usual.mode_order.index(target.index(stored[0]))] if stored else DENSE
-    levels = (COMPRESSED if index in restricted else DENSE for index in stored[1:])
-    return Format((first, *levels)[: len(stored)], tuple(target.index(i) for i in stored))
+    root, *rest = storage_order(assignment, formats)
+    first = usual.levels[usual.stored(target).index(root)]
+    levels = (COMPRESSED if index in restricted else DENSE for index in rest)
+    return Format((first, *levels), tuple(target.index(i) for i in (root, *rest)))
 
 
 def _listed(access: Access, form: Format) -> dict[str, Iterator]:

@@ -90,6 +90,6 @@ def _own_copies(splitter: Splitter, stats: Statistics, sum_: Reduce) -> float:
     if more:
         return 0.0
     part = Assignment(Access("", free_indices(sum_)), sum_)
-    result = replace(splitter.request.type, format=splitter.default_format(part))
+    result = replace(splitter.request.type, format=splitter.usual_format(part))
     problem = replace(splitter.draft(part, sum_), result=result)
     return copy_cost(stats, problem, term, splitter.request.effort)

@@ -74,8 +74,8 @@ class Splitter:
         whole = replace(assignment, value=value)
         return Problem(whole, types, self.request.type, self.request.static)
 
-    def default_format(self, assignment: Assignment) -> Format:
-        """The format that a temporary has first."""
+    def usual_format(self, assignment: Assignment) -> Format:
+        """The format of a temporary, where no other is better."""
         return temporary_format(assignment, {n: o.type.format for n, o in self.operands.items()})
 
     def temporary(self, value: Expr, keep: Sequence[str], why: str) -> Access:
@@ -84,7 +84,7 @@ class Splitter:
         target = Access(self.names.fresh("T"), tuple(keep))
         assignment = Assignment(target, value)
         made = self.operands[target.tensor] = self.described(assignment)
-        if made.type.format.is_dense and not self.default_format(assignment).is_dense:
+        if made.type.format.is_dense and not self.usual_format(assignment).is_dense:
             why = f"{why}; dense, for {self._fill(assignment):.0%} of it is expected to be there"
         self.made.append(assignment)
         self.notes.append(f"{target.tensor}: {why}")
@@ -102,7 +102,7 @@ class Splitter:
         shape = tuple(int(sizes[i]) for i in keep)
         nnz = result_size(stats, value, keep)
         dtype = expression_dtype(value, self.dtypes).name
-        form = self.default_format(assignment)
+        form = self.usual_format(assignment)
         if not form.is_dense and self._better_dense(assignment, shape):
             form = dense(len(keep))
         type = TensorType(form, dtype, self.request.type.index_dtype)

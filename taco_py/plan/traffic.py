@@ -19,7 +19,8 @@ from taco_py.lower.tiled import contraction_of, machine_of
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.plan.nodes import Compute
-from taco_py.plan.work import sizes_of, work_of
+from taco_py.plan.run import sizes_of
+from taco_py.plan.work import work_of
 from taco_py.storage.tensor_data import TensorData
 from taco_py.strategy import Strategy
 
@@ -40,7 +41,7 @@ def _of_tiles(step: Compute, tensors: Mapping[str, TensorData], target: Target) 
     contraction = contraction_of(step.problem)
     if contraction is None:
         return ""
-    machine, sizes = machine_of(target, step.problem.result.dtype), sizes_of(step.problem, tensors)
+    machine, sizes = machine_of(target, step.problem.result.dtype), sizes_of(step, tensors)
     made = plan_contraction(contraction, machine, sizes, step.strategy.width)
     return next((line for line in made.reasons if line.startswith("traffic")), "")
 
@@ -68,7 +69,7 @@ def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int
 
 def _written(step: Compute, tensors: Mapping[str, TensorData], work: int) -> int:
     target, result = step.problem.assignment.target, step.problem.result
-    sizes = sizes_of(step.problem, tensors)
+    sizes = sizes_of(step, tensors)
     places = prod(sizes[index] for index in target.indices)
     count = places if result.format.is_dense else min(places, work)
     return count * scalar(result.dtype).itemsize

@@ -47,19 +47,13 @@ def useful_threads(problem: Problem, tensors: Mapping[str, TensorData], limit: i
 
 def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
     """At most how many innermost iterations there are."""
-    sizes = sizes_of(problem, tensors)
+    sizes: dict[str, int] = {}
+    for access in accesses(problem.assignment):
+        sizes.update(zip(access.indices, tensors[access.tensor].shape, strict=True))
     return sum(
         (tensors[b.tensor].nnz if b.tensor else 1) * prod(sizes[i] for i in b.indices)
         for b in bounds(problem)
     )
-
-
-def sizes_of(problem: Problem, tensors: Mapping[str, TensorData]) -> dict[str, int]:
-    """The size of each index that an operand has."""
-    sizes: dict[str, int] = {}
-    for access in accesses(problem.assignment):
-        sizes.update(zip(access.indices, tensors[access.tensor].shape, strict=True))
-    return sizes
 
 
 def told_threads(step: Compute, tensors: Mapping[str, TensorData] | None, limit: int) -> str:

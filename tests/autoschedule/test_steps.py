@@ -94,8 +94,8 @@ def test_the_least_that_is_left_is_that_of_the_best_order() -> None:
     for begin in ((), ("a",), ("d", "b")):
         rest = [index for index in found.indices if index not in begin]
         least = min(found.nest(begin, order) for order in permutations(rest))
-        assert found.left(found.bits_of(begin)) == pytest.approx(least)
-    assert found.nest((), found.cheapest()) == pytest.approx(found.left(0))
+        place = found.lattice.place[found.bits_of(begin)]
+        assert found.least[place] == pytest.approx(least)
 
 
 def test_plans_for_many_loops_are_bounded_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
