@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.nodes import Operand
-from taco_py.plan.paths import other_trees
+from taco_py.plan.paths import simple_trees
 from taco_py.plan.products import as_product, flatten
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.problem import TensorType
@@ -76,7 +76,7 @@ def _pairs(
         return
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
     if len(tensors.factors) > 2:
-        for tree in other_trees(stats, tensors, assignment.target.indices):
+        for tree in simple_trees(stats, tensors, assignment.target.indices):
             yield Choice(replace(settings, path=tree.path), tree.cost * STEP)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf, prod
+from math import inf
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import copying
@@ -43,7 +43,9 @@ def in_turn(
     total = 0.0
     *before, last = kernels
     for temporary, cost in zip(made, before, strict=True):
-        total += keep(temporary) + cost(replace(request, type=temporary.type))
+        total += keep(temporary)
+        if total <= limit:
+            total += cost(replace(request, type=temporary.type))
         if total > limit:
             return inf
     return total + last(request)
@@ -60,9 +62,7 @@ def chain_cost(
 
 def keeping(made: Operand) -> float:
     """What it costs to keep a temporary, beside the loops that write and read it."""
-    if made.type.format.is_dense:
-        return DENSE_TEMPORARY * max(made.nnz, prod(made.shape))
-    return TEMPORARY * made.nnz
+    return (DENSE_TEMPORARY if made.type.format.is_dense else TEMPORARY) * made.stored
 
 
 def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:

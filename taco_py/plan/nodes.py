@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from taco_py.cost.spread import Entries
 from taco_py.formats import Format
@@ -25,6 +26,11 @@ class Operand:
     nnz: float
     entries: Entries | None = field(default=None, compare=False, repr=False)
     joined: tuple[bool, ...] = ()
+
+    @property
+    def stored(self) -> float:
+        """The elements that it takes memory for."""
+        return float(prod(self.shape)) if self.type.format.is_dense else self.nnz
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ that are connected by shared indices, of which a chain of n has n(n+1)/2 (Moerko
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import TEMPORARY
+from taco_py.cost.machine import CONVERSION, TEMPORARY
 from taco_py.notation.checks import free_indices
 from taco_py.plan.products import Product
 
@@ -23,6 +23,8 @@ EXACT = 7
 """Operands up to which all pairwise orders are compared."""
 GROUPS = 256
 """Connected subsets of the operands up to which all orders that join them are compared."""
+THREE = (((0, 1), 2), ((0, 2), 1), ((1, 2), 0))
+"""The pairs of three factors, and what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,40 +47,28 @@ def cheapest_tree(
     memory  the elements that each intermediate may store; where none keeps to it, the cost is
             infinite
     """
-    from opt_einsum import contract_path
-    from opt_einsum.paths import PathOptimizer, ssa_to_linear
-
-    factors = product.factors
     knows = _Nonzeros(stats, product, kept, memory)
-    pairs = knows.path(effort or Effort())
-
-    class ByNonzeros(PathOptimizer):  # type: ignore[misc]
-        """By what `_Nonzeros` knows instead of by sizes."""
-
-        def __call__(self, inputs: object, *_: object, **__: object) -> object:
-            return ssa_to_linear(pairs)
-
-    letters = {i: chr(192 + k) for k, i in enumerate(knows.indices)}
-    text = ",".join("".join(letters[i] for i in free_indices(f)) for f in factors)
-    shapes = [tuple(int(stats.sizes[i]) for i in free_indices(f)) for f in factors]
-    out = "".join(letters[i] for i in kept if i in letters)
-    path, _ = contract_path(f"{text}->{out}", *shapes, shapes=True, optimize=ByNonzeros())
-    return Tree(knows.cost_of(pairs), tuple(tuple(pair) for pair in path))
+    return knows.tree(knows.path(effort or Effort()))
 
 
-def other_trees(stats: Statistics, product: Product, kept: tuple[str, ...]) -> tuple[Tree, ...]:
+def near_trees(
+    stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort, memory: float
+) -> tuple[Tree, ...]:
+    """The cheapest tree and others that copies and formats, of which it knows nothing, may favour.
+
+    These are all of three factors, and of more a few simple ones whose work is not more by as much
+    as copies of all operands.
+    """
+    best = cheapest_tree(stats, product, kept, effort, memory)
+    knows = _Nonzeros(stats, product, kept, memory)
+    copies = CONVERSION * sum(knows.nnz(frozenset((k,))) for k in range(len(product.factors)))
+    limit = best.cost + copies if len(product.factors) > 3 else inf
+    return (best, *(tree for tree in knows.simple() if tree != best and tree.cost <= limit))
+
+
+def simple_trees(stats: Statistics, product: Product, kept: tuple[str, ...]) -> tuple[Tree, ...]:
     """Orders to try besides the cheapest: of three factors all, of more a few simple ones."""
-    from opt_einsum.paths import ssa_to_linear
-
-    knows = _Nonzeros(stats, product, kept, inf)
-    if len(product.factors) == 3:
-        orders = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(1, 2), (0, 3)]]
-    else:
-        orders = [knows.greedy(), knows.from_left(), knows.from_right()]
-    return tuple(
-        Tree(knows.cost_of(pairs), tuple(tuple(pair) for pair in ssa_to_linear(pairs)))
-        for pairs in orders
-    )
+    return _Nonzeros(stats, product, kept, inf).simple()
 
 
 class _Nonzeros:
@@ -90,9 +80,8 @@ class _Nonzeros:
         self.stats = stats
         self.memory = memory
         self.product = product
-        self.factors = factors = product.factors
+        self.factors = product.factors
         self.kept = set(kept)
-        self.indices = tuple(dict.fromkeys(i for f in factors for i in free_indices(f)))
         self.sizes: dict[frozenset[int], float] = {}
 
     def open(self, group: frozenset[int]) -> frozenset[str]:
@@ -129,8 +118,24 @@ class _Nonzeros:
             return found
         every = f"all contraction orders of {len(self.factors)} operands were compared"
         effort.cut(f"before {every}")
-        simple = (self.greedy(), self.from_left(), self.from_right())
-        return min(simple, key=self.cost_of)
+        return min(self._orders(), key=self.cost_of)
+
+    def simple(self) -> tuple[Tree, ...]:
+        """The trees of a few orders that need no search, each once."""
+        return tuple(dict.fromkeys(self.tree(pairs) for pairs in self._orders()))
+
+    def tree(self, pairs: Sequence[tuple[int, int]]) -> Tree:
+        """What it costs to contract in an order in which each product has the next number."""
+        from opt_einsum.paths import ssa_to_linear
+
+        path = tuple(tuple(sorted(pair)) for pair in ssa_to_linear(pairs))
+        return Tree(self.cost_of(pairs), path)
+
+    def _orders(self) -> Iterator[list[tuple[int, int]]]:
+        if len(self.factors) == 3:
+            yield from ([pair, (other, 3)] for pair, other in THREE)
+        else:
+            yield from (self.greedy(), self.from_left(), self.from_right())
 
     def groups(self) -> tuple[int, ...] | None:
         """The subsets to build products of, the smaller first, a bit a factor; None for too many.

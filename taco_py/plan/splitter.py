@@ -31,6 +31,7 @@ class Splitter:
     made      the temporaries' assignments, in order
     notes     for each of them why it is there
     known     what is known of the operands of an assignment
+    full      whether temporaries of one index are dense, however few their entries
     """
 
     operands: dict[str, Operand]
@@ -40,6 +41,7 @@ class Splitter:
     made: list[Assignment]
     notes: list[str]
     known: Callable[[Assignment, Mapping[str, Operand]], Statistics] = statistics
+    full: bool = False
 
     @property
     def dtypes(self) -> dict[str, DType]:
@@ -85,14 +87,16 @@ class Splitter:
         assignment = Assignment(target, value)
         made = self.operands[target.tensor] = self.described(assignment)
         if made.type.format.is_dense and not self.usual_format(assignment).is_dense:
-            why = f"{why}; dense, for {self._fill(assignment):.0%} of it is expected to be there"
+            fill = self._fill(assignment)
+            cheap = "for" if fill >= FULL else "which is cheaper here, though"
+            why = f"{why}; dense, {cheap} {fill:.0%} of it is expected to be there"
         self.made.append(assignment)
         self.notes.append(f"{target.tensor}: {why}")
         return target
 
     def described(self, assignment: Assignment) -> Operand:
         """What is expected of the target of `assignment`, a temporary."""
-        key = (Operand, self.request.type, *self.key(assignment))
+        key = (Operand, self.request.type, self.full, *self.key(assignment))
         return self.request.effort.once(key, lambda: self._described(assignment))
 
     def _described(self, assignment: Assignment) -> Operand:
@@ -109,12 +113,14 @@ class Splitter:
         return Operand(type, shape, nnz)
 
     def _better_dense(self, assignment: Assignment, shape: Sequence[int]) -> bool:
-        """Whether a temporary is so full that coordinates cost more than the zeros between them.
+        """Whether a temporary is so full that coordinates cost more than the zeros between them,
+        or is asked to be dense.
 
         Not where the result is sparse: its entries would be those of all the zeros too.
         """
-        small = prod(shape) <= DENSE_SIZE
-        return small and self.request.type.format.is_dense and self._fill(assignment) >= FULL
+        if prod(shape) > DENSE_SIZE or not self.request.type.format.is_dense:
+            return False
+        return (self.full and len(shape) == 1) or self._fill(assignment) >= FULL
 
     def _fill(self, assignment: Assignment) -> float:
         """The share of a temporary's elements that is expected to be stored."""

@@ -68,6 +68,20 @@ def test_a_chain_of_four_matrices_and_a_vector_makes_vectors_only() -> None:
     assert all("in pairs about" in note for note in made.notes)
 
 
+def test_vectors_between_lists_are_dense_where_coordinates_would_be_sorted() -> None:
+    """One nonzero a row: as lists, the vectors are sorted for lists that are not."""
+    text, stored = "y[i] = A[i,j] * B[j,k] * C[k,l] * x[l]", {"A": "COO", "B": "COO", "C": "CSC"}
+    whole = problem(text, stored, "d")
+    sizes, nnz = dict.fromkeys("ijkl", 3000), dict.fromkeys("ABC", 3000.0)
+    made = plan(whole, sizes, nnz)
+    found = [to_text(k.problem.assignment) for k in made.kernels]
+    assert found[-1] == "y[i] = sum(j, A[i,j] * T_1[j])"
+    assert [str(k.problem.result.format) for k in made.kernels] == ["d", "d", "d"]
+    assert all("dense, which is cheaper here" in note for note in made.notes)
+    few = plan(whole, dict.fromkeys("ijkl", 1 << 25), nnz)
+    assert not any("dense, which is cheaper here" in note for note in few.notes)
+
+
 CHAIN = "D[i,l] = A[i,j] * B[j,k] * C[k,l]"
 
 

@@ -15,7 +15,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.operators import MUL
 from taco_py.plan.make import make_plan
 from taco_py.plan.nodes import Plan
-from taco_py.plan.paths import EXACT, cheapest_tree
+from taco_py.plan.paths import EXACT, cheapest_tree, near_trees
 from taco_py.plan.products import Product
 from taco_py.plan.request import Request, statistics
 from tests.problems import operands, problem
@@ -94,6 +94,18 @@ def test_a_tree_without_small_intermediates_costs_infinitely_much() -> None:
     stats = statistics(known.assignment, operands(known))
     trees = [cheapest_tree(stats, product, ("m0",), memory=memory) for memory in (1000.0, 999.0)]
     assert [tree.cost < inf for tree in trees] == [True, False]
+
+
+@pytest.mark.parametrize(("nnz", "count"), [(3000.0, 2), (300_000.0, 1)])
+def test_other_trees_are_looked_at_where_copies_may_count(nnz: float, count: int) -> None:
+    """From the right, and where it takes little more work from the left too."""
+    known = problem("y[i] = A[i,j] * B[j,k] * C[k,l] * x[l]", dict.fromkeys("ABC", "CSR"))
+    product = Product(MUL, tuple(accesses(known.assignment.value)))
+    sizes, entries = dict.fromkeys("ijkl", 3000), dict.fromkeys("ABC", nnz)
+    stats = statistics(known.assignment, operands(known, sizes, entries))
+    trees = near_trees(stats, product, ("i",), Effort(), inf)
+    assert trees[0].path == ((2, 3), (1, 2), (0, 1))
+    assert len(trees) == len({tree.path for tree in trees}) == count
 
 
 @pytest.mark.parametrize(("limit", "count"), [(80, 2), (79, 1)])
