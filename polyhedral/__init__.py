@@ -1,8 +1,43 @@
 """Affine loop nests: dependences, legal orders, tiles, and the way back to loops (through ISL).
 
-    nest = model.nest(model.statement("S", "i in 0..N, j in 0..N", "y[i] +=; A[i,j]; x[j]"))
-    plan = plan.plan_tiles(plan.Question(nest, ("i", "j"), Cache(1 << 20)))
-    loops = to_loops.to_loops(nest, plan.schedule(nest), bodies)
+    >>> from polyhedral.dependence import dependences
+    >>> from polyhedral.legality import check_order
+    >>> from polyhedral.model import nest, statement
+    >>> from polyhedral.program_plan import ProgramQuestion, plan_program
+    >>> from polyhedral.tile import tile
+
+    >>> sweeps = nest(statement("S", "t in 0..T, i in 1..N-1", "a[i] =; a[i-1]; a[i+1]"))
+    >>> found = dependences(sweeps)
+    >>> print(found[1])
+    flow dependence S -> S on a (<=, 1)
+    >>> verdict = check_order(sweeps, tile(sweeps, "ti", {"t": 4, "i": 8}), found)
+    >>> print(verdict)  # doctest: +ELLIPSIS
+    illegal: flow dependence S -> S on a (<, -1): S(t=2, i=8) must stay before S(t=3, i=7) ...
+
+    >>> plan = plan_program(ProgramQuestion(sweeps, {"T": 100, "N": 1_000_000}))
+    >>> print(plan.schedule)
+    S -> [0, t/32, (i + t)/1024, 0, t, 0, i, 0]
+    >>> print(plan)  # doctest: +ELLIPSIS
+    S: tile t, i by 32, 1024
+      planes: S: t, i + t
+    ...
+
+Loops of `codegen.ir`, from what makes a statement of the values of its loops:
+
+    >>> from codegen.build import add, sub
+    >>> from codegen.ir import Array, Load, Storage, Store
+    >>> from codegen.pretty import pretty
+    >>> from codegen.types import FLOAT64
+    >>> from polyhedral.program_loops import program_loops
+
+    >>> a = Array("a", FLOAT64, Storage.OUTPUT)
+    >>> def both_sides(at):
+    ...     return Store(a, at["i"], add(Load(a, sub(at["i"], 1)), Load(a, add(at["i"], 1))))
+    >>> plain = plan_program(ProgramQuestion(sweeps, {"T": 100, "N": 1_000_000}, tiles=()))
+    >>> print(pretty(program_loops(sweeps, plain, {"S": both_sides}, {})))
+    for t in 0..T:
+      for i in 1..N - 1:
+        a[i] = a[i - 1] + a[i + 1]
 
 Importing it, or any of its modules, does not load ISL; the first question to it does.
 """

@@ -12,7 +12,7 @@ and 16 registers of 4 lanes, prints as
       cache 1: 256 * 8 * 8 = 16384 of 32768 bytes hold a panel of right
       cache 2: 84 * 256 * 8 = 172032 of 524288 bytes hold a block of left
       cache 3: 256 * 4096 * 8 = 8388608 of 33554432 bytes hold a block of right
-      traffic: into cache 1 1.0e+09 bytes, into cache 2 6.4e+07, into cache 3 8.0e+07
+      traffic: into cache 1 1.2e+09 bytes, into cache 2 1.6e+08, into cache 3 7.2e+07
 """
 
 from __future__ import annotations

@@ -82,6 +82,9 @@ class TilePlan:
     def tiles(self) -> bool:
         return bool(self.sizes)
 
+    def __str__(self) -> str:
+        return "\n".join(self.reasons)
+
 
 def choose_sizes(band: Band) -> TilePlan:
     """The sizes for `band`, or none with the reason."""

@@ -52,16 +52,26 @@ def hold(context: islpy.Context, nest: Nest) -> Held:
     order = islpy.UnionMap.read_from_str(context, text).intersect_domain(domain)
     earlier = order.lex_lt_union_map(order)
     uses = [(each, access) for each in nest.statements for access in each.accesses]
-    written, updated, read = (
+    written, read = (
         _elements(context, names, [use for use in uses if kind(use[1])])
-        for kind in (_writes_in_order, _updates, _reads_only)
+        for kind in (_writes_in_order, _reads_only)
     )
-    changed, seen = written.union(updated), written.union(read)
-    strict = changed.apply_range(seen.reverse()).union(seen.apply_range(changed.reverse()))
-    strict = strict.intersect(earlier)
-    both = updated.apply_range(updated.reverse()).intersect(earlier)
+    strict = both = islpy.UnionMap.empty(earlier.get_space())
+    changed, seen = written, written.union(read)
+    for operator in dict.fromkeys(a.operator for _, a in uses if a.operator is not None):
+        updated = _elements(context, names, [use for use in uses if use[1].operator == operator])
+        both = both.union(updated.apply_range(updated.reverse()))
+        strict = strict.union(_either(changed, updated))
+        changed = changed.union(updated)
+    strict = strict.union(_either(changed, seen)).intersect(earlier)
+    both = both.intersect(earlier)
     dependents = (*_dependents(nest, strict, False), *_dependents(nest, both, True))
     return Held(context, names, domain, strict.union(both), dependents)
+
+
+def _either(one: islpy.UnionMap, other: islpy.UnionMap) -> islpy.UnionMap:
+    """Pairs of instances of the two, in both ways, that touch one element."""
+    return one.apply_range(other.reverse()).union(other.apply_range(one.reverse()))
 
 
 def _dependents(nest: Nest, relation: islpy.UnionMap, commuting: bool) -> Iterator[Dependent]:
@@ -78,11 +88,7 @@ def _dependents(nest: Nest, relation: islpy.UnionMap, commuting: bool) -> Iterat
 
 
 def _writes_in_order(access: Access) -> bool:
-    return access.writes and not _updates(access)
-
-
-def _updates(access: Access) -> bool:
-    return access.operator is not None
+    return access.writes and access.operator is None
 
 
 def _reads_only(access: Access) -> bool:

@@ -273,8 +273,11 @@ def _size(name: str, given: Any) -> int:
             f"Expected an integer for the size {name}, found {given!r}",
             hint=f"the program uses {name} in a range",
         )
-    if abs(found) > LARGEST_SIZE:
-        raise DimensionError(f"Expected a size up to 2^31 for {name}, found {found}")
+    if not 0 <= found <= LARGEST_SIZE:
+        raise DimensionError(
+            f"Expected a size from 0 to 2^31 for {name}, found {found}",
+            hint=f"subtract it where it is to count backwards, as in i - {name}",
+        )
     return found
 
 

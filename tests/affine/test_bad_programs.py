@@ -71,6 +71,7 @@ CALLS: list[tuple[str, dict[str, Any], type[tp.TacoError], str]] = [
     (SMOOTH, {"a": ONES.copy(), "b": np.ones((2, 2)), "T": 1}, tp.OperandError, "1 modes"),
     ("a[i] = 0.5 * a[i]", {"a": np.ones(3, int)}, tp.OperandTypeError, "a of dtype int64"),
     ("for i in N: a[i+1] = 1", {"a": ONES.copy(), "N": 5}, tp.DimensionError, "5 where i = 4"),
+    ("for i in N..4: a[i] = a[i-N]", {"a": ONES.copy(), "N": -1}, tp.DimensionError, "i - N"),
     ("for i in N: for j in i: a[j-1] = 1", {"a": ONES.copy(), "N": 3}, tp.DimensionError, "-1"),
     ("a[i] = 1", {"a": np.broadcast_to(1.0, 4)}, tp.OutputError, "can be written"),
     (

@@ -3,6 +3,7 @@ computes in tiny blocks, where every edge is met."""
 
 from __future__ import annotations
 
+import textwrap
 from itertools import product as combinations
 from typing import Any
 
@@ -16,6 +17,7 @@ from codegen.passes.order import run_passes
 from codegen.target import Target
 from codegen.types import FLOAT64
 from codegen.verify import verify
+from polyhedral import contraction_plan
 from polyhedral.contract import Data, Operands, to_functions
 from polyhedral.contraction import Contraction, contraction
 from polyhedral.contraction_plan import plan_contraction
@@ -107,8 +109,7 @@ def test_a_plan_says_why() -> None:
     text = str(plan)
     assert text.startswith("tiles of 6 rows by 2 vectors of 4, blocks of 84 rows")
     assert "registers: 12 accumulators, 2 of right, 2 to spread left: 16 of 16" in text
-    assert "cache 1: 256 * 8 * 8 = 16384 of 32768 bytes hold a panel of right" in text
-    assert "into cache 2" in text
+    assert textwrap.indent(text, "    ") in str(contraction_plan.__doc__)
 
 
 # ---------------------------------------------------------------- what it computes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import polyhedral
 from polyhedral.affine import Affine, affine, parse_affine, variable
 from polyhedral.errors import NestError, NonAffineError, PolyhedralError, ScheduleError
 from polyhedral.model import Mode, Nest, access, instances, loops, nest, statement
@@ -172,6 +174,11 @@ def test_instances() -> None:
     triangle = statement("S", "i in 0..3, j in max(0, i-1)..min(i+1, 2)", "y[i] =")
     found = [(point["i"], point["j"]) for point in instances(triangle, {})]
     assert found == [(0, 0), (1, 0), (1, 1), (2, 1)]
+
+
+def test_the_example_of_the_package() -> None:
+    tried = doctest.testmod(polyhedral)
+    assert tried.attempted > 0 and tried.failed == 0
 
 
 def test_importing_the_package_does_not_load_isl() -> None:

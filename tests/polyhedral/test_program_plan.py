@@ -50,6 +50,21 @@ def planned(data: Any) -> tuple[Nest, ProgramPlan]:
     return made, plan
 
 
+def test_updates_by_two_operators_stay_in_order() -> None:
+    """y = max(y + a, b) is a recurrence, though sums and maxima by themselves are none."""
+    loops = "i in 0..N, j in 0..M"
+    one = statement("S", loops, "y[i] +=; a[j]", (0, 0, 0))
+    for update, tags in (("y[i] max=; b[j]", {Tag.SERIAL}), ("y[i] +=; b[j]", {Tag.VECTOR})):
+        made = nest(one, statement("T", loops, update, (0, 0, 1)))
+        with limited(10**6) as context:
+            found = {(each.source.name, each.sink.name) for each in hold(context, made).dependents}
+            strict = [each for each in hold(context, made).dependents if not each.commuting]
+        assert found == {("S", "S"), ("S", "T"), ("T", "S"), ("T", "T")}
+        assert bool(strict) == ("max" in update)
+        plan = plan_program(ProgramQuestion(made, {"N": 64, "M": 4096}, tiles=(), reorder=False))
+        assert {row.tag for row in plan.schedule.of("S") if row.name == "j"} == tags
+
+
 def serial(plan: ProgramPlan) -> ProgramPlan:
     """`plan` without marks: the log that its statements write to is no sum."""
     rows = tuple(
