@@ -24,7 +24,7 @@ from taco_py.iteration.lattice import build_lattice
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.looping import Body, LoopLowering, as_count, choose
-from taco_py.lower.merged import merge
+from taco_py.lower.merged import check_alone, merge
 from taco_py.lower.pattern import Given, read_row
 from taco_py.lower.ranges import (
     Opening,
@@ -169,6 +169,7 @@ def _reserve(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
     """Every coordinate in turn; sparse levels are looked out for."""
+    check_alone(it, walks)
     for walk in walks:
         yield Declare(walk.position, walk.start)
     present = {w.iterator: Var(f"at_{w.position.name}", BOOL) for w in walks}

@@ -16,9 +16,8 @@ from taco_py.lower.walks import Walk
 
 def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
     """A loop for each lattice point, from the top down, while all its iterators last."""
+    check_alone(it, walks)
     for walk in walks:
-        if walk.iterator.access.tensor in it.env.workspaces:
-            raise InternalError("A workspace is read together with another sparse operand")
         if _repeats(it, walk):
             raise InternalError(f"{walk.iterator} may repeat coordinates, and is merged")
         yield Declare(walk.position, walk.start)
@@ -34,6 +33,12 @@ def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
             yield from _rest(it, alive[0])
         else:
             yield from _merge_point(it, point, alive)
+
+
+def check_alone(it: LoopLowering, walks: tuple[Walk, ...]) -> None:
+    """The entries of a row or a table come in no order that other coordinates have."""
+    if any(walk.iterator.access.tensor in it.env.workspaces for walk in walks):
+        raise InternalError("The entries of a workspace are read together with other coordinates")
 
 
 def _repeats(it: LoopLowering, walk: Walk) -> bool:

@@ -10,7 +10,8 @@ index. (Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, sectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from collections.abc import Iterator as Iterate
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -27,7 +28,7 @@ from taco_py.concrete.nodes import (
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import all_iterators
-from taco_py.iteration.region import Everything, Regions
+from taco_py.iteration.region import Coordinates, Everything, Iterator, Regions
 from taco_py.notation.nodes import Access
 from taco_py.notation.tree import map_accesses
 from taco_py.problem import Problem
@@ -157,22 +158,29 @@ class _Distribution:
         variables = (self.variable, *(workspace.variables or workspace.indices))
         wide = replace(workspace, indices=indices, variables=variables, zero=True, kept=False)
         if workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE):
-            if full or self.meets_others(body, index) or workspace.indices:
+            if full or self.meets_others(body, wide) or workspace.indices:
                 return replace(wide, kind=WorkspaceKind.DENSE)
             return replace(wide, kind=WorkspaceKind.ROW, ordered=True)
-        if self.meets_others(body, index):
+        if self.meets_others(body, wide):
             raise self.refusal(
                 "fission",
                 f"the workspace {workspace.name} would be sparse over {', '.join(indices)} and is "
-                f"read together with another operand over {index}",
-                "ask for a dense result, or leave the loop whole",
+                f"read together with other coordinates of {index}",
+                "leave the loop whole",
             )
         return replace(wide, kind=WorkspaceKind.HASH, ordered=True)
 
-    def meets_others(self, body: Where, index: str) -> bool:
-        """Whether the consumer visits coordinates of `index` for other reasons too."""
+    def meets_others(self, body: Where, wide: Workspace) -> bool:
+        """Whether the consumer visits coordinates of the new index for other reasons too, or goes
+        on where the workspace has nothing."""
+        index = wide.indices[0]
         inside = {w.name for w in workspaces_of(body)}
-        return any(index in a.indices for a in read_in(body.consumer) if a.tensor not in inside)
+        if any(index in a.indices for a in read_in(body.consumer) if a.tensor not in inside):
+            return True
+        level = Iterator(wide.access, 0)
+        consumer = _reading(body.consumer, body.workspace, wide.access)
+        regions = Regions({wide.access: {index: level}}, frozenset())
+        return regions.statement(consumer, index) != Coordinates(level)
 
     # ------------------------------------------------------------ together
 
@@ -257,7 +265,7 @@ def _narrower(workspace: Workspace, indices: tuple[str, ...]) -> WorkspaceKind:
     return workspace.kind
 
 
-def _flat(statements: Iterable[Statement]) -> Iterator[Statement]:
+def _flat(statements: Iterable[Statement]) -> Iterate[Statement]:
     for each in statements:
         if isinstance(each, Sequence):
             yield from each.statements

@@ -6,6 +6,7 @@ Positions    they belong to a level that stores coordinates, below levels that a
              whose loops are outside; every term with its indices is zero where nothing is stored;
              fused ones are met in order
 Inner sums   the loops of a sum inside a product are inside those that it depends on
+Workspaces   the entries of a list or a table come in no order that others have: they are met alone
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def check(loops: Loops, problem: Problem) -> None:
             _check_bound(loops, problem, relation)
     graph = loops.graph(problem)
     for loop in graph.loops:
+        _check_workspaces(graph, loop)
         _check_range(graph, loop)
     check_modes(graph)
     check_assembly(graph)
@@ -81,6 +83,22 @@ def _check_fused_sums(loops: Loops, term: Term) -> None:
                     hint="fuse indices of one sum",
                 )
         _check_fused_sums(loops, nest)
+
+
+def _check_workspaces(graph: IterationGraph, loop: Loop) -> None:
+    """Raise ScheduleError where a list or a table is read together with anything else."""
+    operands = dict(graph.problem.operands)
+    for iterator in loop.lattice.iterators:
+        name = iterator.access.tensor
+        if name in operands or not loop.merges:
+            continue
+        others = [str(each) for each in loop.lattice.iterators if each != iterator]
+        beside = " and ".join(others) or f"every coordinate of {loop.index}"
+        raise ScheduleError(
+            f"The loop over {graph.called(loop)} would meet {beside} together with the entries of "
+            f"the workspace {name}, which stores those that there are, in no order",
+            hint=f"leave the loop over {graph.called(loop)} that reads {name} to itself",
+        )
 
 
 # ---------------------------------------------------------------- tiles

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from taco_py.concrete.factors import Occurrence
+from taco_py.concrete.factors import Occurrence, occurrences
 from taco_py.concrete.nodes import Assign, Statement, Workspace, WorkspaceKind, forall
 from taco_py.concrete.terms import summed
-from taco_py.concrete.tree import foralls, workspaces_of
+from taco_py.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration import region
 from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
@@ -59,10 +59,15 @@ class About:
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """The workspace's indices: those that its variables derive from, as loops meet them."""
+        """The workspace's indices: those that its variables derive from, as the loops around the
+        part meet them."""
         found = {root for v in self.part.variables for root in self.provenance.roots(v)}
-        loops = dict.fromkeys(forall.index for forall in foralls(self.whole))
-        return tuple(index for index in loops if index in found)
+        around = (f.index for f in foralls(self.whole) if any(map(self._occurs, assignments(f))))
+        return tuple(index for index in dict.fromkeys(around) if index in found)
+
+    def _occurs(self, assign: Assign) -> bool:
+        anywhere = Access(self.part.name, ())
+        return any(True for _ in occurrences(assign.value, self.part.expression, anywhere))
 
     @property
     def access(self) -> Access:

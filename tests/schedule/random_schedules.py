@@ -136,6 +136,9 @@ USUAL = (
     "y[i] = A[i,j] * x[j]",
     "y[i] += A[i,j] * x[j]",
     "y[i] = b[i] - A[i,j] * x[j]",
+    "y[i] = A[i,j] * x[j] + 1",
+    "C[i,j] = A[i,k] * B[k,j] + D[i,j]",
+    "C[i,j] = A[i,k] * B[k,j] + x[j]",
     "y[i] = A[j,i] * x[j] + z[i]",
     "s = A[i,j] * B[i,j]",
     "C[i,j] = A[i,k] * B[k,j]",
@@ -339,6 +342,21 @@ def _precompute_tiles(draw: Any, loops: Loops, program: Program, names: Names) -
     return replace(whole, indices=children, copies=children)
 
 
+def _after_workspace(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
+    """Loops around a workspace taken apart, or put together; a whole term into one first."""
+    made = [command for command in loops.structure if isinstance(command, Precompute)]
+    if made:
+        kind = draw(st.sampled_from((Fission, LoopFuse)))
+        variables = (*made[-1].indices, *made[-1].copies, *loops.variables)
+        return kind(draw(st.sampled_from(variables)))
+    products = [t.body for t in split_terms(loops.assignment.value) if isinstance(t.body, Call)]
+    kept = [i for i in loops.assignment.target.indices if i in loops.variables]
+    if not products or not kept:
+        return _reorder(draw, loops, program, names)
+    indices = tuple(draw(st.permutations(kept))[: draw(st.integers(1, len(kept)))])
+    return Precompute(draw(st.sampled_from(products)), indices, indices, names.fresh())
+
+
 def _fission(draw: Any, loops: Loops, program: Program, names: Names) -> Command:
     return Fission(_variable(draw, loops))
 
@@ -363,8 +381,8 @@ Kind = Callable[[Any, Loops, Program, Names], Command]
 KINDS: tuple[Kind, ...] = (
     _split, _split, _split, _divide, _fuse, _fuse, _pos, _pos, _fused_positions, _fused_positions,
     _coord, _bound, _reorder, _reorder, _reorder, _parallelize, _parallelize, _unroll, _vectorize,
-    _mergeby, _precompute, _precompute, _precompute_tiles, _fission, _loopfuse, _serial, _assemble,
-    _assemble,
+    _mergeby, _precompute, _precompute, _precompute_tiles, _after_workspace, _after_workspace,
+    _after_workspace, _fission, _loopfuse, _serial, _assemble, _assemble,
 )  # fmt: skip
 
 

@@ -153,6 +153,37 @@ def test_loopfuse_takes_fission_back(text: str) -> None:
     assert again == scheduled(text, before, result)
 
 
+LIST, TABLE = "precompute(A(i,k)*B(k,j),j,j)", "precompute(A(i,k)*B(k,j),{i,j},{i,j})"
+VECTOR = "y[i]=A[i,j]*x[j]+1"
+BESIDE_A_LIST = (
+    (f"{PRODUCT}+D[i,j]", f"reorder(i,k,j), {LIST}, loopfuse(j)", "every coordinate of j together"),
+    (f"{PRODUCT}+S[i,j]", f"reorder(i,k,j), {LIST}, loopfuse(j)", "S2 together with the entries"),
+    (f"{PRODUCT}+S[i,j]", f"reorder(k,i,j), {TABLE}, loopfuse(i)", "every coordinate of i"),
+    (f"{PRODUCT}+3", f"reorder(i,k,j), {LIST}, fission(i)", "would be sparse over i, j"),
+    (f"{PRODUCT}+v[j]", f"reorder(i,k,j), {LIST}, fission(i)", "would be sparse over i, j"),
+    (VECTOR, "precompute(A(i,j),j,j), fission(i)", "would be sparse over i, j"),
+    (VECTOR, "reorder(j,i), precompute(A(i,j)*x(j),i,i), loopfuse(i)", "every coordinate of i"),
+)
+
+
+@pytest.mark.parametrize(("text", "schedule", "reason"), BESIDE_A_LIST)
+def test_lists_and_tables_are_read_alone(text: str, schedule: str, reason: str) -> None:
+    """Their entries are in no order that could be kept beside other coordinates."""
+    form = tp.DCSR if text == VECTOR else tp.CSR
+    given = {name: form for name in "ABS" if f"{name}[" in text}
+    given |= {name: tp.dense(1 if name in "xv" else 2) for name in "xvD" if f"{name}[" in text}
+    result = text[0]
+    *before, last = Schedule.parse(schedule).commands
+    made = tp.schedule(text, **given, **{result: tp.dense(1 if text == VECTOR else 2)})
+    for command in before:
+        made.apply(str(command))
+    assert str(last) not in map(str, made.legal_moves())
+    with pytest.raises(ScheduleError) as caught:
+        made.apply(str(last))
+    assert reason in caught.value.message
+    assert caught.value.hint
+
+
 REFUSED = (
     (SPMV, "d", "fission(j)", "no loop over j is right around several statements"),
     (SPMV, "d", "loopfuse(i)", "no two loops over i follow each other"),

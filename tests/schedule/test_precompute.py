@@ -54,6 +54,8 @@ SCHEDULES = (
     (SPMV, "split(j,j0,j1,4), precompute(A(i,j)*x(j),j1,jw,w)"),
     (SPMV, "split(j,j0,j1,4), reorder(j0,i,j1), precompute(x(j),j1,jw,w), vectorize(jw)"),
     ("y[i]=b[i]-A[i,j]*x[j]", "precompute(x(j),j,jw,w)"),
+    ("y[i]=b[i]+A[i,j]*x[j]", "reorder(j,i), precompute(A(i,j)*x(j),{j,i},{j,i},w)"),
+    ("y[i]=b[i]+A[i,j]*x[j]", "reorder(j,i), precompute(A(i,j),{i,j},{i,j},w)"),
     (SPMM, "split(k,k0,k1,4), reorder(i,k0,j,k1), precompute(A(i,j)*X(j,k),k1,kw,w), unroll(kw,2)"),
     (SDDMM, "precompute(U(i,k)*V(j,k),{},{},s)"),
     (SDDMM, "precompute(U(i,k),k,kw,w)"),
