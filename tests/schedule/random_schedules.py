@@ -33,6 +33,7 @@ from taco_py.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, lower_recipe
+from taco_py.lower import apart
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Call
 from taco_py.notation.parser import parse_assignment
@@ -65,6 +66,8 @@ from tests.corpus.programs import PATTERNS, SIZES, Program, messy, programs, who
 from tests.interpreted import interpreted
 
 MOST_COMMANDS = 5
+FEW = 2
+"""Entries that are worth a piece of its own, where pieces do not depend on the threads."""
 DTYPES = ("float64", "float64", "float64", "int64", "complex128")
 NUMBERS = (1, 2, 3, 4, 7)
 """Sizes of tiles, numbers of tiles: below, at and above the sizes of programs, none divides all."""
@@ -444,7 +447,8 @@ def results(case: Scheduled, schedule: Schedule, *, compiled: bool) -> Iterator[
     shared = any(isinstance(command, Parallelize) for command in schedule.commands)
     for threads in (1, 2, 3) if compiled else (1, 3) if shared else (1,):
         prepared, settings = _prepared(case, schedule, threads)
-        kernels = {} if compiled else _interpreted(prepared, case.phases)
+        with mock.patch.object(apart, "GRAIN", FEW):
+            kernels = {} if compiled else _interpreted(prepared, case.phases)
         usual = start(prepared, settings, None)
         execution = Execution(usual.tensors, threads, inform=usual.inform, kernels=kernels)
         with mock.patch.object(work, "PARALLEL", 0):

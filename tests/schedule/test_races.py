@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.lower import apart
-from taco_py.plan import work
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.programs import Program
 from tests.schedule.random_schedules import Scheduled, results, same
@@ -123,13 +120,6 @@ def test_others(text: str, forms: dict[str, str], result: str | None, schedule: 
     check(program(text, forms, result), schedule)
 
 
-@pytest.fixture
-def all_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(work, "PARALLEL", 0)
-    yield
-
-
-@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize(
     "schedule",
     ["parallelize(i,CPUThread,Temporary)", "reorder(k,i,j), parallelize(i,CPUThread,Ordered)"],

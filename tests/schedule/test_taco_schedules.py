@@ -106,8 +106,7 @@ def operands(text: str, formats: dict[str, str]) -> tuple[dict[str, Any], dict[s
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_runs_as_written(name: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+def test_runs_as_written(name: str, threads: int) -> None:
     text, formats, result, schedule = SCHEDULES[name]
     arrays, stored = operands(text, formats)
     found = tp.evaluate(text, stored, format=result, schedule=schedule, threads=threads)
