@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from taco_py.concrete.nodes import Statement, Workspace, WorkspaceKind
-from taco_py.concrete.tree import workspaces_of
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+)
+from taco_py.concrete.tree import read_in, walk
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
@@ -20,18 +28,57 @@ def restructure(
 ) -> Statement:
     """`statement` after `command`. Raises ScheduleError, with the precondition that fails."""
     changed = _changed(problem, provenance, statement, command)
-    for workspace in workspaces_of(changed):
-        _check_table(problem, workspace, command)
+    for each in walk(changed):
+        if isinstance(each, Where) and each.workspace.kind is WorkspaceKind.HASH:
+            _check_appending(problem, each.workspace, command)
+            _check_sums(each, command)
     return changed
 
 
-def _check_table(problem: Problem, workspace: Workspace, command: Structural) -> None:
+def _check_sums(whole: Where, command: Structural) -> None:
+    """Raise ScheduleError where entries of a table are summed up between its loops.
+
+    The loop over its first index comes to each entry, and so to a sum of one alone.
+    """
+    *above, last = whole.workspace.indices
+    sum_ = _summed(whole.consumer, whole.workspace, frozenset(above), last)
+    if sum_ is not None:
+        names = ", ".join(whole.workspace.indices)
+        raise ScheduleError(
+            f"{command} cannot be applied: the workspace {whole.workspace.name} over {names} is a "
+            f"table, which is met entry by entry, and {sum_.name} would sum one entry of it",
+            hint=f"leave the loop over {names.rpartition(', ')[0]} around both whole",
+        )
+
+
+def _summed(
+    part: Statement, table: Workspace, above: frozenset[str], last: str, below: bool = False
+) -> Workspace | None:
+    """A workspace that a table is read into inside a loop over an index `above` its `last`."""
+    match part:
+        case Assign():
+            return None
+        case Forall(index, body):
+            if index == last:
+                return None
+            return _summed(body, table, above, last, below or index in above)
+        case Where(workspace, consumer, producer):
+            if below and any(access.tensor == table.name for access in read_in(part)):
+                return workspace
+            parts: tuple[Statement, ...] = (producer, consumer)
+        case Sequence(statements):
+            parts = statements
+        case _:
+            assert_never(part)
+    found = (_summed(each, table, above, last, below) for each in parts)
+    return next((each for each in found if each is not None), None)
+
+
+def _check_appending(problem: Problem, workspace: Workspace, command: Structural) -> None:
     """Raise ScheduleError where a table's entries would be appended row by row.
 
     The loop over its first index comes to each entry, and so to a coordinate more than once.
     """
-    if workspace.kind is not WorkspaceKind.HASH:
-        return
     target, form = problem.assignment.target, problem.result.format
     for level, mode in zip(form.levels, form.mode_order, strict=True):
         index = target.indices[mode]

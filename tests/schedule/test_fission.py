@@ -184,6 +184,17 @@ def test_lists_and_tables_are_read_alone(text: str, schedule: str, reason: str) 
     assert caught.value.hint
 
 
+ROWS = ((SPMV, "A(i,j)"), (SPMV, "A(i,j)*x(j)"), ("y[i]=A[i,j]*E[i,j]", "A(i,j)*E(i,j)"))
+
+
+@pytest.mark.parametrize(("text", "part"), ROWS)
+def test_entries_of_a_table_are_not_summed_one_by_one(text: str, part: str) -> None:
+    schedule = f"precompute({part},j,j), fission(i)"
+    with pytest.raises(ScheduleError, match="is met entry by entry, and t would sum one") as caught:
+        scheduled(text, schedule, "d")
+    assert caught.value.hint == "leave the loop over i around both whole"
+
+
 REFUSED = (
     (SPMV, "d", "fission(j)", "no loop over j is right around several statements"),
     (SPMV, "d", "loopfuse(i)", "no two loops over i follow each other"),
