@@ -11,12 +11,16 @@ C_KEYWORDS = frozenset(
         """
         auto break case char const continue default do double else enum extern float for goto if
         inline int long register restrict return short signed sizeof static struct switch typedef
-        union unsigned void volatile while bool complex true false asm main NULL errno threads I
-        INFINITY NAN
+        union unsigned void volatile while bool complex true false asm typeof main NULL errno
+        threads I INFINITY NAN linux unix offsetof CSIGNAL FAPPEND FASYNC FFSYNC FNDELAY FNONBLOCK
+        NFDBITS WCONTINUED WEXITED WNOHANG WNOWAIT WSTOPPED WUNTRACED
         """,
     )
 )
-"""Words of C99 and its headers, and `threads`, the parameter that kernels share."""
+"""Words of C, gcc and the headers, and `threads`, the parameter that kernels share."""
+
+_MACRO = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]*[A-Z][A-Z0-9]*)+")
+"""What the headers define otherwise: INT64_MAX, EXIT_FAILURE, O_RDONLY."""
 
 _C_LIBRARY = frozenset(
     re.findall(
@@ -33,7 +37,8 @@ _NOT_IN_A_NAME = re.compile(r"\W", re.ASCII)
 
 def is_reserved(name: str) -> bool:
     """Whether `name` means something in C or in the kernel runtime header already."""
-    return name in C_KEYWORDS or name in _C_LIBRARY or name.startswith(("taco_", "_"))
+    known = name in C_KEYWORDS or name in _C_LIBRARY or _MACRO.fullmatch(name) is not None
+    return known or name.startswith(("taco_", "_"))
 
 
 def identifier(text: str) -> str:

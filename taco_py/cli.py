@@ -76,7 +76,7 @@ def guarded(act: Callable[[], int], input: str) -> int:
     except CompilerError as error:
         return complain(str(error), WRONG)
     except MemoryError:
-        return complain("Expected enough memory for the input, found too little", WRONG)
+        return complain("Expected enough memory for the input, found too little", BAD_INPUT)
     except InternalError as error:
         return complain(f"a fault of taco_py, not of its input\n{error}", OUR_FAULT)
     except TacoError as error:

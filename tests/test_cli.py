@@ -141,6 +141,29 @@ def test_sizes_are_those_of_files(
         assert capsys.readouterr().err == expected
 
 
+def test_files_without_sizes_take_those_of_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("A.tns").write_text("1 2 3.0\n")
+    Path("empty.tns").touch()
+    for file in ("A.tns", "empty.tns"):
+        for said in (("-d=A:4,5",), ("-d=i:4", "-d=j:5")):
+            flags = ["-f=A:ds", f"-i=A:{file}", *said, "-g=x:d", "-verify", "-o=y:y.tns"]
+            assert main([SPMV, *flags]) == 0
+            assert tp.read("y.tns").shape == (4,)
+    assert main([SPMV, "-f=A:ds", "-i=A:empty.tns"]) == 2
+    assert "or -d= on the command line" in capsys.readouterr().err
+
+
+def test_memory_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("taco_py.tool.data._values", refused)
+    assert main([SPMV, "-f=A:ds", "-g=A:s", "-d=i:100", "-d=j:100", "-time"]) == 2
+    assert "memory for A, which is made up of 700 values" in capsys.readouterr().err
+
+
 def test_a_result_that_is_added_to_is_an_operand_too(capsys: pytest.CaptureFixture[str]) -> None:
     y, x = np.arange(30.0), np.ones(20)
     tp.write(y, "y.tns")

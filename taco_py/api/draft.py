@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -232,8 +233,8 @@ def _operands(
 
 
 def _is_array(given: Any) -> bool:
-    """Whether an operand itself was given in place of its format."""
-    return isinstance(given, Tensor | np.ndarray) or is_scipy_sparse(given)
+    """Whether an operand itself, an array or a number, was given in place of its format."""
+    return isinstance(given, Tensor | np.ndarray | np.generic | Number) or is_scipy_sparse(given)
 
 
 def _sizes_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:

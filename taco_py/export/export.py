@@ -88,7 +88,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             (folder / file).write_text(f"{MARK}\n{text}")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise OperandError(
             f"Expected to make the files of {folder}, found {error}", hint="choose another folder"
         ) from error

@@ -10,6 +10,7 @@ from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Reformat, Squeeze, Tak
 from taco_py.plan.run import IN_ORDER
 from taco_py.plan.traffic import told_traffic
 from taco_py.plan.work import told_threads
+from taco_py.schedule.loops import textual_orders
 from taco_py.storage.tensor_data import TensorData
 
 WHOLE = "all arrays store them one behind the other"
@@ -82,7 +83,7 @@ def _kernel(
     yield "  formats     " + ", ".join(f"{name}: {type}" for name, type in types)
     if problem.static:
         yield "  made for    " + ", ".join(f"{index} = {size}" for index, size in problem.static)
-    yield "  loop order  " + "; ".join(",".join(order) for order in step.orders)
+    yield f"  loop order  {_order(step)}"
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors)))
@@ -99,6 +100,15 @@ def _kernel(
     if kernel.threaded:
         yield f"  threads     {told_threads(step, tensors, limit)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
+
+
+def _order(step: Compute) -> str:
+    """The loops of each term; that nobody chose them, where a schedule derives others from them."""
+    order = "; ".join(",".join(order) for order in step.orders)
+    written = step.orders == textual_orders(step.problem.assignment)
+    if not (step.schedule.shapes and written and any(len(each) > 1 for each in step.orders)):
+        return order
+    return f"{order}, as written: with commands on loops, reorder(…) alone changes it"
 
 
 def _tiles(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from taco_py.concrete.nodes import APART, Assign, Race, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.iteration.graph import IterationGraph, Loop
+from taco_py.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,11 @@ def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
     name = graph.called(loop)
     single = workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE)
     races = () if workspace.kind is WorkspaceKind.HASH else STRATEGIES if single else APART
-    commands = [f"parallelize({name},CPUThread,{race.value})" for race in races]
+    commands = [
+        f"parallelize({name},CPUThread,{race.value})"
+        for race in races
+        if race in APART or _adds_at_once(workspace.dtype)
+    ]
     return " or ".join((*_elsewhere(graph, loop), *commands)) or "leave the loop serial"
 
 
@@ -101,12 +106,21 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
     return Refusal(
         f"the loop {name}{tiles} is summed over: its iterations add to the same elements",
-        " or ".join((*_elsewhere(graph, loop), _atomic(name))),
+        " or ".join((*_elsewhere(graph, loop), *_ways_to_add(problem, name))),
     )
 
 
-def _atomic(name: str) -> str:
-    return f"let them add by atomic operations: parallelize({name},CPUThread,Atomics)"
+def _ways_to_add(problem: Problem, name: str) -> Iterator[str]:
+    """How iterations of a loop may add to the same elements of the result."""
+    if problem.result.format.is_dense:
+        yield f"let each thread add to a copy: parallelize({name},CPUThread,Temporary)"
+    if _adds_at_once(problem.result.dtype):
+        yield f"let them add by atomic operations: parallelize({name},CPUThread,Atomics)"
+
+
+def _adds_at_once(dtype: str) -> bool:
+    """Whether an addition can be one atomic operation."""
+    return not dtype.startswith("complex")
 
 
 def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
@@ -146,7 +160,7 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
         if assign.operator is None and not own:
             return _assigned(graph, loop, name)
         dtype = graph.problem.result.dtype if workspace is None else workspace.dtype
-        if dtype.startswith("complex"):
+        if not _adds_at_once(dtype):
             return Refusal(
                 "complex numbers have no atomic addition",
                 "let each thread add to a copy: "

@@ -48,7 +48,7 @@ def read_tns(
     if words is None and known is None:
         raise FileFormatError(
             f"{name}: Expected at least one entry, found none",
-            hint="pass shape= for an empty tensor",
+            hint="say the sizes of an empty tensor: shape=, or -d= on the command line",
         )
     columns = len(words[1]) if words is not None and known is None else len(known or ()) + 1
     if columns < 2:

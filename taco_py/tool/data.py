@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 
 import numpy as np
 
@@ -135,15 +136,27 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def read_operands(line: CommandLine, assignment: Assignment) -> dict[str, Tensor]:
     """The operands that are in files. Raises FileFormatError, OSError and what `declared` does."""
-    orders = {a.tensor: len(a.indices) for a in accesses(assignment)}
+    indices = {a.tensor: a.indices for a in accesses(assignment)}
     formats, types = line.named("f"), line.named("t")
     found = {}
     for name, path in line.named("i").items():
-        check_tensor(name, tuple(orders), "i")
-        form = formats.get(name, "d" * orders[name])
+        check_tensor(name, tuple(indices), "i")
+        form = formats.get(name, "d" * len(indices[name]))
         dtype = TYPES.get(types.get(name, "double"))
-        found[name] = read(path, form, dtype=dtype)
+        open_ended = Path(path.removesuffix(".gz")).suffix in (".tns", ".ttx")
+        shape = _said_shape(line, name, indices[name]) if open_ended else None
+        found[name] = read(path, form, shape, dtype)
     return found
+
+
+def _said_shape(line: CommandLine, name: str, indices: Sequence[str]) -> tuple[int, ...] | None:
+    """What -d says of a tensor's sizes, or of all of its indices', where its file says none."""
+    said = {known: _numbers(text) for known, text in line.pairs("d")}
+    if name in said:
+        return said[name] if len(said[name]) == len(indices) else None
+    if not all(len(said.get(index, ())) == 1 for index in indices):
+        return None
+    return tuple(said[index][0] for index in indices)
 
 
 def made_up(name: str, fill: str, shape: tuple[int, ...], form: Format, dtype: str) -> Tensor:
@@ -152,13 +165,25 @@ def made_up(name: str, fill: str, shape: tuple[int, ...], form: Format, dtype: s
     Raises UsageError.
     """
     part = _part(name, fill)
-    rng = np.random.default_rng(len(name) + sum(map(ord, name)))
     volume = prod(shape)
     if volume > MOST_PLACES:
         raise UsageError(
             f"Expected at most 2^40 elements to choose from for {name}, found {volume}",
             hint="made-up operands are for trying out: choose smaller sizes with -d",
         )
+    try:
+        return _random(name, part, shape, form, dtype)
+    except MemoryError as error:
+        raise UsageError(
+            f"Expected memory for {name}, which is made up of {round(part * volume)} values, found "
+            "too little",
+            hint="choose smaller sizes with -d, or store less of it with -g",
+        ) from error
+
+
+def _random(name: str, part: float, shape: tuple[int, ...], form: Format, dtype: str) -> Tensor:
+    volume = prod(shape)
+    rng = np.random.default_rng(len(name) + sum(map(ord, name)))
     if part >= 1:
         values = _values(rng, volume, dtype).reshape(shape)
         return Tensor.from_numpy(values, form)

@@ -65,6 +65,14 @@ def test_names_are_new_and_repeatable() -> None:
     assert hand_out() == hand_out()
 
 
+def test_words_of_the_headers_are_not_handed_out() -> None:
+    names = Names(["A"])
+    wishes = ("INT64_MAX", "INT64_MAX", "O_RDONLY", "linux", "WNOHANG", "A", "A_B2", "A_x")
+    found = [names.fresh(wish) for wish in wishes]
+    assert found[:3] == ["INT64_MAX_1", "INT64_MAX_2", "O_RDONLY_1"]
+    assert found[3:] == ["linux_1", "WNOHANG_1", "A_1", "A_B2_1", "A_x"]
+
+
 def test_taken_names_are_not_handed_out() -> None:
     names = Names(("p",))
     assert names.fresh("p") == "p_1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -217,14 +218,22 @@ THREADS: tuple[Row, ...] = (
     (
         SPMV, {"A": "CSC"}, "d", "reorder(j,i), parallelize(j)",
         "the loop j is summed over: its iterations add to the same elements",
-        "put an index of the result outside and share that or let them add by atomic operations: "
+        "put an index of the result outside and share that or let each thread add to a copy: "
+        "parallelize(j,CPUThread,Temporary) or let them add by atomic operations: "
         "parallelize(j,CPUThread,Atomics)",
     ),
     (
         SPMV, {}, "d", "split(j,a,b,4), reorder(a,i,b), parallelize(a)",
         "the loop a, tiles of j, is summed over: its iterations add to the same elements",
-        "put an index of the result outside and share that or let them add by atomic operations: "
+        "put an index of the result outside and share that or let each thread add to a copy: "
+        "parallelize(a,CPUThread,Temporary) or let them add by atomic operations: "
         "parallelize(a,CPUThread,Atomics)",
+    ),
+    (
+        SPMV, {"A": "CSC"}, "s", "reorder(j,i), parallelize(j)",
+        "its iterations share one place for values over i, the workspace w",
+        "put an index of the result outside and share that or parallelize(j,CPUThread,Temporary) "
+        "or parallelize(j,CPUThread,Ordered)",
     ),
     (
         SPMV, {"A": "COO"}, "d", "parallelize(i)",
@@ -349,3 +358,19 @@ def test_a_refused_command_leaves_everything_as_it_was() -> None:
         with pytest.raises(ScheduleError):
             apply(loops, Schedule.parse(text).commands[0])
     assert repr(loops) == before
+
+
+@pytest.mark.parametrize("commands", ["parallelize(j)", "reorder(j,i), parallelize(j)"])
+def test_what_is_offered_for_complex_sums_is_not_refused(commands: str) -> None:
+    whole = problem(SPMV, {"A": "CSC"}, "d", dict.fromkeys("Ax", "complex128"))
+    loops = Loops(whole.assignment, textual_orders(whole.assignment))
+    schedule = Schedule.parse(commands)
+    with pytest.raises(ScheduleError) as caught:
+        choose_parallel(apply_all(loops, schedule).graph(whole), schedule)
+    assert caught.value.hint is not None
+    offered = re.findall(r"parallelize\([^)]*\)", caught.value.hint)
+    assert offered
+    before = Schedule(schedule.commands[:-1])
+    for command in offered:
+        again = before.then(Schedule.parse(command))
+        choose_parallel(apply_all(loops, again).graph(whole), again)
