@@ -144,5 +144,9 @@ def _why(splitter: Splitter, chain: _Chain, path: Path) -> str:
     real = splitter.real(chain.assignment.value)
     pairs = chain.cost_along(real, path)
     whole = best_cost(real, chain.assignment, real.request)
-    text = f"in pairs about {pairs:.2g} operations instead of {whole:.2g} in one kernel"
-    return text if pairs < whole else f"{text}, and fewer from sizes of {SMALL} on"
+    if pairs < whole:
+        return f"in pairs about {pairs:.2g} operations instead of {whole:.2g} in one kernel"
+    text = f"in pairs about {pairs:.2g} operations, in one kernel {whole:.2g}"
+    if chain.cost_along(splitter, path) < best_cost(splitter, chain.assignment, splitter.request):
+        return f"{text}; planned for sizes of {SMALL} and more, where pairs take fewer"
+    return f"{text}, but in loops nested less deep, which pays the more the larger the operands"

@@ -48,12 +48,15 @@ from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.split import split
-from taco_py.problem import Problem
+from taco_py.problem import Problem, TensorType
 
 
 @dataclass(frozen=True, slots=True)
 class Nests:
-    """What was chosen: all kernels as one statement, and what they are expected to cost."""
+    """What was chosen: all kernels as one statement, and what they are expected to cost.
+
+    temporaries  between kernels, as far as they store coordinates
+    """
 
     statement: Statement
     temporaries: tuple[Access, ...]
@@ -98,10 +101,19 @@ def chosen_nests(
         for part, type in zip(parts.assignments, types, strict=True)
     )
     for part, statement in zip(reversed(before), reversed(others), strict=True):
-        kind = WorkspaceKind.HASH if part.target.indices else WorkspaceKind.SCALAR
-        workspace = Workspace(part.target.tensor, part.target.indices, kind, request.type.dtype)
+        type = known[part.target.tensor].type
+        workspace = Workspace(part.target.tensor, part.target.indices, _kind(type), type.dtype)
         whole = Where(workspace, whole, statement)
-    return Nests(whole, tuple(part.target for part in before), estimate)
+    targets = [part.target for part in before]
+    walked = tuple(t for t in targets if not known[t.tensor].type.format.is_dense)
+    return Nests(whole, walked, estimate)
+
+
+def _kind(type: TensorType) -> WorkspaceKind:
+    """The workspace that a temporary is like."""
+    if type.format.order == 0:
+        return WorkspaceKind.SCALAR
+    return WorkspaceKind.DENSE if type.format.is_dense else WorkspaceKind.HASH
 
 
 def _best(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -80,6 +81,22 @@ def test_vectors_between_lists_are_dense_where_coordinates_would_be_sorted() -> 
     assert all("dense, which is cheaper here" in note for note in made.notes)
     few = plan(whole, dict.fromkeys("ijkl", 1 << 25), nnz)
     assert not any("dense, which is cheaper here" in note for note in few.notes)
+
+
+WHYS = (
+    ("COO", "d", 1000, 10_000.0, "in pairs about .* instead of .* in one kernel"),
+    ("CSC", "d", 8, 8.0, "planned for sizes of 64 and more, where pairs take fewer"),
+    ("COO", "s", 3000, 600.0, "but in loops nested less deep, which pays the more"),
+)
+
+
+@pytest.mark.parametrize(("second", "result", "size", "nnz", "why"), WHYS)
+def test_what_is_told_of_pairs_agrees_with_the_numbers(
+    second: str, result: str, size: int, nnz: float, why: str
+) -> None:
+    whole = problem("y[i] = A[i,j] * B[j,k] * x[k]", {"A": "COO", "B": second}, result)
+    (note,) = plan(whole, dict.fromkeys("ijk", size), dict.fromkeys("AB", nnz)).notes
+    assert re.search(why, note)
 
 
 CHAIN = "D[i,l] = A[i,j] * B[j,k] * C[k,l]"

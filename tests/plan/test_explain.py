@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import taco_py as tp
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.plan.explain import explain
 from taco_py.plan.make import Options, make_plan
@@ -68,6 +70,13 @@ def test_conversions_are_shown_with_their_reason_and_road() -> None:
     assert found["loop order"] == "i,k,j"
     back = of("C[i,j] = A[i,j] + B[i,j]", {"A": "CSR", "B": "CSR"}, "COO")
     assert back["convert"].startswith("C_1 from C: the result is wanted as uq: DCSR -> COO(2)")
+
+
+def test_a_dense_temporary_is_no_table_among_the_schedules() -> None:
+    dense = np.ones((70, 70))
+    told = tp.explain("y[i] = A[i,j] * B[j,k] * x[k]", A=dense, B=dense, x=dense[0])
+    chosen = told.partition("chosen")[2]
+    assert "where T[j]: dense workspace" in chosen
 
 
 def test_workspaces_are_those_of_the_statement() -> None:
