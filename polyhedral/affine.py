@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 from polyhedral.errors import NonAffineError
@@ -102,11 +104,18 @@ def parse_affine(text: str) -> Affine:
 
     Raises NonAffineError that quotes the first part that is none of these.
     """
+    text = text.strip()
+    words = [word for word in re.findall(r"[^\W\d]\w*", text) if iskeyword(word)]
+    if words:
+        raise NonAffineError(
+            f"Expected names that are no keywords of Python, found {words[0]}.",
+            f"give it another name, for instance {words[0]}_",
+        )
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as error:
-        raise NonAffineError(f"Expected an affine expression, found {text.strip()!r}.") from error
-    return _value(tree)
+        return _value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        found = repr(text) if len(text) <= 80 else f"{text[:60]!r}… ({len(text)} characters)"
+        raise NonAffineError(f"Expected an affine expression, found {found}.") from error
 
 
 def _value(node: Any) -> Affine:

@@ -37,6 +37,11 @@ FUNCTIONS = {
 """What a program may call, beside the operators of index notation."""
 
 
+LARGEST_SIZE = 2**31
+"""Of integers in ranges and subscripts, of sizes that a caller gives, and of tiles: sums of a few
+products of an integer and a length stay within 64 bits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """From the greatest of `lower` to the least of `upper`, which is excluded.

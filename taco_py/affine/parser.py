@@ -16,12 +16,12 @@ from __future__ import annotations
 from polyhedral.affine import Affine, affine, parse_affine
 from polyhedral.errors import NonAffineError
 from taco_py.affine.lexer import Line, lines
-from taco_py.affine.nodes import FUNCTIONS, For, Item, Program, Range, Update
+from taco_py.affine.nodes import FUNCTIONS, LARGEST_SIZE, For, Item, Program, Range, Update
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import check_depth
 from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind
-from taco_py.notation.nodes import Access, Call, Expr, Literal
+from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
 
 _TERMS = {op.symbol: op for op in (ADD, SUB)}
@@ -182,10 +182,15 @@ class _Parser(Cursor):
         span = self.since(first)
         text = span.source.text[span.start : span.stop]
         try:
-            return parse_affine(" ".join(text.split()))
+            found = parse_affine(" ".join(text.split()))
         except NonAffineError as error:
             message = f"{error.message.rstrip('.')} in {place}"
-            raise NotationError(message, span, _AFFINE_HINT) from None
+            raise NotationError(message, span, error.hint or _AFFINE_HINT) from None
+        if max(map(abs, (found.constant, *(factor for _, factor in found.terms)))) > LARGEST_SIZE:
+            raise NotationError(
+                f"Expected integers from -2^31 to 2^31 in {place}, found larger ones", span
+            )
+        return found
 
     # -------------------------------------------------------- statements
 
@@ -230,9 +235,7 @@ class _Parser(Cursor):
     def primary(self) -> Expr:
         token = self.token
         if token.kind is TokenKind.NUMBER:
-            self.take()
-            value = float(token.text) if set(token.text) & set(".eE") else int(token.text)
-            return Literal(value, token.span)
+            return self.number()
         if self.at("("):
             self.take()
             inner = self.nested(self.expression, token)

@@ -13,11 +13,13 @@ from taco_py.affine.bounds import check_inside
 from taco_py.affine.compile import CompiledProgram, compile_program
 from taco_py.affine.lower import OperandType, check_types
 from taco_py.affine.nest import Lowered, to_nest
+from taco_py.affine.nodes import LARGEST_SIZE
 from taco_py.affine.nodes import Program as Text
 from taco_py.affine.parser import parse_program
 from taco_py.affine.ranges import same_sizes
 from taco_py.affine.statements import Placed, place, size_names, tensor_names, written_names
 from taco_py.api.arguments import check_threads, integer
+from taco_py.api.operands import shown
 from taco_py.api.tensor import Tensor
 from taco_py.api.tiles import Tiles, Wish, read_tiles
 from taco_py.diagnostics.errors import (
@@ -32,9 +34,6 @@ from taco_py.kernels import KERNELS
 from taco_py.notation.checks import unique
 
 Array = NDArray[Any]
-
-LARGEST_SIZE = 2**31
-"""Of a size that a caller gives: sums of a few of them stay far from 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -275,7 +274,7 @@ def _size(name: str, given: Any) -> int:
         )
     if not 0 <= found <= LARGEST_SIZE:
         raise DimensionError(
-            f"Expected a size from 0 to 2^31 for {name}, found {found}",
+            f"Expected a size from 0 to 2^31 for {name}, found {shown(found)}",
             hint=f"subtract it where it is to count backwards, as in i - {name}",
         )
     return found

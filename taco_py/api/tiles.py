@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taco_py.affine.nodes import LARGEST_SIZE
 from taco_py.api.arguments import integer
+from taco_py.api.operands import shown
 from taco_py.diagnostics.errors import OperandTypeError
 
 Tiles = int | tuple[int, ...] | Mapping[str, int] | str | None
@@ -43,4 +45,7 @@ def read_tiles(tiles: Any) -> Wish:
             f'Expected tiles="auto", None, or positive sizes, found {tiles!r}',
             hint='as in tiles=(8, 32, 256), from the outermost loop on, or tiles={"i": 32, "j": 8}',
         )
+    large = [size for size in found if size is not None and size > LARGEST_SIZE]
+    if large:
+        raise OperandTypeError(f"Expected tiles= of at most 2^31, found {shown(large[0])}")
     return Wish(tuple(size for size in found if size is not None), tuple(named))

@@ -8,8 +8,10 @@ from taco_py.diagnostics.errors import NotationError
 from taco_py.diagnostics.source import Span
 from taco_py.notation.checks import MAX_DEPTH
 from taco_py.notation.lexer import Token, TokenKind
-from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.nodes import Call, Expr, Literal
 from taco_py.notation.operators import Operator
+
+_LARGEST_INTEGER = 2**64 - 1
 
 
 class Cursor:
@@ -67,6 +69,18 @@ class Cursor:
             left = Call(operator, (left, operand()), self.since(first))
         return left
 
+    def number(self) -> Literal:
+        """The number that stands here."""
+        token = self.take()
+        value = _value(token)
+        if value is None:
+            raise NotationError(
+                f"Expected a number that fits 64 bits, found {_shortened(token.text)}",
+                token.span,
+                hint="write a large number as a floating-point one below 1.8e308",
+            )
+        return Literal(value, token.span)
+
     def nested(self, rule: Callable[[], Expr], opening: Token) -> Expr:
         """What `rule` finds inside the parentheses that `opening` begins."""
         if self.depth == MAX_DEPTH:
@@ -79,3 +93,21 @@ class Cursor:
         inner = rule()
         self.depth -= 1
         return inner
+
+
+def _value(token: Token) -> int | float | complex | None:
+    """The number a token spells, or None when it passes 64 bits."""
+    text = token.text.lower()
+    if text.endswith("j"):
+        imaginary = float(text[:-1])
+        return None if imaginary == float("inf") else complex(0.0, imaginary)
+    if not text.isdigit():
+        real = float(text)
+        return None if real == float("inf") else real
+    digits = text.lstrip("0") or "0"
+    # the length first: int() itself refuses thousands of digits
+    return int(digits) if len(digits) <= 20 and int(digits) <= _LARGEST_INTEGER else None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from functools import reduce
 
-from taco_py.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation.checks import check_depth
 from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind, tokenize
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
 
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
@@ -28,7 +28,6 @@ _FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV)}
 _ASSIGNMENTS: dict[str, Operator | None] = {"=": None, "+=": ADD}
 _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
-_LARGEST_INTEGER = 2**64 - 1
 _SUM = "sum"
 _CALL_HINT = "functions are not part of the notation: compute them with NumPy, before or after"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
@@ -136,17 +135,6 @@ class _Parser(Cursor):
             case _:
                 raise self.error("a tensor, a number or '('")
 
-    def number(self) -> Literal:
-        token = self.take()
-        value = _value(token)
-        if value is None:
-            raise NotationError(
-                f"Expected a number that fits 64 bits, found {_shortened(token.text)}",
-                token.span,
-                hint="write a large number as a floating-point one below 1.8e308",
-            )
-        return Literal(value, token.span)
-
     # -------------------------------------------------------- sums and accesses
 
     def at_sum(self) -> bool:
@@ -212,21 +200,3 @@ class _Parser(Cursor):
                 return "an index is a name alone; arithmetic on indices is not part of the notation"
             case _:
                 return None
-
-
-def _value(token: Token) -> int | float | complex | None:
-    """The number a token spells, or None when it passes 64 bits."""
-    text = token.text.lower()
-    if text.endswith("j"):
-        imaginary = float(text[:-1])
-        return None if imaginary == float("inf") else complex(0.0, imaginary)
-    if not text.isdigit():
-        real = float(text)
-        return None if real == float("inf") else real
-    digits = text.lstrip("0") or "0"
-    # the length first: int() itself refuses thousands of digits
-    return int(digits) if len(digits) <= 20 and int(digits) <= _LARGEST_INTEGER else None
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"

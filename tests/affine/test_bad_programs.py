@@ -30,10 +30,16 @@ TEXTS = [
     ("x[i] = 'a'", 'found "\'"', "'"),
     ("x[i] == 1", "found '=='", "=="),
     ("x[i = 1", "found 'i = 1' in the access x[i = 1", None),
+    ("for i in 9223372036854775806..N: x[0] += 1", "2^31 in a range", "9223372036854775806"),
+    ("x[4*i - 2*(2147483648 + i)] = 1", "2^31 in the access x[4*i", "4*i - 2*(2147483648 + i)"),
+    ("x[i] = 36893488147419103232", "fits 64 bits", "36893488147419103232"),
+    pytest.param("x[i] = " + "9" * 5000, "(5000 characters)", None, id="digits"),
+    pytest.param("x[" + "-" * 5000 + "i] = 1", "(5001 characters)", None, id="signs"),
+    ("for is in N: x[is] = 1", "no keywords of Python, found is", "is"),
 ]
 
 
-@pytest.mark.parametrize(("text", "words", "place"), TEXTS, ids=[text for text, *_ in TEXTS])
+@pytest.mark.parametrize(("text", "words", "place"), TEXTS)
 def test_texts(text: str, words: str, place: str | None) -> None:
     with pytest.raises((tp.NotationError, tp.OperandError)) as caught:
         tp.program(text)
@@ -52,6 +58,12 @@ CALLS: list[tuple[str, dict[str, Any], type[tp.TacoError], str]] = [
     (SMOOTH, {"a": ONES.copy(), "b": ONES.copy()}, tp.OperandError, "found no T"),
     (SMOOTH, {"a": ONES, "b": ONES.copy(), "T": 1, "c": 2}, tp.OperandError, "found c too"),
     (SMOOTH, {"a": ONES.copy(), "b": [1.0], "T": 1}, tp.OperandTypeError, "changes in place"),
+    (
+        SMOOTH,
+        {"a": ONES.copy(), "b": ONES.copy(), "T": 2**20000},
+        tp.DimensionError,
+        "found an integer of 20001 bits",
+    ),
     (SMOOTH, {"a": ONES.copy(), "b": ONES.copy(), "T": 1.5}, tp.OperandTypeError, "size T"),
     (
         SMOOTH,
@@ -99,6 +111,15 @@ def test_ranges_that_leave_an_array_only_where_nothing_runs_are_fine() -> None:
 @pytest.mark.parametrize("tiles", [0, (), "large", (4, -1), 2.5])
 def test_tiles_are_positive(tiles: Any) -> None:
     with pytest.raises(tp.OperandTypeError, match="positive sizes"):
+        tp.program("a[i] = 1")(a=np.ones(3), tiles=tiles)
+
+
+LARGE = [2**31 + 1, 2**64, 2**20000, (4, 2**63), {"i": 2**64}]
+
+
+@pytest.mark.parametrize("tiles", LARGE, ids=range(len(LARGE)))
+def test_tiles_are_not_longer_than_arrays_can_be(tiles: Any) -> None:
+    with pytest.raises(tp.OperandTypeError, match="at most 2"):
         tp.program("a[i] = 1")(a=np.ones(3), tiles=tiles)
 
 
