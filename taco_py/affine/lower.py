@@ -23,7 +23,7 @@ from taco_py.affine.nodes import Update, subscripts
 from taco_py.affine.statements import Placed, tensor_names, written_names
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation import nodes
-from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype
+from taco_py.notation.dtypes import DType, check_literal, expression_dtype, is_weak, operand_dtype
 from taco_py.notation.operators import ADD, Operator
 
 _LIBRARY = {"sqrt": {32: "sqrtf", 64: "sqrt"}}
@@ -185,6 +185,7 @@ def check_types(statements: Iterable[Placed], types: Mapping[str, OperandType]) 
 
     Raises:
         OperandTypeError
+        NumberOverflowError: a literal that the dtype of its target has not.
     """
     dtypes = {name: np.dtype(type.dtype) for name, type in types.items()}
     for each in statements:
@@ -192,7 +193,9 @@ def check_types(statements: Iterable[Placed], types: Mapping[str, OperandType]) 
         value = expression_dtype(update.value, dtypes)
         target = dtypes[update.target.tensor]
         _check_functions(update.value, dtypes)
-        if not np.can_cast(value, target, "same_kind"):
+        if is_weak(update.value) and value.kind in "iu":
+            check_literal(update.value, target, dtypes)
+        elif not np.can_cast(value, target, "same_kind"):
             raise OperandTypeError(
                 f"Expected a value that {update.target.tensor} of dtype {target} can hold, found "
                 f"dtype {value}",

@@ -7,33 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taco_py.affine.bounds import check_inside
 from taco_py.affine.compile import CompiledProgram, compile_program
 from taco_py.affine.lower import OperandType, check_types
 from taco_py.affine.nest import Lowered, to_nest
-from taco_py.affine.nodes import LARGEST_SIZE
 from taco_py.affine.nodes import Program as Text
 from taco_py.affine.parser import parse_program
 from taco_py.affine.ranges import same_sizes
 from taco_py.affine.statements import Placed, place, size_names, tensor_names, written_names
-from taco_py.api.arguments import check_threads, integer
-from taco_py.api.operands import shown
-from taco_py.api.tensor import Tensor
+from taco_py.api.arguments import check_threads
+from taco_py.api.program_operands import Array, as_arrays, as_size, check_apart
 from taco_py.api.tiles import Tiles, Wish, read_tiles
-from taco_py.diagnostics.errors import (
-    DimensionError,
-    OperandError,
-    OperandTypeError,
-    OutputError,
-    ScheduleError,
-)
-from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.diagnostics.errors import DimensionError, OperandError, ScheduleError
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import unique
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -98,11 +85,11 @@ class Program:
 
     def _prepared(self, operands: Mapping[str, Any], threads: int | None, tiles: Tiles) -> _Call:
         self._check_operands(operands)
-        sizes = {name: _size(name, operands[name]) for name in size_names(self.parsed)}
+        sizes = {name: as_size(name, operands[name]) for name in size_names(self.parsed)}
         names = tensor_names(self.statements)
-        arrays = _arrays({name: operands[name] for name in names}, self.changed)
+        arrays = as_arrays({name: operands[name] for name in names}, self.changed)
         self._check_shapes(arrays)
-        _check_apart(arrays, self.changed)
+        check_apart(arrays, self.changed)
         modes = {
             name: arrays[tensor].shape[mode] for (tensor, mode), name in self.lowered.sizes.items()
         }
@@ -260,120 +247,6 @@ def program(text: str) -> Program:
                 hint=f"call it {name}_, for instance",
             )
     return found
-
-
-# ---------------------------------------------------------------- operands
-
-
-def _size(name: str, given: Any) -> int:
-    found = integer(given)
-    if found is None:
-        raise OperandTypeError(
-            f"Expected an integer for the size {name}, found {given!r}",
-            hint=f"the program uses {name} in a range",
-        )
-    if not 0 <= found <= LARGEST_SIZE:
-        raise DimensionError(
-            f"Expected a size from 0 to 2^31 for {name}, found {shown(found)}",
-            hint=f"subtract it where it is to count backwards, as in i - {name}",
-        )
-    return found
-
-
-def _arrays(objects: Mapping[str, Any], changed: frozenset[str]) -> dict[str, Array]:
-    numbers = {
-        name
-        for name, obj in objects.items()
-        if isinstance(obj, int | float | complex) and not isinstance(obj, np.generic)
-    }
-    found = {
-        name: _array(name, obj, name in changed)
-        for name, obj in objects.items()
-        if name not in numbers or name in changed
-    }
-    common = [array.dtype for array in found.values()]
-    for name in sorted(numbers - changed):
-        value = objects[name]
-        found[name] = np.asarray(value, np.result_type(*common, value) if common else None)
-    return {name: found[name] for name in objects}
-
-
-def _array(name: str, given: Any, changes: bool) -> Array:
-    if changes and not isinstance(given, np.ndarray):
-        raise OperandTypeError(
-            f"Expected a NumPy array for {name}, which the program changes in place, found "
-            f"{type(given).__name__}",
-            hint=f"pass {name}=np.array(…) and look into it afterwards",
-        )
-    if is_scipy_sparse(given) or isinstance(given, Tensor):
-        raise OperandTypeError(
-            f"Expected a NumPy array for {name}, found {type(given).__name__}",
-            hint="programs run on dense arrays: pass .toarray() or .to_numpy(), or use evaluate",
-        )
-    array = np.asarray(given)
-    if array.dtype.kind not in "iufc" or array.dtype.name not in _DTYPES:
-        raise OperandTypeError(
-            f"Expected numbers in {name}, found dtype {array.dtype}",
-            hint="convert it to a NumPy dtype of integers, or real or complex numbers",
-        )
-    if changes and not array.flags.writeable:
-        raise OutputError(
-            f"Expected an array that can be written for {name}, found a read-only one"
-        )
-    plain = array.dtype.isnative and array.flags.aligned
-    plain = plain and all(stride % array.itemsize == 0 for stride in array.strides)
-    if not plain and changes:
-        raise OutputError(
-            f"Expected aligned elements of native byte order in {name}, found others",
-            hint="make a copy: np.array(…, dtype=dtype.newbyteorder('='))",
-        )
-    return array if plain else np.array(array, array.dtype.newbyteorder("="))
-
-
-_DTYPES = frozenset(
-    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
-     "float64", "complex64", "complex128")
-)  # fmt: skip
-
-
-def _check_apart(arrays: Mapping[str, Array], changed: frozenset[str]) -> None:
-    """No array that is changed shares memory with another one, or with itself."""
-    for name in unique(each for each in arrays if each in changed):
-        array = arrays[name]
-        if _meets_itself(array):
-            raise OutputError(
-                f"Expected different places for the elements of {name}, found a broadcast array or "
-                "windows that overlap",
-                hint=f"pass {name}={name}.copy()",
-            )
-        for other, its in arrays.items():
-            if other != name and _share(array, its):
-                raise OperandError(
-                    f"Expected {name}, which the program changes, apart from the other operands, "
-                    f"found it overlaps {other}",
-                    hint=f"pass {other}={other}.copy(), or use one name for both in the program",
-                )
-
-
-def _meets_itself(array: Array) -> bool:
-    """Whether two elements may be at one place: where a mode's step lies within the modes below."""
-    pairs = zip(map(abs, array.strides), array.shape, strict=True)
-    reach = array.itemsize
-    for step, size in sorted(pair for pair in pairs if pair[1] > 1):
-        if step < reach:
-            return array.size > 0
-        reach += step * (size - 1)
-    return False
-
-
-def _share(array: Array, other: Array) -> bool:
-    """Whether two arrays have an element in common, as far as that can be found out soon."""
-    if not np.may_share_memory(array, other):
-        return False
-    try:
-        return np.shares_memory(array, other, max_work=10_000)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
 
 
 def _type_of(array: Array) -> OperandType:

@@ -92,6 +92,12 @@ def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
     return _operand_dtype(call, [_typed(arg, dtypes) for arg in call.args])
 
 
+def check_literal(expr: Expr, dtype: DType, dtypes: Mapping[str, DType]) -> None:
+    """Raise NumberOverflowError where `expr` is made of literals, whose integer `dtype` has not."""
+    if dtype.kind in "iu":
+        _check_fits(_typed(expr, dtypes), dtype, expr.span)
+
+
 def is_weak(expr: Expr) -> bool:
     """Whether `expr` is made of literals alone and adapts to the dtype of what it meets."""
     match expr:

@@ -109,6 +109,12 @@ def test_other_dtypes_are_computed_as_numpy_does(dtype: str) -> None:
     np.testing.assert_array_equal(b, rb)
 
 
+def test_literals_take_the_dtype_of_their_target() -> None:
+    a = np.zeros(2, "u1")
+    tp.program("a[i] = 200 + 50; a[i] -= 1")(a=a)
+    assert a.tolist() == [249, 249]
+
+
 def test_views_of_any_strides_are_changed_in_place() -> None:
     whole = np.zeros((6, 10))
     tp.program("a[i,j] = b[j,i]")(a=whole[::-2, 1:9:2], b=np.arange(12.0).reshape(4, 3))
