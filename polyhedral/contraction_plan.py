@@ -45,13 +45,17 @@ class ContractionPlan:
     blocks: Blocks
     reasons: tuple[str, ...]
 
-    def __str__(self) -> str:
+    @property
+    def shape(self) -> str:
+        """What loops are made for, whatever the extents are."""
         blocks = self.blocks
-        head = (
+        return (
             f"tiles of {self.tile}, blocks of {blocks.rows} rows, {blocks.columns} columns, "
             f"depth {blocks.depth}"
         )
-        return "\n  ".join([head, *self.reasons])
+
+    def __str__(self) -> str:
+        return "\n  ".join([self.shape, *self.reasons])
 
 
 def plan_contraction(

@@ -81,7 +81,13 @@ class ProgramPlan:
     @property
     def kernel_key(self) -> str:
         """What of the plan decides the loops."""
-        return repr((self.schedule, self.products))
+        return repr((self.schedule, [product.kernel_key for product in self.products]))
+
+    @property
+    def outline(self) -> str:
+        """The order and the contractions, for text that goes with the loops: sizes for which other
+        reasons lead to the same loops share it."""
+        return "\n".join([str(self.schedule), *(product.outline for product in self.products)])
 
     @property
     def simpler(self) -> ProgramPlan | None:

@@ -75,12 +75,22 @@ class ProductPlan:
     edge: int
 
     @property
-    def reasons(self) -> tuple[str, ...]:
+    def outline(self) -> str:
+        """What runs, whatever the sizes are."""
         _, left, right = self.uses
         head = f"{self.statement}: contraction of {left} and {right}, added to what is there"
         if self.region.strip is not None:
             head += f"; {self.edge} of {self.region.strip} at a time, their corner apart"
-        return (head, *(f"  {line}" for line in str(self.contraction).splitlines()))
+        return f"{head}\n  {self.contraction.shape}"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return (*self.outline.splitlines(), *(f"    {line}" for line in self.contraction.reasons))
+
+    @property
+    def kernel_key(self) -> str:
+        """What of the plan decides the loops: all but the reasons, which tell of sizes."""
+        return repr(replace(self, contraction=replace(self.contraction, reasons=())))
 
 
 def plan_product(

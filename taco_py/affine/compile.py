@@ -128,4 +128,4 @@ def processor_of(target: Target) -> Processor:
 
 
 def _header(lowered: Lowered, plan: ProgramPlan) -> str:
-    return f"{lowered.nest}\n\n{plan}"
+    return f"{lowered.nest}\n\n{plan.outline}"

@@ -222,6 +222,25 @@ def test_all_is_of_one_floating_type(changed: Mapping[str, str], left: set[str])
     assert products(program.statements, types).keys() == left
 
 
+def test_a_product_has_one_kernel_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The predicted traffic, which is another for each, is no part of it."""
+    program = tp.program("C[i,j] -= A[i,k] * B[k,j]")
+    built: list[str] = []
+
+    def build(key: str, make: Any) -> Any:
+        source = make()
+        built.append(f"{key} {source}")
+        raise tp.CompilerError(source.source)
+
+    monkeypatch.setattr("taco_py.affine.compile.KERNELS.get_or_build", build)
+    for n, k in ((200, 10), (3000, 40)):
+        given = {"A": np.ones((n, k)), "B": np.ones((k, n)), "C": np.zeros((n, n))}
+        with pytest.raises(tp.CompilerError, match="contraction of A"):
+            program(**given)
+    assert len(built) == 2
+    assert len(set(built)) == 1
+
+
 def test_asked_tiles_and_small_arrays_run_in_loops() -> None:
     program = tp.program("C[i,j] += A[i,k] * B[k,j]")
     small = {name: np.ones((4, 4)) for name in "ABC"}
