@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from taco_py.api.program_operands import Array, as_arrays, as_size, check_apart
 from taco_py.api.tiles import Tiles, Wish, read_tiles
 from taco_py.diagnostics.errors import DimensionError, OperandError, ScheduleError
 from taco_py.kernels import KERNELS
+
+if TYPE_CHECKING:
+    from polyhedral.program_plan import ProgramPlan, ProgramQuestion
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -77,7 +80,7 @@ class Program:
         call = self._prepared(operands, threads, tiles)
         kernel = call.kernel
         made = f"kernel: {kernel.hit}, {1e3 * kernel.seconds:.1f} ms"
-        return f"{self.lowered.nest}\n\n{call.plan}\n\n{made}"
+        return f"{self.lowered.nest}\n\n{self._told(call, threads, tiles)}\n\n{made}"
 
     def source(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
         """The generated C of a call with these arguments."""
@@ -97,6 +100,21 @@ class Program:
         check_inside(self.lowered, values)
         plan, kernel = self._kernel(arrays, values, check_threads(threads) or 1, read_tiles(tiles))
         return _Call(kernel, plan, arrays, values)
+
+    def _told(self, call: _Call, threads: int | None, tiles: Tiles) -> str:
+        """The plan of a call, with the numbers of its own sizes where those lead to the same loops;
+        else with those that it was made for."""
+        near = {name: _rounded(value) for name, value in call.values.items()}
+        if near == call.values:
+            return str(call.plan)
+        types = {name: _type_of(array) for name, array in call.arrays.items()}
+        wish = read_tiles(tiles)
+        question = self._question(types, call.values, (check_threads(threads) or 1) > 1, wish)
+        plan = _planned(question, wish)
+        if plan.kernel_key == call.plan.kernel_key:
+            return str(plan)
+        sizes = ", ".join(f"{name} = {near[name]}" for name in self.lowered.nest.parameters)
+        return f"for sizes about those of the call, {sizes}:\n{call.plan}"
 
     def _check_operands(self, operands: Mapping[str, Any]) -> None:
         missing = [name for name in self.operands if name not in operands]
@@ -139,7 +157,7 @@ class Program:
         values: Mapping[str, int],
         threads: int,
         tiles: Wish,
-    ) -> tuple[Any, CompiledProgram]:
+    ) -> tuple[ProgramPlan, CompiledProgram]:
         """The plan and the kernel for such operands, which are remembered."""
         types = tuple((name, _type_of(array)) for name, array in arrays.items())
         near = tuple((name, _rounded(value)) for name, value in values.items())
@@ -157,33 +175,15 @@ class Program:
         values: Mapping[str, int],
         parallel: bool,
         tiles: Wish,
-    ) -> tuple[Any, CompiledProgram]:
-        from polyhedral import errors as polyhedral_errors
-        from polyhedral.asked import plan_asked
+    ) -> tuple[ProgramPlan, CompiledProgram]:
         from polyhedral.errors import BudgetExceededError
         from polyhedral.isl.limits import BUDGET
-        from polyhedral.program_plan import ProgramQuestion, plan_program, unchanged
-        from taco_py.affine.compile import processor_of
-        from taco_py.affine.products import products
+        from polyhedral.program_plan import unchanged
         from taco_py.driver import native_target
 
         check_types(self.statements, types)
         target = native_target()
-        question = ProgramQuestion(
-            self.lowered.nest,
-            values,
-            processor_of(target),
-            {name: np.dtype(each.dtype).itemsize for name, each in types.items()},
-            tiles.sizes,
-            reorder=tiles.sizes != (),
-            parallel=parallel,
-            products=products(self.statements, types),
-        )
-        try:
-            asked = tiles.asked
-            plan = plan_asked(question, asked) if asked else plan_program(question, BUDGET)
-        except polyhedral_errors.ScheduleError as error:
-            raise ScheduleError(error.message, hint=error.hint) from error
+        plan = _planned(self._question(types, values, parallel, tiles), tiles)
         given = (self.statements, self.lowered, types)
         while True:
             try:
@@ -194,13 +194,50 @@ class Program:
                     return plan, compile_program(*given, plan, target, 0)
                 plan = plan.simpler
 
+    def _question(
+        self,
+        types: Mapping[str, OperandType],
+        values: Mapping[str, int],
+        parallel: bool,
+        tiles: Wish,
+    ) -> ProgramQuestion:
+        from polyhedral.program_plan import ProgramQuestion
+        from taco_py.affine.compile import processor_of
+        from taco_py.affine.products import products
+        from taco_py.driver import native_target
+
+        return ProgramQuestion(
+            self.lowered.nest,
+            values,
+            processor_of(native_target()),
+            {name: np.dtype(each.dtype).itemsize for name, each in types.items()},
+            tiles.sizes,
+            reorder=tiles.sizes != (),
+            parallel=parallel,
+            products=products(self.statements, types),
+        )
+
+
+def _planned(question: ProgramQuestion, tiles: Wish) -> ProgramPlan:
+    """Raises ScheduleError."""
+    from polyhedral import errors as polyhedral_errors
+    from polyhedral.asked import plan_asked
+    from polyhedral.isl.limits import BUDGET
+    from polyhedral.program_plan import plan_program
+
+    try:
+        asked = tiles.asked
+        return plan_asked(question, asked) if asked else plan_program(question, BUDGET)
+    except polyhedral_errors.ScheduleError as error:
+        raise ScheduleError(error.message, hint=error.hint) from error
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call:
     """A kernel with what to call it with."""
 
     kernel: CompiledProgram
-    plan: Any
+    plan: ProgramPlan
     arrays: Mapping[str, Array]
     values: Mapping[str, int]
 

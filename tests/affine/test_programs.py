@@ -134,6 +134,15 @@ def test_explain_names_planes_sizes_and_reasons() -> None:
     assert "tile t, " in text
     assert "planes: S0: t, i + 2*t, j + 2*t" in text
     assert "cycles an instance" in text
+    assert "for sizes about those of the call, T = 128, A_n0 = 2048, A_n1 = 2048:" in text
+
+
+def test_explain_has_the_numbers_of_the_call_where_they_lead_to_the_same_loops() -> None:
+    program = tp.program("y[i] += A[i,j] * x[j]")
+    for n, taken in ((1000, 16112), (600, 9712)):  # two vectors of 8 n bytes, and of a line's rest
+        text = program.explain(A=np.ones((n, n)), x=np.ones(n), y=np.ones(n))
+        assert f"used again: y, x, {taken} bytes" in text
+        assert "for sizes about" not in text
 
 
 def test_a_small_budget_of_isl_leaves_the_loops_and_says_so(
