@@ -34,6 +34,7 @@ from codegen.ir import (
     Block,
     Call,
     Comment,
+    Const,
     Declare,
     Expr,
     For,
@@ -75,6 +76,9 @@ def _function(function: Function) -> Function:
 
 
 def _split(loop: For, names: Names) -> For | Block:
+    match sub(loop.stop, loop.start):
+        case Const(value=count) if count.real < LONG:
+            return loop
     if not _is_indirect_sum(loop):
         return loop
     first, stop, rest = (Var(names.fresh(name)) for name in ("first", "stop", "rest"))

@@ -17,7 +17,8 @@ def notes(module: Module) -> tuple[str, ...]:
     """The lines: what was done, with reasons below; else why nothing was.
 
     Loops that have their reasons in common stand together. Read off the loops as they are after the
-    passes, so that what a later one removed is not told.
+    passes, so that what a later one removed is not told; a loop of one round has left its note to
+    one inside it.
     """
     loops = list(find(module, For))
     found = dict.fromkeys(loop.note for loop in loops if loop.note)

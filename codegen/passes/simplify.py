@@ -62,11 +62,12 @@ What must stay, for infinities, NaN and -0.0:
 
 Statements: `if (true) s -> s`, `if (false) s else t -> t`, `while (false) s -> nothing`,
 `i = i + e -> i += e`. A serial loop with constant bounds that leave no iteration goes, and one with
-a single iteration is its body.
+a single iteration is its body, in which a loop takes over its note.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from codegen.algebra import simplify_step
@@ -101,7 +102,7 @@ from codegen.ir import (
     VectorLoad,
     While,
 )
-from codegen.tree import rewrite
+from codegen.tree import find, rewrite
 from codegen.variables import declared_vars
 
 N = TypeVar("N")
@@ -144,8 +145,15 @@ def _short_loop(loop: For, start: int, stop: int) -> Stmt:
     if stop <= start:
         return Block()
     if stop <= start + loop.step and loop.kind is LoopKind.SERIAL:
-        return Block((Declare(loop.var, loop.start, constant=True), *loop.body.body))
+        body = _noted(loop.body, loop.note) if loop.note else loop.body
+        return Block((Declare(loop.var, loop.start, constant=True), *body.body))
     return loop
+
+
+def _noted(body: Block, note: str) -> Block:
+    """`body`, whose first loop without a note tells what the loop around it was made for."""
+    first = next((loop for loop in find(body, For) if not loop.note), None)
+    return rewrite(body, lambda node: replace(first, note=note) if node is first else node)
 
 
 def _splice(block: Block, body: tuple[Stmt, ...]) -> Block:

@@ -284,6 +284,13 @@ def test_a_complex_sum_is_split_too() -> None:
     assert "total_3" in body_of(split_accumulators(module(function)))
 
 
+@pytest.mark.parametrize("terms", [63, 64])
+def test_a_sum_that_is_known_to_be_short_stays_one_loop(terms: int) -> None:
+    sparse = loop(P, const(terms), Assign(TOTAL, load(X, load(CRD, P)), "+"))
+    function = module(Function("f", (CRD, X), (TOTAL,), block(sparse)))
+    assert (split_accumulators(function) is function) == (terms < 64)
+
+
 def test_products_stay_in_order() -> None:
     sparse = segment(P, POS, const(0), Assign(TOTAL, load(X, load(CRD, P)), "*"))
     function = module(Function("f", (POS, CRD, X), (TOTAL,), block(sparse)))
@@ -336,6 +343,18 @@ def test_a_static_number_of_columns_leaves_one_panel() -> None:
     found = run_passes(module(spmm(32)), AVX2)
     assert len(list(find(found, VectorStore))) == 8
     assert len(list(find(found, For))) == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "widths"),
+    [(8, [8]), (31, [16, 8, 4]), (32, [32]), (36, [32, 4]), (64, [32]), (100, [32, 4])],
+)
+def test_panels_of_one_round_are_told_as_others_are(columns: int, widths: list[int]) -> None:
+    """Their loop over columns is gone; those without a round are not told."""
+    told = notes(run_passes(module(spmm(columns)), AVX2))
+    panels = [line for line in told if "a panel of C_vals" in line]
+    assert [int(line.split()[2].rstrip(":")) for line in panels] == widths
+    assert "  vector loop: k, along rows of C_vals, B_vals" in told
 
 
 def test_wide_registers_make_fewer_vectors() -> None:
