@@ -111,7 +111,7 @@ def _store(update: Update, memory: Memory, values: Mapping[str, Expr]) -> Stmt:
     target, value, operator = update.target, update.value, update.operator
     element = scalar(memory.dtypes[target.tensor].name)
     place = _place(target, memory, values)
-    if operator is not None and _stays(update, memory, element):
+    if operator is not None and sums_in_place(update, memory.dtypes):
         number = value_of(value, memory, values, element)
         if operator.c_operator == ADD.c_operator:
             return Store(place.array, place.index, number, "+")
@@ -121,11 +121,13 @@ def _store(update: Update, memory: Memory, values: Mapping[str, Expr]) -> Stmt:
     return Store(place.array, place.index, value_of(value, memory, values, element))
 
 
-def _stays(update: Update, memory: Memory, element: ScalarType) -> bool:
-    """Whether `target op value` is computed in the target's own dtype."""
-    assert update.operator is not None
+def sums_in_place(update: Update, dtypes: Mapping[str, DType]) -> bool:
+    """Whether it is `target op= value`, computed in the target's own dtype: else each term is
+    converted back to that after it was added."""
+    if update.operator is None:
+        return False
     whole = nodes.Call(update.operator, (update.target, update.value), update.span)
-    return operand_dtype(whole, memory.dtypes).name == element.name
+    return operand_dtype(whole, dtypes) == dtypes[update.target.tensor]
 
 
 def _place(access: nodes.Access, memory: Memory, values: Mapping[str, Expr]) -> Load:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from codegen.names import Names
 from polyhedral import model
@@ -50,6 +50,19 @@ def to_nest(statements: tuple[Placed, ...], given: tuple[str, ...]) -> Lowered:
     parameters = (*given, *(name for name in dict.fromkeys(sizes.values()) if name in known))
     context = tuple(variable(name) for name in parameters)
     return Lowered(model.Nest(parts, parameters, context), sizes, required)
+
+
+def in_order(nest: model.Nest, statements: Collection[str]) -> model.Nest:
+    """`nest`, in which what these statements add to one element stays in order."""
+
+    def kept(each: model.Statement) -> model.Statement:
+        target, *read = each.accesses
+        return replace(each, accesses=(replace(target, operator=None), *read))
+
+    return replace(
+        nest,
+        statements=tuple(kept(s) if s.name in statements else s for s in nest.statements),
+    )
 
 
 def _size_parameters(statements: tuple[Placed, ...], given: tuple[str, ...]) -> dict[Mode, str]:

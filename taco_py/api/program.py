@@ -10,8 +10,8 @@ import numpy as np
 
 from taco_py.affine.bounds import check_inside
 from taco_py.affine.compile import CompiledProgram, compile_program
-from taco_py.affine.lower import OperandType, check_types
-from taco_py.affine.nest import Lowered, to_nest
+from taco_py.affine.lower import OperandType, check_types, sums_in_place
+from taco_py.affine.nest import Lowered, in_order, to_nest
 from taco_py.affine.nodes import Program as Text
 from taco_py.affine.parser import parse_program
 from taco_py.affine.ranges import same_sizes
@@ -206,11 +206,13 @@ class Program:
         from taco_py.affine.products import products
         from taco_py.driver import native_target
 
+        dtypes = {name: np.dtype(each.dtype) for name, each in types.items()}
+        others = [s.name for s in self.statements if not sums_in_place(s.update, dtypes)]
         return ProgramQuestion(
-            self.lowered.nest,
+            in_order(self.lowered.nest, others),
             values,
             processor_of(native_target()),
-            {name: np.dtype(each.dtype).itemsize for name, each in types.items()},
+            {name: dtype.itemsize for name, dtype in dtypes.items()},
             tiles.sizes,
             reorder=tiles.sizes != (),
             parallel=parallel,

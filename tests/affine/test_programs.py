@@ -115,6 +115,13 @@ def test_literals_take_the_dtype_of_their_target() -> None:
     assert a.tolist() == [249, 249]
 
 
+def test_a_sum_that_is_rounded_after_each_term_stays_in_order() -> None:
+    program = tp.program("y[i] += A[i,j] * x[j]")
+    a, x = np.ones((9, 9)), np.ones(9)
+    simd = {d: "omp simd" in program.source(A=a, x=x, y=np.zeros(9, d)) for d in ("f4", "f8")}
+    assert simd == {"f4": False, "f8": True}
+
+
 def test_views_of_any_strides_are_changed_in_place() -> None:
     whole = np.zeros((6, 10))
     tp.program("a[i,j] = b[j,i]")(a=whole[::-2, 1:9:2], b=np.arange(12.0).reshape(4, 3))
