@@ -3,7 +3,8 @@
     >>> from polyhedral.dependence import dependences
     >>> from polyhedral.legality import check_order
     >>> from polyhedral.model import nest, statement
-    >>> from polyhedral.program_plan import ProgramQuestion, plan_program
+    >>> from polyhedral.program_plan import plan_program
+    >>> from polyhedral.question import ProgramQuestion
     >>> from polyhedral.tile import tile
 
     >>> sweeps = nest(statement("S", "t in 0..T, i in 1..N-1", "a[i] =; a[i-1]; a[i+1]"))

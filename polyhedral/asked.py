@@ -18,7 +18,8 @@ from polyhedral.isl.held import hold
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.legality import Answer, check_order, check_parallel
 from polyhedral.model import Nest
-from polyhedral.program_plan import ProgramPlan, ProgramQuestion, finished, unchanged
+from polyhedral.program_plan import ProgramPlan, finished, unchanged
+from polyhedral.question import ProgramQuestion
 from polyhedral.schedule import Schedule, Tag
 from polyhedral.tile import tile
 from polyhedral.tile_ends import told_apart

@@ -12,9 +12,8 @@ The plan of two statements of a stencil under a time loop prints as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from codegen.types import ScalarType
 from polyhedral.affine import Affine, affine
 from polyhedral.directions import introduced, plane_extents
 from polyhedral.errors import BudgetExceededError
@@ -24,49 +23,12 @@ from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest, Statement
 from polyhedral.plan import Band, TilePlan, choose_sizes
 from polyhedral.point_order import PointOrder, as_written, choose_order, padded
-from polyhedral.program_product import Product, ProductPlan, plan_product
+from polyhedral.program_product import ProductPlan, plan_product
+from polyhedral.question import ProgramQuestion
 from polyhedral.register_jam import choose_factors
-from polyhedral.register_tile import Machine
 from polyhedral.schedule import Row, Schedule, Tag, original
 from polyhedral.tile_ends import apart, together, told_apart
 from polyhedral.tile_size import advances_by_one, changes
-
-
-@dataclass(frozen=True, slots=True)
-class Processor:
-    """What plans depend on: cache sizes in bytes, the nearest first, and vector registers."""
-
-    caches: tuple[int, ...] = (32768, 1 << 20)
-    registers: int = 16
-    line: int = 64
-    vector_bytes: int = 32
-
-    def machine(self, element: ScalarType) -> Machine:
-        """What register tiles of `element` depend on."""
-        lanes = max(1, self.vector_bytes // element.itemsize)
-        return Machine(lanes, element.itemsize, self.registers, self.caches)
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramQuestion:
-    """A nest, the values of its parameters that plans are made for, and what is wished.
-
-    element_bytes  of the arrays, 8 where not given
-    tiles          None: as the model says. Else sizes of the tiles of every band, from the
-                   outermost loop on, the last one for all that follow; () for no tiles
-    reorder        whether loops inside a tile, or without tiles, may change places
-    parallel       whether threads may share tiles
-    products       statements that add or subtract products of two elements, by name
-    """
-
-    nest: Nest
-    values: Mapping[str, int]
-    processor: Processor = field(default_factory=Processor)
-    element_bytes: Mapping[str, int] = field(default_factory=dict)
-    tiles: tuple[int, ...] | None = None
-    reorder: bool = True
-    parallel: bool = False
-    products: Mapping[str, Product] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

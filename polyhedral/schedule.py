@@ -15,10 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import index
+from typing import Any
 
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.errors import ScheduleError
 from polyhedral.model import Nest, Statement
+
+LARGEST_TILE = 2**31
+"""Sums of a few products with it stay within 64 bits."""
 
 
 class Tag(Enum):
@@ -107,6 +112,18 @@ class Schedule:
         return "\n".join(
             f"{name} -> [{', '.join(str(row) for row in rows)}]" for name, rows in self.rows
         )
+
+
+def checked_size(size: Any) -> int:
+    """`size` as an int, NumPy's integers too. Raises ScheduleError for what no tile can have."""
+    try:
+        found = index(size)
+    except TypeError:
+        raise ScheduleError(f"Expected tile sizes that are integers, found {size!r}.") from None
+    if not 1 <= found <= LARGEST_TILE:
+        many = found if abs(found) < 2**64 else "one of more than 64 bits"
+        raise ScheduleError(f"Expected a tile size of 1 or more, up to 2^31, found {many}.")
+    return found
 
 
 def original(nest: Nest) -> Schedule:

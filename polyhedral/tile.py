@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from polyhedral.affine import Affine, variable
 from polyhedral.errors import ScheduleError
 from polyhedral.model import Nest
-from polyhedral.schedule import Row, Schedule, rearrange
+from polyhedral.schedule import Row, Schedule, checked_size, rearrange
 
 
 def tile(
@@ -43,9 +43,9 @@ def tile(
     along = {name: variable(name) for name in loops} | dict(planes or {})
     rows = []
     for level, sizes in enumerate(levels):
-        _check_sizes(sizes, loops)
+        _check_loops(sizes, loops)
         rows += [
-            Row(_tile_name(name, level), along[name], sizes[name])
+            Row(_tile_name(name, level), along[name], checked_size(sizes[name]))
             for name in loops
             if name in sizes
         ]
@@ -61,10 +61,7 @@ def _tile_name(loop: str, level: int) -> str:
     return f"{loop}_tile{level + 1 if level else ''}"
 
 
-def _check_sizes(sizes: Mapping[str, int], loops: Sequence[str]) -> None:
+def _check_loops(sizes: Mapping[str, int], loops: Sequence[str]) -> None:
     foreign = [name for name in sizes if name not in loops]
     if foreign:
         raise ScheduleError(f"Expected sizes of {', '.join(loops)}, found one of {foreign[0]}.")
-    wrong = [size for size in sizes.values() if not isinstance(size, int)]
-    if wrong:
-        raise ScheduleError(f"Expected tile sizes that are integers, found {wrong[0]!r}.")

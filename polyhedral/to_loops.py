@@ -36,7 +36,7 @@ from codegen.build import (
 from codegen.ir import Binary, Block, Expr, For, LoopKind, Stmt, Var
 from codegen.names import Names
 from codegen.variables import declared_vars
-from polyhedral.errors import PolyhedralError
+from polyhedral.errors import NestError, PolyhedralError
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.isl.scan import expression_kind, node_kind, operator_name, scan
 from polyhedral.model import Nest, Statement
@@ -69,8 +69,13 @@ def to_loops(
 
     `parameters` are int64 variables of the same name unless given. Names of loops are those of the
     rows, with a number where that name is one of `taken` or taken around them. Raises
-    BudgetExceededError.
+    BudgetExceededError, and NestError where a statement has no body or no place in `schedule`.
     """
+    places = dict(schedule.rows)
+    for name in (each.name for each in nest.statements):
+        if name not in bodies or name not in places:
+            what = "body" if name in places else "row of the schedule"
+            raise NestError(f"Expected a {what} for each statement, found none for {name}.")
     given = {name: Var(name) for name in nest.parameters} | dict(parameters or {})
     values = {f"p{place}": given[name] for place, name in enumerate(nest.parameters)}
     sizes = (value.name for value in given.values() if isinstance(value, Var))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from polyhedral.errors import BudgetExceededError
+from polyhedral.errors import BudgetExceededError, ScheduleError
 
 if TYPE_CHECKING:
     import islpy
@@ -20,10 +20,12 @@ BUDGET = 2_000_000
 def limited(budget: int) -> Iterator[islpy.Context]:
     """A fresh context whose operations, all together, stay within `budget` (0: no limit).
 
-    Raises BudgetExceededError out of the `with` block.
+    Raises BudgetExceededError out of the `with` block, and ScheduleError for a negative budget.
     """
     import islpy
 
+    if budget < 0:
+        raise ScheduleError(f"Expected a budget of 0 operations or more, found {budget}.")
     context = islpy.Context()
     context.set_max_operations(budget)
     try:

@@ -21,7 +21,8 @@ from taco_py.kernels import KERNELS
 if TYPE_CHECKING:
     from codegen.runtime.kernels import KernelSource
     from codegen.target import Target
-    from polyhedral.program_plan import Processor, ProgramPlan
+    from polyhedral.program_plan import ProgramPlan
+    from polyhedral.question import Processor
 
 Argument = tuple[str, str, int]
 """Where a parameter comes from: ("values" | "number", tensor, 0), ("stride", tensor, mode),
@@ -122,7 +123,7 @@ def make_source(
 
 def processor_of(target: Target) -> Processor:
     """What of `target` plans depend on."""
-    from polyhedral.program_plan import Processor
+    from polyhedral.question import Processor
 
     return Processor(target.caches, target.registers, vector_bytes=target.vector_bytes)
 

@@ -23,7 +23,8 @@ from taco_py.diagnostics.errors import DimensionError, OperandError, ScheduleErr
 from taco_py.kernels import KERNELS
 
 if TYPE_CHECKING:
-    from polyhedral.program_plan import ProgramPlan, ProgramQuestion
+    from polyhedral.program_plan import ProgramPlan
+    from polyhedral.question import ProgramQuestion
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -201,7 +202,7 @@ class Program:
         parallel: bool,
         tiles: Wish,
     ) -> ProgramQuestion:
-        from polyhedral.program_plan import ProgramQuestion
+        from polyhedral.question import ProgramQuestion
         from taco_py.affine.compile import processor_of
         from taco_py.affine.products import products
         from taco_py.driver import native_target

@@ -10,7 +10,7 @@ import pytest
 import taco_py as tp
 from polyhedral.asked import plan_asked
 from polyhedral.model import nest, statement
-from polyhedral.program_plan import ProgramQuestion
+from polyhedral.question import ProgramQuestion
 from polyhedral.schedule import Tag, original
 
 PRODUCT = tp.program("for i in N: for j in M: for k in K: C[i,j] += A[i,k] * B[k,j]")

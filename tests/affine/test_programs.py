@@ -12,7 +12,8 @@ import taco_py as tp
 from benchmarks.polybench_programs import KERNELS, Kernel
 from polyhedral.dependence import dependences
 from polyhedral.legality import check_order
-from polyhedral.program_plan import ProgramQuestion, plan_program
+from polyhedral.program_plan import plan_program
+from polyhedral.question import ProgramQuestion
 from taco_py.affine.oracle import run_program
 from tests.codegen.test_emit import needs_compiler
 

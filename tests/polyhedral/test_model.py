@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,15 +16,19 @@ import polyhedral
 from polyhedral.affine import Affine, affine, parse_affine, variable
 from polyhedral.errors import NestError, NonAffineError, PolyhedralError, ScheduleError
 from polyhedral.model import Mode, Nest, access, instances, loops, nest, statement
-from polyhedral.schedule import Row, original, permute, rearrange
+from polyhedral.program_plan import plan_program
+from polyhedral.question import Processor, ProgramQuestion
+from polyhedral.schedule import Row, Schedule, original, permute, rearrange
 from polyhedral.tile import strip_mine, tile
 from polyhedral.tile_size import Cache
+from polyhedral.to_loops import to_loops
 
 IV, JV = variable("i"), variable("j")
 GEMM = nest(
     statement("Z", "i in 0..N, j in 0..M", "C[i,j] =", (0, 0, 0)),
     statement("S", "i in 0..N, j in 0..M, k in 0..K", "C[i,j] +=; A[i,k]; B[k,j]", (0, 0, 1, 0)),
 )
+SIZES = dict.fromkeys(GEMM.parameters, 64)
 
 affines = st.builds(
     lambda factors, constant: sum(
@@ -102,7 +107,20 @@ REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
         "Expected one name for each loop",
     ),
     (lambda: tile(GEMM, "ij", {"k": 4}), ScheduleError, "Expected sizes of i, j, found one of k"),
-    (lambda: tile(GEMM, "ij", {"i": 0}), ScheduleError, "tile size of 1 or more, found 0 in i/0"),
+    (lambda: tile(GEMM, "ij", {"i": 0}), ScheduleError, "1 or more, up to 2^31, found 0"),
+    (lambda: tile(GEMM, "ij", {"i": 2**63}), ScheduleError, "found 9223372036854775808"),
+    (lambda: tile(GEMM, "ij", {"i": 2**20000}), ScheduleError, "found one of more than 64 bits"),
+    (lambda: ProgramQuestion(GEMM, {"N": 4}), NestError, "a value for each parameter, found none"),
+    (lambda: ProgramQuestion(GEMM, SIZES, tiles=(4, 0)), ScheduleError, "1 or more, up to 2^31"),
+    (lambda: ProgramQuestion(GEMM, SIZES, tiles=(2.5,)), ScheduleError, "integers, found 2.5"),  # type: ignore[arg-type]
+    (lambda: Processor(caches=()), ScheduleError, "caches of 1 byte or more, found ()"),
+    (lambda: plan_program(ProgramQuestion(GEMM, SIZES), -1), ScheduleError, "found -1"),
+    (lambda: to_loops(GEMM, original(GEMM), {}), NestError, "a body for each statement, found"),
+    (
+        lambda: to_loops(GEMM, Schedule(()), {}),
+        NestError,
+        "Expected a row of the schedule for each statement, found none for",
+    ),
     (lambda: tile(GEMM, "ij", {"i": 2.5}), ScheduleError, "sizes that are integers, found 2.5"),  # type: ignore[dict-item]
     (
         lambda: tile(GEMM, "ij", {"i": 2}, planes={"q": IV}),
@@ -129,6 +147,12 @@ REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
         "Expected an untiled row for every loop, found none for j",
     ),
 ]
+
+
+def test_sizes_may_be_integers_of_numpy() -> None:
+    made = nest(statement("S", "i in 0..N", "y[i] ="))
+    assert tile(made, "i", {"i": np.int64(4)}) == tile(made, "i", {"i": 4})  # type: ignore[dict-item]
+    assert ProgramQuestion(made, {"N": 9}, tiles=(np.int64(4),)).tiles == (4,)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("make", "error", "words"), REFUSED, ids=[words for *_, words in REFUSED])

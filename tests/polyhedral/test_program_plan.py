@@ -17,7 +17,8 @@ from polyhedral.isl.limits import limited
 from polyhedral.legality import check_order
 from polyhedral.model import Nest, nest, statement
 from polyhedral.program_loops import program_loops
-from polyhedral.program_plan import Processor, ProgramPlan, ProgramQuestion, plan_program
+from polyhedral.program_plan import ProgramPlan, plan_program
+from polyhedral.question import Processor, ProgramQuestion
 from polyhedral.schedule import Schedule, Tag, original, rearrange
 from tests.polyhedral.brute_force import conflicting, new_key, pairs, written
 from tests.polyhedral.random_nests import PARAMETERS, changes, nests
