@@ -73,7 +73,19 @@ def _array(name: str, given: Any, changes: bool) -> Array:
             f"Expected a NumPy array for {name}, found {type(given).__name__}",
             hint="programs run on dense arrays: pass .toarray() or .to_numpy(), or use evaluate",
         )
-    array = np.asarray(given)
+    if isinstance(given, np.ma.MaskedArray):
+        raise OperandTypeError(
+            f"Expected an array without a mask for {name}, found a numpy.ma.MaskedArray",
+            hint=f"say what masked elements are worth: pass {name}.filled(0), or {name}.data",
+        )
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise OperandTypeError(
+            f"Expected what NumPy makes an array of for {name}, found {type(given).__name__}: "
+            f"{error}",
+            hint="rows of lists are all of one length",
+        ) from None
     if array.dtype.kind not in "iufc" or array.dtype.name not in _DTYPES:
         raise OperandTypeError(
             f"Expected numbers in {name}, found dtype {array.dtype}",
