@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from polyhedral.affine import Affine, variable
@@ -63,13 +63,24 @@ def moved_accesses(statement: Statement, values: Mapping[str, Affine]) -> tuple[
 
 
 def ranges(statement: Statement, parameters: Mapping[str, int]) -> dict[str, Interval]:
-    """An interval that holds the values of each loop; exact where bounds use no other loop."""
+    """An interval that holds the values of each loop, at least one; exact where bounds use no other
+    loop."""
+    return {name: (low, max(low, high)) for name, (low, high) in _ends(statement, parameters)}
+
+
+def never_runs(statement: Statement, parameters: Mapping[str, int]) -> bool:
+    """Whether intervals of the loops say that one of them has no value."""
+    return any(low > high for _, (low, high) in _ends(statement, parameters))
+
+
+def _ends(statement: Statement, parameters: Mapping[str, int]) -> Iterator[tuple[str, Interval]]:
+    """The loops with the least and the greatest value that each may have, by intervals."""
     found: dict[str, Interval] = {name: (value, value) for name, value in parameters.items()}
     for loop in statement.loops:
         low = max(interval(bound, found)[0] for bound in loop.lower)
         high = min(interval(bound, found)[1] for bound in loop.upper) - 1
         found[loop.name] = (low, max(low, high))
-    return {name: found[name] for name in statement.variables}
+        yield loop.name, (low, high)
 
 
 def interval(value: Affine, known: Mapping[str, Interval]) -> Interval:

@@ -1,7 +1,7 @@
 """That written ranges keep every access inside its array, checked for each call.
 
 Intervals of the indices answer most calls at once. Where they cannot, as in a triangle, ISL looks
-for an instance that is outside.
+for an instance that is outside; that there is none is remembered.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polyhedral.affine import Affine, variable
-from polyhedral.directions import interval, ranges
+from polyhedral.directions import interval, never_runs, ranges
 from polyhedral.isl.limits import limited
 from polyhedral.isl.pairs import instance_where
 from polyhedral.model import Statement
 from taco_py.affine.nest import Lowered
 from taco_py.affine.ranges import Required
 from taco_py.diagnostics.errors import DimensionError
+from taco_py.kernels import KERNELS
 
 
 def check_inside(lowered: Lowered, values: Mapping[str, int]) -> None:
@@ -26,13 +27,16 @@ def check_inside(lowered: Lowered, values: Mapping[str, int]) -> None:
     for each in lowered.required:
         size = values[lowered.sizes[each.access.tensor, each.mode]]
         statement = lowered.nest.statement(each.statement)
-        inside = ranges(statement, values)
-        if any(low >= high + 1 for low, high in inside.values()):
+        if never_runs(statement, values):
             continue
+        inside = ranges(statement, values)
         known = {**{name: (value, value) for name, value in values.items()}, **inside}
         low, high = interval(each.subscript, known)
         if low < 0 or high >= size:
-            _look(lowered, statement, each, size, values)
+            key = ("inside", lowered.nest, each, size, tuple(values.items()))
+            if KERNELS.memo.get(key) is None:
+                _look(lowered, statement, each, size, values)
+                KERNELS.memo.put(key, True)
 
 
 def _look(

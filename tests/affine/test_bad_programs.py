@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.affine.bounds import check_inside
 
 TEXTS = [
     ("A[i*j] = 1", "found i * j in the access A[i*j]", "i*j"),
@@ -124,6 +125,19 @@ def test_ranges_that_leave_an_array_only_where_nothing_runs_are_fine() -> None:
     a = np.zeros(4)
     tp.program("for k in N: for j in k+1..N: a[k+1] += 1")(a=a, N=4)
     assert a.tolist() == [0, 3, 2, 1]
+
+
+def test_what_is_inside_is_looked_for_once_for_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def count(lowered: Any, statement: Any, each: Any, size: int, values: Any) -> None:
+        asked.append(values["N"])
+
+    monkeypatch.setattr("taco_py.affine.bounds._look", count)
+    lowered = tp.program("for i in 5..N+3: for j in N-i: a[i+j] = 1").lowered
+    for n in (7, 7, 8, 7, 3, -1):  # the subscript is below N, which intervals do not see
+        check_inside(lowered, {"N": n, **dict.fromkeys(lowered.sizes.values(), n)})
+    assert asked == [7, 8]
 
 
 @pytest.mark.parametrize("tiles", [0, (), "large", (4, -1), 2.5])
