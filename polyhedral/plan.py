@@ -104,7 +104,7 @@ def choose_sizes(band: Band) -> TilePlan:
             name: high - low + 1 for name, (low, high) in inside.items() if name not in values
         }
     if len(band.names) < 2:
-        return _none("a single loop")
+        return _none("a single loop" if deepest < 2 else "no two loops that could share tiles")
     again, taken = _used_again(band)
     if not again:
         return _none("nothing is used again")
@@ -199,7 +199,7 @@ def _shown(parts: Sequence[Footprint], band: Band) -> str:
 def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) -> TilePlan:
     """By the search over sizes."""
     vector = _vector_plane(band)
-    order = _tile_order(band, vector)
+    order = _tile_order(band)
 
     known: dict[tuple[int, ...], float] = {}
 
@@ -232,7 +232,7 @@ def _whole(band: Band) -> tuple[int, ...]:
     return (1, *band.extents[1:])
 
 
-def _tile_order(band: Band, vector: int | None) -> tuple[int, ...]:
+def _tile_order(band: Band) -> tuple[int, ...]:
     """Steps outermost, then strips; innermost the plane along which tiles follow each other."""
     slide = 1
     return (0, *(at for at in range(1, len(band.names)) if at != slide), slide)

@@ -58,7 +58,7 @@ def choose_order(
     for candidate in ranked[:CANDIDATES]:
         if _score(nest, candidate) <= best:
             break
-        if keeps_order(held, _schedule(nest, parts, component, candidate)):
+        if keeps_order(held, _schedule(nest, parts, candidate)):
             return candidate
     return written
 
@@ -78,10 +78,8 @@ def _own_loops(statement: Statement, nest: Nest) -> int:
     return len(statement.loops) - max((statement.shared_loops(each) for each in others), default=0)
 
 
-def _schedule(
-    nest: Nest, parts: Sequence[Component], component: Component, order: PointOrder
-) -> Schedule:
-    """`order` for the statements of `component`, those of the other parts as written."""
+def _schedule(nest: Nest, parts: Sequence[Component], order: PointOrder) -> Schedule:
+    """`order` for the statements that it has, the others as written."""
     written, chosen = original(nest), dict(order.rows)
     return padded(
         {

@@ -120,7 +120,7 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
         if part.product is None
         for name in part.component.statements
     }
-    return _assembled(held, question, parts, padded(points), jammed)
+    return _assembled(question, parts, jammed)
 
 
 def _keep_order(
@@ -199,10 +199,8 @@ def _tile_rows(
 
 
 def _assembled(
-    held: Held,
     question: ProgramQuestion,
     parts: Sequence[_Part],
-    points: Schedule,
     jammed: Mapping[str, tuple[Row, ...]],
 ) -> ProgramPlan:
     rows: dict[str, tuple[Row, ...]] = {}

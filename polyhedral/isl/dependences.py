@@ -29,7 +29,7 @@ def conflict(
         for mine, theirs in zip(one.subscripts, other.subscripts, strict=True)
     ]
     conditions = [names.domain(source, "i"), names.domain(sink, "j"), *same]
-    conditions.append(f"({_before(names, source, sink)})")
+    conditions.append(f"({_before(source, sink)})")
     arrow = f"{names.instance(source, 'i')} -> {names.instance(sink, 'j')}"
     found = islpy.Map.read_from_str(
         context, f"{names.header}{{ {arrow} : {' and '.join(conditions)} }}"
@@ -61,7 +61,7 @@ def _number(value: islpy.Val) -> int | None:
     return int(value.to_python()) if value.is_int() else None
 
 
-def _before(names: Notation, first: Statement, second: Statement) -> str:
+def _before(first: Statement, second: Statement) -> str:
     """That an instance of `first` comes before one of `second` as the nest is written."""
     shared = len(first.loops) if first is second else first.shared_loops(second)
     pairs = [(f"i{place}", f"j{place}") for place in range(shared)]

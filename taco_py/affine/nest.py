@@ -46,7 +46,7 @@ def to_nest(statements: tuple[Placed, ...], given: tuple[str, ...]) -> Lowered:
         for each in statements
     )
     required = tuple(part for each in domains.values() for part in each.required)
-    known = {*given, *_used_sizes(parts, given)}
+    known = {*given, *_used_sizes(parts)}
     parameters = (*given, *(name for name in dict.fromkeys(sizes.values()) if name in known))
     context = tuple(variable(name) for name in parameters)
     return Lowered(model.Nest(parts, parameters, context), sizes, required)
@@ -73,7 +73,7 @@ def _size_parameters(statements: tuple[Placed, ...], given: tuple[str, ...]) -> 
     return {mode: named[root] for mode, root in classes.items()}
 
 
-def _used_sizes(parts: tuple[model.Statement, ...], given: tuple[str, ...]) -> set[str]:
+def _used_sizes(parts: tuple[model.Statement, ...]) -> set[str]:
     """The parameters that a bound or a guard uses."""
     return {
         name

@@ -199,6 +199,18 @@ def test_no_tiles_where_all_that_is_used_again_fits() -> None:
     assert plan.schedule.depth == original(JACOBI).depth
 
 
+@pytest.mark.parametrize(
+    ("loops", "why"),
+    [
+        ("i in 0..N", "a single loop"),
+        ("i in 0..N, j in 0..N, k in 0..N", "no two loops that could share tiles"),
+    ],
+)
+def test_a_band_of_one_loop_says_whether_there_are_others(loops: str, why: str) -> None:
+    plan = plan_program(question(nest(statement("S", loops, "a[0] +="))))
+    assert str(plan) == f"as written\n  {why}"
+
+
 def test_a_cache_that_holds_no_tile_is_named() -> None:
     tiny = Processor(caches=(64, 63))
     plan = plan_program(replace(question(GEMM, 1024), processor=tiny))
