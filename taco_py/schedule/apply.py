@@ -12,7 +12,6 @@ from typing import Any
 
 from codegen.names import Names
 from taco_py.concrete.concretize import Order
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
@@ -32,6 +31,7 @@ from taco_py.schedule.commands import (
 )
 from taco_py.schedule.distribute import multiply_out
 from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.refused import refused
 from taco_py.schedule.schedule import Schedule
 
 
@@ -51,11 +51,6 @@ MOST_RELATIONS = 32
 """Variables may derive from others by so many commands: what follows them does so one by one."""
 
 
-def refuse(command: Command | Relation, reason: str, hint: str | None = None) -> ScheduleError:
-    """The error of a command that cannot be applied."""
-    return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)
-
-
 # ---------------------------------------------------------------- variables
 
 
@@ -66,11 +61,11 @@ def _require_loop(loops: Loops, command: Command | Relation, variable: str) -> N
         instead = loops.provenance.below(variable)
         if instead is not None:
             names = " and ".join(instead.children)
-            raise refuse(
+            raise refused(
                 command, f"{variable} is no loop any more", f"{instead} replaced it by {names}"
             )
     known = ", ".join(loops.variables) or "none"
-    raise refuse(command, f"there is no loop over {variable}", f"the loops are {known}")
+    raise refused(command, f"there is no loop over {variable}", f"the loops are {known}")
 
 
 def _require_mark(loops: Loops, command: Command, variable: str) -> None:
@@ -80,7 +75,7 @@ def _require_mark(loops: Loops, command: Command, variable: str) -> None:
         _require_loop(loops, command, variable)
     elif (instead := loops.provenance.below(renamed.parent)) is not None:
         names = ",".join(instead.children)
-        raise refuse(
+        raise refused(
             command,
             f"{variable} stands for {renamed.parent}, which is no loop any more",
             f"{instead} replaced it: precompute over {{{names}}} names the loops that are left",
@@ -94,13 +89,13 @@ def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[s
     """
     for structural in loops.structure:
         if not isinstance(structural, Precompute):
-            raise refuse(
+            raise refused(
                 command,
                 f"{structural} has taken the loops apart",
                 "commands that derive or reorder variables come before it",
             )
         if _meets(loops, structural, variables):
-            raise refuse(
+            raise refused(
                 command,
                 f"{structural} has taken the loops over {', '.join(structural.indices)} apart",
                 "commands that derive or reorder these variables come before it",
@@ -117,7 +112,7 @@ def _meets(loops: Loops, command: Precompute, variables: tuple[str, ...]) -> boo
 def _derive(loops: Loops, relation: Relation) -> Loops:
     """Replace the parents of `relation` by its children, in place."""
     if len(loops.provenance.relations) == MOST_RELATIONS:
-        raise refuse(
+        raise refused(
             relation,
             f"{MOST_RELATIONS} commands before it derive variables, and no more may",
             "no nest is made faster by so many: undo those that do not help",
@@ -126,22 +121,22 @@ def _derive(loops: Loops, relation: Relation) -> Loops:
     for parent in relation.parents:
         _require_loop(loops, relation, parent)
         if isinstance(loops.provenance.above(parent), Coord):
-            raise refuse(
+            raise refused(
                 relation,
                 f"{parent} meets only coordinates that are stored",
                 "derive variables from the positions, before coord",
             )
         if loops.mode(parent) != loops.mode(""):
-            raise refuse(
+            raise refused(
                 relation,
                 f"{parent} has been marked already",
                 "parallelize, unroll and vectorize come after the commands that derive variables",
             )
     for child in relation.children:
         if child in loops.taken:
-            raise refuse(relation, f"the name {child} is taken", "choose a new name")
+            raise refused(relation, f"the name {child} is taken", "choose a new name")
     if len(set(relation.children)) < len(relation.children):
-        raise refuse(relation, "its two new names are the same", "choose two names")
+        raise refused(relation, "its two new names are the same", "choose two names")
     orders = tuple(_replaced(order, relation) for order in loops.orders)
     return replace(loops, orders=orders, provenance=loops.provenance.with_relation(relation))
 
@@ -159,7 +154,7 @@ def _sized(loops: Loops, command: Split | Divide) -> Loops:
     size = command.size if isinstance(command, Split) else command.parts
     if type(size) is not int or not 1 <= size < 2**31:
         hint = "sizes and numbers of tiles are from 1 to 2^31 - 1"
-        raise refuse(command, f"the size {size} is no positive 32-bit integer", hint)
+        raise refused(command, f"the size {size} is no positive 32-bit integer", hint)
     return _derive(loops, command)
 
 
@@ -167,7 +162,7 @@ def _fuse(loops: Loops, command: Fuse) -> Loops:
     for variable in command.parents:
         _require_loop(loops, command, variable)
         if loops.provenance.positions_above(variable) is not None:
-            raise refuse(
+            raise refused(
                 command,
                 f"{variable} runs over positions",
                 "fuse coordinates first, then take the positions of the fused variable",
@@ -175,7 +170,7 @@ def _fuse(loops: Loops, command: Fuse) -> Loops:
     for order in loops.orders:
         places = [order.index(v) for v in command.parents if v in order]
         if places and (len(places) == 1 or places[1] != places[0] + 1):
-            raise refuse(
+            raise refused(
                 command,
                 f"{command.inner} is not right inside {command.outer} in every term, the loops "
                 f"are {', '.join(order)}",
@@ -201,7 +196,7 @@ def _remedy_of_fuse(command: Fuse, order: tuple[str, ...], places: list[int]) ->
 def _pos(loops: Loops, command: Pos) -> Loops:
     _require_loop(loops, command, command.parent)
     if loops.provenance.positions_above(command.parent) is not None:
-        raise refuse(
+        raise refused(
             command,
             f"{command.parent} runs over positions already",
             "coord turns positions back, split and divide cut them into tiles",
@@ -212,7 +207,7 @@ def _pos(loops: Loops, command: Pos) -> Loops:
 def _coord(loops: Loops, command: Coord) -> Loops:
     _require_loop(loops, command, command.parent)
     if loops.provenance.positions_above(command.parent) is None:
-        raise refuse(
+        raise refused(
             command,
             f"{command.parent} does not run over positions",
             "coord turns back what pos has made",
@@ -220,7 +215,7 @@ def _coord(loops: Loops, command: Coord) -> Loops:
     variable = command.parent
     while isinstance(relation := loops.provenance.above(variable), Split | Divide):
         if variable != relation.inner:
-            raise refuse(
+            raise refused(
                 command,
                 f"{command.parent} counts tiles of positions, which have no coordinates",
                 f"coord({relation.inner},{command.child}) is about what is in a tile",
@@ -235,7 +230,7 @@ def _coord(loops: Loops, command: Coord) -> Loops:
 def _distribute(loops: Loops, command: Distribute) -> Loops:
     plain = Loops(loops.assignment, textual_orders(loops.assignment), serial=loops.serial)
     if loops != plain:
-        raise refuse(
+        raise refused(
             command,
             "other commands have been applied to the loops of its term",
             "distribute comes first",
@@ -250,7 +245,7 @@ def _reorder(loops: Loops, command: Reorder) -> Loops:
         _require_loop(loops, command, variable)
     wanted = set(command.indices)
     if not any(wanted <= set(order) for order in loops.orders):
-        raise refuse(
+        raise refused(
             command,
             "no term of the assignment has all these loops",
             "each reorder names loops of one nest",
@@ -270,7 +265,7 @@ def _rearranged(order: Order, wanted: tuple[str, ...]) -> Order:
 def _parallelize(loops: Loops, command: Parallelize) -> Loops:
     _require_mark(loops, command, command.index)
     if loops.serial:
-        raise refuse(command, "serial() says that no loop is shared", "leave one of the two out")
+        raise refused(command, "serial() says that no loop is shared", "leave one of the two out")
     mode = replace(loops.mode(command.index), parallel=command.race)
     return loops.with_mode(command.index, mode)
 
@@ -283,7 +278,7 @@ def _vectorize(loops: Loops, command: Vectorize) -> Loops:
 def _unroll(loops: Loops, command: Unroll) -> Loops:
     _require_mark(loops, command, command.index)
     if not 1 <= command.factor <= 256:
-        raise refuse(
+        raise refused(
             command, f"{command.index} cannot be unrolled {command.factor} times", "1 to 256 can be"
         )
     mode = replace(loops.mode(command.index), unroll=command.factor)
@@ -305,13 +300,13 @@ def _precompute(loops: Loops, command: Precompute) -> Loops:
         new.append(command.workspace)
     for name in new:
         if name in loops.taken or new.count(name) > 1:
-            raise refuse(command, f"the name {name} is taken", "choose a new name")
+            raise refused(command, f"the name {name} is taken", "choose a new name")
     known = {access.tensor for access in accesses(loops.assignment)}
     for access in accesses(command.expression):
         if access not in accesses(loops.assignment):
             reason = f"{to_text(access)} is not read in {to_text(loops.assignment)}"
             names = ", ".join(sorted(known))
-            raise refuse(command, reason, f"what is read are elements of {names}")
+            raise refused(command, reason, f"what is read are elements of {names}")
     name = command.workspace or Names((*loops.taken, *new)).fresh("w")
     provenance = loops.provenance
     for index, copy in zip(command.indices, command.copies, strict=True):
@@ -329,7 +324,7 @@ def _rearrange(loops: Loops, command: Fission | LoopFuse) -> Loops:
 def _assemble(loops: Loops, command: Assemble) -> Loops:
     target = loops.assignment.target.tensor
     if command.tensor != target:
-        raise refuse(
+        raise refused(
             command, f"{command.tensor} is not what is assembled", f"the result is called {target}"
         )
     return replace(loops, assembly=command.assembly)
@@ -338,7 +333,7 @@ def _assemble(loops: Loops, command: Assemble) -> Loops:
 def _serial(loops: Loops, command: Serial) -> Loops:
     for variable, mode in loops.modes:
         if mode.parallel is not None:
-            raise refuse(
+            raise refused(
                 command, f"threads share the loop over {variable}", "leave one of the two out"
             )
     return replace(loops, serial=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph
+from taco_py.schedule.refused import refused
 
 
 def check_assembly(graph: IterationGraph) -> None:
@@ -11,8 +11,8 @@ def check_assembly(graph: IterationGraph) -> None:
     if graph.assembly is None or not graph.problem.result.format.is_dense:
         return
     target = graph.problem.assignment.target.tensor
-    raise ScheduleError(
-        f"assemble({target},{graph.assembly.value}) cannot be applied: every element of {target} "
-        "has its place, no coordinates are stored by these loops",
-        hint="ask for a sparse result, or leave the command out",
+    raise refused(
+        f"assemble({target},{graph.assembly.value})",
+        f"every element of {target} has its place, no coordinates are stored by these loops",
+        "ask for a sparse result, or leave the command out",
     )

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from taco_py.concrete.terms import map_terms, split_terms, summed
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import MAX_DEPTH, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Reduce
@@ -30,6 +29,7 @@ from taco_py.notation.operators import ADD, NEG, SUB
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import walk
 from taco_py.schedule.commands import Distribute
+from taco_py.schedule.refused import refused
 
 Dtypes = Mapping[str, np.dtype[Any]]
 Signed = tuple[bool, Expr]
@@ -42,18 +42,18 @@ def multiply_out(assignment: Assignment, command: Distribute) -> Assignment:
     terms = [term for term in every if term.body == command.expression]
     made = count_terms(command.expression)
     if made < 2:
-        raise refusal(command, "there is no sum in it", "name a product with a sum in it")
+        raise refused(command, "there is no sum in it", "name a product with a sum in it")
     if not terms:
         known = ", ".join(to_text(term.body) for term in every)
         reason = f"it is no term of {to_text(assignment)}"
-        raise refusal(command, reason, f"the terms are {known}")
+        raise refused(command, reason, f"the terms are {known}")
     check_count(command, len(every) - len(terms) + len(terms) * made)
     parts = multiplied(command.expression)
     for index in {index for term in terms for index in term.reduced}:
         without = [part for _, part in parts if index not in free_indices(part)]
         if without:
             reason = f"{to_text(without[0])} would be added up for each {index}, which it has not"
-            raise refusal(command, reason, "leave the sum whole")
+            raise refused(command, reason, "leave the sum whole")
     return replace(assignment, value=map_terms(assignment.value, partial(_apart, command)))
 
 
@@ -63,7 +63,7 @@ def check_count(command: Distribute, count: int) -> None:
     Each added term is a level of its own, and a product of n sums has 2^n terms.
     """
     if count > MAX_DEPTH:
-        raise refusal(
+        raise refused(
             command,
             f"the expression would have {count} terms, and can have {MAX_DEPTH}",
             "compute some of the sums first and use the results as operands",
@@ -80,7 +80,7 @@ def check_types(command: Distribute, dtypes: Dtypes) -> None:
     for part in (*sums, *(part for _, part in multiplied(command.expression))):
         found = expression_dtype(part, dtypes)
         if found != whole:
-            raise refusal(
+            raise refused(
                 command,
                 f"{to_text(part)} is computed in {found}, and the whole in {whole}",
                 f"convert the operands to {whole}",
@@ -141,7 +141,3 @@ def _apart(command: Distribute, expr: Expr) -> Expr:
     for negative, part in others:
         whole = Call(SUB if negative else ADD, (whole, summed(part, reduced)))
     return whole
-
-
-def refusal(command: Distribute, reason: str, hint: str) -> ScheduleError:
-    return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)

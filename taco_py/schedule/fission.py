@@ -33,6 +33,7 @@ from taco_py.notation.nodes import Access
 from taco_py.notation.tree import map_accesses
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
+from taco_py.schedule.refused import refused
 
 Outer = tuple[str, ...]
 Rule = Callable[[Statement, Outer], Statement | None]
@@ -78,7 +79,7 @@ class _Distribution:
     variable: str
 
     def refusal(self, command: str, reason: str, hint: str) -> ScheduleError:
-        return ScheduleError(f"{command}({self.variable}) cannot be applied: {reason}", hint=hint)
+        return refused(f"{command}({self.variable})", reason, hint)
 
     def leaf(self, index: str, outer: Outer) -> str:
         """The variable that the loop over `index` stands for."""

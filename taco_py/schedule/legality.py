@@ -22,10 +22,11 @@ from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.problem import Problem
-from taco_py.provenance.relations import Bound, Fuse, Pos, Relation
+from taco_py.provenance.relations import Bound, Fuse, Pos
 from taco_py.schedule.assembly import check_assembly
 from taco_py.schedule.lanes import check_modes
 from taco_py.schedule.loops import Loops
+from taco_py.schedule.refused import refused
 
 
 def check(loops: Loops, problem: Problem) -> None:
@@ -77,10 +78,11 @@ def _check_fused_sums(loops: Loops, term: Term) -> None:
             roots = loops.provenance.roots(relation.children[0])
             apart = not set(roots) <= set(nest.reduced)
             if isinstance(relation, Fuse) and apart and not set(nest.reduced).isdisjoint(roots):
-                raise ScheduleError(
-                    f"{relation} cannot be applied: the sum over {', '.join(nest.reduced)} has "
-                    f"loops of its own, and {', '.join(roots)} are not all among them",
-                    hint="fuse indices of one sum",
+                raise refused(
+                    relation,
+                    f"the sum over {', '.join(nest.reduced)} has loops of its own, and "
+                    f"{', '.join(roots)} are not all among them",
+                    "fuse indices of one sum",
                 )
         _check_fused_sums(loops, nest)
 
@@ -161,7 +163,7 @@ def position_access(problem: Problem, roots: tuple[str, ...], pos: Pos) -> Acces
     ]
     if len(found) == 1:
         return found[0]
-    raise _refusal(pos, *_no_access(problem, roots, pos, found))
+    raise refused(pos, *_no_access(problem, roots, pos, found))
 
 
 def _no_access(
@@ -191,14 +193,14 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
     relation = provenance.above(pos.parent)
     while relation is not None and len(roots) > 1:
         if not isinstance(relation, Fuse):
-            raise _refusal(
+            raise refused(
                 pos,
                 f"{pos.parent} is a tile of fused indices",
                 "take positions of the fused variable first, then split them",
             )
         relation = provenance.above(relation.outer)
     if any(provenance.position_of(root) != pos for root in roots):
-        raise _refusal(
+        raise refused(
             pos,
             f"{pos.parent} counts tiles, and no coordinates",
             "positions replace an index, or the coordinates in its innermost tile",
@@ -208,14 +210,14 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
     levels = tuple(form.mode_order.index(access.indices.index(root)) for root in roots)
     if levels != tuple(range(levels[0], levels[0] + len(levels))):
         stored = ", ".join(form.stored(access.indices))
-        raise _refusal(
+        raise refused(
             pos,
             f"{', '.join(roots)} are no neighbouring levels of {pos.tensor}, which stores {stored}",
             "fuse indices in the order in which the operand stores them",
         )
     last = form.levels[levels[-1]]
     if last.full or (last.branchless and len(levels) == 1):
-        raise _refusal(
+        raise refused(
             pos,
             f"the level of {pos.tensor} for {roots[-1]} is {last.kind.value}",
             "positions are those of a compressed level, or of a list's levels fused",
@@ -224,7 +226,7 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
         inside = {i for a in accesses(term.body) for i in a.indices}
         inside.update(problem.assignment.target.indices)
         if inside.intersection(roots) and not restricts(term.body, access):
-            raise _refusal(
+            raise refused(
                 pos,
                 f"a term has values where {pos.tensor} stores nothing",
                 "positions can replace coordinates only where the operand is a factor",
@@ -244,14 +246,14 @@ def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], p
         outside = order[: order.index(chosen[0])]
         for index in above:
             if not set(provenance.leaves(index)) <= set(outside):
-                raise _refusal(
+                raise refused(
                     pos,
                     f"the loop over {index}, below which these positions of {pos.tensor} lie, is "
                     f"inside the one over {chosen[0]}",
                     f"put {index} outside, or fuse it too",
                 )
         if len(roots) > 1 and tuple(v for v in order if v in whole) != whole:
-            raise _refusal(
+            raise refused(
                 pos,
                 f"the loops over {', '.join(chosen)} do not meet the positions in order",
                 "positions of fused levels come in order: the outer tile outside",
@@ -267,13 +269,9 @@ def _check_bound(loops: Loops, problem: Problem, bound: Bound) -> None:
     form = problem.type_of(pos.tensor).format
     access = position_access(problem, roots, pos)
     if form.mode_order.index(access.indices.index(roots[0])) > 0:
-        raise _refusal(
+        raise refused(
             bound,
             f"{bound.parent} runs over entries below one position of {pos.tensor}, of which each "
             "has another number",
             f"bound the index {roots[0]}, or fuse it with those that {pos.tensor} stores above it",
         )
-
-
-def _refusal(command: Relation, reason: str, hint: str) -> ScheduleError:
-    return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)

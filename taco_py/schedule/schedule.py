@@ -23,6 +23,7 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 from taco_py.schedule.parser import parse_commands
+from taco_py.schedule.refused import refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,10 @@ class Schedule:
         rest = self.commands[len(first) :]
         for command in rest:
             if isinstance(command, Distribute):
-                raise ScheduleError(
-                    f"{command} cannot be applied: other commands have been applied to the loops "
-                    "of its term",
-                    hint="distribute comes first",
+                raise refused(
+                    command,
+                    "other commands have been applied to the loops of its term",
+                    "distribute comes first",
                 )
         others = tuple(c for c in first if not isinstance(c, Distribute))
         return tuple(c for c in first if isinstance(c, Distribute)), Schedule((*others, *rest))

@@ -14,13 +14,13 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
 )
 from taco_py.concrete.tree import read_in, walk
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
 from taco_py.schedule.commands import Fission, LoopFuse, Precompute, Structural
 from taco_py.schedule.fission import fission, loop_fuse
 from taco_py.schedule.part_workspace import Part
 from taco_py.schedule.precompute import precompute
+from taco_py.schedule.refused import refused
 
 
 def restructure(
@@ -44,10 +44,11 @@ def _check_sums(whole: Where, command: Structural) -> None:
     sum_ = _summed(whole.consumer, whole.workspace, frozenset(above), last)
     if sum_ is not None:
         names = ", ".join(whole.workspace.indices)
-        raise ScheduleError(
-            f"{command} cannot be applied: the workspace {whole.workspace.name} over {names} is a "
-            f"table, which is met entry by entry, and {sum_.name} would sum one entry of it",
-            hint=f"leave the loop over {names.rpartition(', ')[0]} around both whole",
+        raise refused(
+            command,
+            f"the workspace {whole.workspace.name} over {names} is a table, which is met entry by "
+            f"entry, and {sum_.name} would sum one entry of it",
+            f"leave the loop over {names.rpartition(', ')[0]} around both whole",
         )
 
 
@@ -83,11 +84,11 @@ def _check_appending(problem: Problem, workspace: Workspace, command: Structural
     for level, mode in zip(form.levels, form.mode_order, strict=True):
         index = target.indices[mode]
         if index in workspace.indices[:-1] and not level.full and level.unique:
-            raise ScheduleError(
-                f"{command} cannot be applied: {target.tensor} stores each {index} once, and the "
-                f"workspace {workspace.name} over {', '.join(workspace.indices)} meets it once an "
-                "entry",
-                hint="ask for a result in CSR or COO, or for a dense one",
+            raise refused(
+                command,
+                f"{target.tensor} stores each {index} once, and the workspace {workspace.name} "
+                f"over {', '.join(workspace.indices)} meets it once an entry",
+                "ask for a result in CSR or COO, or for a dense one",
             )
 
 
