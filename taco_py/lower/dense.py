@@ -13,6 +13,7 @@ from __future__ import annotations
 from codegen import build
 from codegen.ir import Expr, Stmt
 from taco_py.concrete.nodes import Workspace, WorkspaceKind
+from taco_py.concrete.tree import workspaces_of
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
 from taco_py.lower.ranges import Ranges, named
 from taco_py.provenance.relations import Divide, Split
@@ -53,12 +54,23 @@ def _extent(env: Environment, workspace: Workspace, index: str) -> Expr:
 
 
 def _tile(env: Environment, workspace: Workspace, index: str) -> str | None:
-    """The tiles of `index` that the workspace is over: an inner part of it, or None for all."""
+    """The tiles of `index` that the workspace is over: an inner part of it, or None for all.
+
+    What chooses a tile are loops around the workspace. There may be none, where variables are fused
+    so that loops over whole indices do the same, or go through outer and inner tiles at once.
+    """
+    around = {
+        loop.index
+        for loop in env.graph.loops
+        if any(inside.name == workspace.name for inside in workspaces_of(loop.body))
+    }
     wanted = {v for v in workspace.variables if index in env.provenance.roots(v)}
     variable = index
     while set(env.provenance.leaves(variable)) != wanted:
         relation = env.provenance.below(variable)
         if not isinstance(relation, Split | Divide):
+            return None
+        if not around.issuperset(env.provenance.leaves(relation.outer)):
             return None
         variable = relation.inner
     return None if variable == index else variable

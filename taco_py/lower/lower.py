@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from codegen.ir import Array, Block, Function, Stmt, Var
-from taco_py.concrete.nodes import APART, Assembly, Assign, Forall, Sequence, Statement, Where
+from taco_py.concrete.nodes import Assembly, Assign, Forall, Sequence, Statement, Where
 from taco_py.concrete.tree import workspaces_of
 from taco_py.iteration.graph import IterationGraph
 from taco_py.lower import workspaces
@@ -69,26 +69,26 @@ def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
 
 def _allocations(env: Environment, statement: Statement) -> Iterator[Stmt]:
     """The workspaces that there are one of."""
-    apart = set(_allocated_apart(statement))
+    apart = set(_allocated_apart(env.graph, statement))
     for workspace in workspaces_of(statement):
         if workspace.name not in apart:
             yield from workspaces.allocate(env, env.workspaces[workspace.name])
 
 
-def _allocated_apart(statement: Statement) -> Iterator[str]:
+def _allocated_apart(graph: IterationGraph, statement: Statement) -> Iterator[str]:
     """The workspaces that each thread has for itself."""
     match statement:
-        case Forall(_, body, mode):
-            if mode.parallel in APART:
+        case Forall(_, body):
+            if graph.in_team(graph.loop_of(statement)):
                 yield from (workspace.name for workspace in workspaces_of(body))
             else:
-                yield from _allocated_apart(body)
+                yield from _allocated_apart(graph, body)
         case Where(_, consumer, producer):
-            yield from _allocated_apart(consumer)
-            yield from _allocated_apart(producer)
+            yield from _allocated_apart(graph, consumer)
+            yield from _allocated_apart(graph, producer)
         case Sequence(statements):
             for part in statements:
-                yield from _allocated_apart(part)
+                yield from _allocated_apart(graph, part)
         case Assign():
             pass
         case _:

@@ -44,7 +44,8 @@ class Given(Result):
     stops   where its last entries are, a group each; none where others look at that
     ends    for each group, how many entries there are up to the end of the segment at hand
     totals  for each group, how many entries there are
-    cut     whether the range may begin and end within a segment of the first group
+    cut     whether the range may begin and end within a segment of the first group, or comes to a
+            segment once for each of its entries
     rows    workspaces that are read in the order of the given coordinates
     """
 

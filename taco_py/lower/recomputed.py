@@ -65,7 +65,19 @@ def _given(env: Environment, whole: Result) -> Given:
         tuple(Var(env.names.fresh(f"{name}_{what}")) for name in names) for what in ("end", "total")
     )
     known = {each.name: getattr(whole, each.name) for each in fields(whole)}
-    return Given(**known, ends=ends, totals=totals, rows=frozenset(_rows(env, whole)))
+    rows, cut = frozenset(_rows(env, whole)), _comes_entry_by_entry(env)
+    return Given(**known, ends=ends, totals=totals, rows=rows, cut=cut)
+
+
+def _comes_entry_by_entry(env: Environment) -> bool:
+    """Whether a loop around the last one walks a table, and so meets each of its entries."""
+    walked = [(loop, i) for loop in env.graph.loops for i in loop.lattice.iterators]
+    return any(
+        loop.writes_result and i.level < len(workspace.indices) - 1
+        for loop, i in walked
+        for workspace in (arrays.workspace for arrays in env.workspaces.values())
+        if workspace.name == i.access.tensor and workspace.kind is WorkspaceKind.HASH
+    )
 
 
 def _rows(env: Environment, whole: Result) -> Iterator[str]:

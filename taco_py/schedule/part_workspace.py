@@ -152,17 +152,21 @@ def _meets_others(about: About, occurrence: Occurrence) -> bool:
 
 
 def _dtype(about: About, nest: Nest, place: Assign) -> str:
-    """What the part is computed in. Raises ScheduleError where integers would wrap later."""
+    """What the part is computed in. Raises ScheduleError where that is another
+    than of what it is a part of, and may be a different number then."""
     known = {name: np.dtype(kind.dtype) for name, kind in about.problem.operands}
     known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(about.whole)}
     roots = (root for v in nest.summed for root in about.provenance.roots(v))
     whole = summed(about.part.expression, dict.fromkeys(roots))
     found = expression_dtype(whole, known)
     value = expression_dtype(place.value, known)
-    if found.kind in "biu" and found != value:
+    integer = found.kind in "biu"
+    exact = isinstance(about.part.expression, Access) and not nest.summed
+    if found != value and (integer or not (exact or np.finfo(found).eps == np.finfo(value).eps)):
+        elsewhere = "wrap" if integer else "be rounded"
         raise about.refusal(
             f"it is computed in {found}, and what it is a part of in {value}, so that it would "
-            "wrap elsewhere",
+            f"{elsewhere} elsewhere",
             "convert the operands to one type",
         )
     return found.name

@@ -14,6 +14,7 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
 )
 from taco_py.concrete.tree import read_in, walk
+from taco_py.iteration.graph import build_graph
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
 from taco_py.schedule.commands import Fission, LoopFuse, Precompute, Structural
@@ -28,11 +29,42 @@ def restructure(
 ) -> Statement:
     """`statement` after `command`. Raises ScheduleError, with the precondition that fails."""
     changed = _changed(problem, provenance, statement, command)
+    _check_stored(problem, provenance, statement, changed, command)
     for each in walk(changed):
         if isinstance(each, Where) and each.workspace.kind is WorkspaceKind.HASH:
             _check_appending(problem, each.workspace, command)
             _check_sums(each, command)
     return changed
+
+
+def _check_stored(
+    problem: Problem,
+    provenance: Provenance,
+    before: Statement,
+    after: Statement,
+    command: Structural,
+) -> None:
+    """Raise ScheduleError where a sparse result would store what it did not store before."""
+    form, target = problem.result.format, problem.assignment.target
+    stored = {target.indices[m] for m, level in zip(form.mode_order, form.levels, strict=True)
+              if not level.full}  # fmt: skip
+    if not stored:
+        return
+    every = _met_wholly(problem, provenance, after) - _met_wholly(problem, provenance, before)
+    if every & stored:
+        index = next(index for index in target.indices if index in every & stored)
+        raise refused(
+            command,
+            f"{target.tensor} would store every {index}, for the loop over it would walk nothing "
+            "that leaves coordinates out",
+            "ask for a dense result, or leave the loop whole",
+        )
+
+
+def _met_wholly(problem: Problem, provenance: Provenance, statement: Statement) -> set[str]:
+    """The indices of which a loop comes to every coordinate of the result."""
+    loops = build_graph(problem, statement, provenance).loops
+    return {loop.index for loop in loops if loop.writes_result and loop.lattice.full}
 
 
 def _check_sums(whole: Where, command: Structural) -> None:

@@ -12,6 +12,7 @@ from taco_py.notation.parser import parse_assignment
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
+from tests.interpreted import interpreted
 from tests.problems import problem
 
 RNG = np.random.default_rng(13)
@@ -195,7 +196,35 @@ def test_entries_of_a_table_are_not_summed_one_by_one(text: str, part: str) -> N
     assert caught.value.hint == "leave the loop over i around both whole"
 
 
+def test_rows_that_a_table_comes_to_entry_by_entry_are_computed_again() -> None:
+    given = {name: tp.tensor(ARRAYS[name], format=tp.CSR) for name in "AB"}
+    schedule = "reorder(i,k,j), precompute(A(i,k)*B(k,j),j,j), fission(i)"
+    kernel = tp.compile(PRODUCT, A=tp.CSR, B=tp.CSR, C=tp.CSR, schedule=schedule)
+    pattern = kernel.assemble(**given)
+    found = kernel.compute(pattern, **given)
+    np.testing.assert_allclose(found.to_numpy(), ARRAYS["A"] @ ARRAYS["B"])
+    other = {**given, "A": tp.tensor(ARRAYS["E"], format=tp.CSR)}
+    with pytest.raises(tp.StructureError, match="Expected a pattern of"):
+        kernel.compute(pattern, **other)
+
+
+TEAMS = "fission(i), parallelize(i,CPUThread,NoRaces), precompute(2*A(i,j),j,v,w)"
+
+
+def test_workspaces_of_loops_that_threads_share_are_allocated_there_alone() -> None:
+    """The check of the loop IR refuses a name that a scope has already."""
+    text = "y[i]=2*A[i,j]*x[j]+3*b[i]"
+    kernel = tp.compile(text, A=tp.DCSR, x=tp.dense(1), b=tp.dense(1), schedule=TEAMS)
+    assert all(interpreted(each.recipe).threaded for each in kernel.compiled)
+
+
 REFUSED = (
+    (
+        "C[i,j]=A[i,j]*b[i]-E[i,j]",
+        "ds",
+        "precompute(E(i,j),{},{},w), fission(j)",
+        "C would store every",
+    ),
     (SPMV, "d", "fission(j)", "no loop over j is right around several statements"),
     (SPMV, "d", "loopfuse(i)", "no two loops over i follow each other"),
     (SPMV, "d", "fission(k)", "there is no loop over k"),

@@ -54,6 +54,10 @@ SCHEDULES = (
     (SPMV, "split(j,j0,j1,4), precompute(A(i,j)*x(j),j1,jw,w)"),
     (SPMV, "split(j,j0,j1,4), reorder(j0,i,j1), precompute(x(j),j1,jw,w), vectorize(jw)"),
     ("y[i]=b[i]-A[i,j]*x[j]", "precompute(x(j),j,jw,w)"),
+    ("y[i]=2*b[i]", "split(i,a,c,3), split(a,d,e,2), fuse(e,c,f), precompute(b(i),f,f,w)"),
+    ("y[i]=2*b[i]", "split(i,a,c,3), split(c,d,e,2), fuse(a,d,f), precompute(b(i),e,e,w)"),
+    ("W[i,k]=U[i,k]*b[i]", "split(k,a,c,2), fuse(i,a,f), precompute(U(i,k),c,c,w)"),
+    ("W[i,k]=U[i,k]*b[i]", "divide(k,a,c,3), fuse(i,a,f), precompute(U(i,k),c,c,w)"),
     ("y[i]=b[i]+A[i,j]*x[j]", "reorder(j,i), precompute(A(i,j)*x(j),{j,i},{j,i},w)"),
     ("y[i]=b[i]+A[i,j]*x[j]", "reorder(j,i), precompute(A(i,j),{i,j},{i,j},w)"),
     (SPMM, "split(k,k0,k1,4), reorder(i,k0,j,k1), precompute(A(i,j)*X(j,k),k1,kw,w), unroll(kw,2)"),
@@ -183,6 +187,30 @@ def test_a_loop_that_both_depend_on_stays_outside() -> None:
     text = "C[i,j]=X[i,j]*U[i,j]"
     with pytest.raises(ScheduleError, match="the loop over j, on which both"):
         scheduled(text.replace("C[i,j]", "C[j]"), "reorder(i,j), precompute(X(i,j),i,iw,w)", "d")
+
+
+NARROW = (
+    ("x[i] * B[i,j] * c[j]", "B(i,j)*c(j)", "float32", "computed in float32"),
+    ("x[i] * B[i,j] * c[j]", "B(i,j)*c(j)", "complex64", "computed in complex64"),
+    ("x[i] * B[i,j]", "B(i,j)", "float32", "be rounded elsewhere"),
+)
+
+
+@pytest.mark.parametrize(("value", "part", "dtype", "words"), NARROW)
+def test_parts_that_are_rounded_elsewhere_are_refused(
+    value: str, part: str, dtype: str, words: str
+) -> None:
+    """1e25 * 1e25 is no float32, and neither is the sum of 2^24 ones and one more."""
+    operands = {"x": np.ones(3), "B": np.full((3, 4), 1e25, dtype), "c": np.full(4, 1e25, dtype)}
+    read = {name: array for name, array in operands.items() if f"{name}[" in value}
+    with pytest.raises(ScheduleError, match=words):
+        tp.evaluate(f"y[i] = {value}", read, schedule=f"precompute({part},{{}},{{}},w)")
+
+
+def test_a_part_in_a_narrower_type_that_is_exact_is_none_the_less_computed_first() -> None:
+    x, b = np.ones(3), np.full((3, 4), 1e25, np.float32)
+    found = tp.evaluate("C[i,j] = x[i] * B[i,j]", x=x, B=b, schedule="precompute(B(i,j),j,jw,w)")
+    np.testing.assert_array_equal(found, x[:, None] * b)
 
 
 def test_integers_that_wrap_elsewhere_are_refused() -> None:
