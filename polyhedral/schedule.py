@@ -150,7 +150,11 @@ def rearrange(nest: Nest, loops: Sequence[str], rows: Sequence[Row]) -> Schedule
     placed = {each.name: _place(each, band) for each in nest.statements}
     inside = {name: place for name, place in placed.items() if place is not None}
     if not inside:
-        raise ScheduleError(f"Expected neighbouring loops of one nest, found {', '.join(loops)}.")
+        between = _between(nest, band)
+        raise ScheduleError(
+            f"Expected neighbouring loops of one nest, found {', '.join(loops)}.",
+            f"name {', '.join(between)} too, in between" if between else None,
+        )
     _check_perfect(nest, inside, band)
     return _padded(
         [
@@ -184,6 +188,15 @@ def _place(statement: Statement, band: set[str]) -> int | None:
         if set(statement.variables[start : start + len(band)]) == band:
             return start
     return None
+
+
+def _between(nest: Nest, band: set[str]) -> tuple[str, ...]:
+    """The loops of a statement that stand between those of `band`."""
+    for names in (each.variables for each in nest.statements):
+        if band <= set(names):
+            places = [place for place, name in enumerate(names) if name in band]
+            return tuple(n for n in names[places[0] : places[-1]] if n not in band)
+    return ()
 
 
 def _check_perfect(nest: Nest, inside: Mapping[str, int], band: set[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from taco_py.api.arguments import check_threads
 from taco_py.api.program_operands import Array, as_arrays, as_size, check_apart
 from taco_py.api.tiles import Tiles, Wish, read_tiles
 from taco_py.diagnostics.errors import DimensionError, OperandError, ScheduleError
+from taco_py.diagnostics.source import Span
 from taco_py.kernels import KERNELS
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ class Program:
         types = {name: _type_of(array) for name, array in call.arrays.items()}
         wish = read_tiles(tiles)
         question = self._question(types, call.values, (check_threads(threads) or 1) > 1, wish)
-        plan = _planned(question, wish)
+        plan = _planned(question, wish, self.statements)
         if plan.kernel_key == call.plan.kernel_key:
             return str(plan)
         sizes = ", ".join(f"{name} = {near[name]}" for name in self.lowered.nest.parameters)
@@ -184,7 +186,8 @@ class Program:
 
         check_types(self.statements, types)
         target = native_target()
-        plan = _planned(self._question(types, values, parallel, tiles), tiles)
+        question = self._question(types, values, parallel, tiles)
+        plan = _planned(question, tiles, self.statements)
         given = (self.statements, self.lowered, types)
         while True:
             try:
@@ -221,8 +224,8 @@ class Program:
         )
 
 
-def _planned(question: ProgramQuestion, tiles: Wish) -> ProgramPlan:
-    """Raises ScheduleError."""
+def _planned(question: ProgramQuestion, tiles: Wish, statements: tuple[Placed, ...]) -> ProgramPlan:
+    """Raises ScheduleError, with carets under the first statement that it is about."""
     from polyhedral import errors as polyhedral_errors
     from polyhedral.asked import plan_asked
     from polyhedral.isl.limits import BUDGET
@@ -232,7 +235,16 @@ def _planned(question: ProgramQuestion, tiles: Wish) -> ProgramPlan:
         asked = tiles.asked
         return plan_asked(question, asked) if asked else plan_program(question, BUDGET)
     except polyhedral_errors.ScheduleError as error:
-        raise ScheduleError(error.message, hint=error.hint) from error
+        named = [s for s in statements if re.search(rf"\b{s.name}\b", error.message)]
+        spans = [(s.name, s.update.span) for s in named if s.update.span is not None]
+        told = ", ".join(f"{name} is {_line(span)}" for name, span in spans)
+        message = f"{error.message}\nwhere {told}" if told else error.message
+        raise ScheduleError(message, spans[0][1] if spans else None, error.hint) from error
+
+
+def _line(span: Span) -> str:
+    """What `span` holds, on one line."""
+    return " ".join(span.source.text[span.start : span.stop].split())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

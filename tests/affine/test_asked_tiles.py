@@ -33,6 +33,9 @@ def test_what_a_dependence_forbids_is_refused_with_a_pair() -> None:
         smooth(A=a, T=3, tiles={"t": 2, "i": 4})
     assert "flow dependence S0 -> S0 on A" in str(caught.value)
     assert "must stay before" in str(caught.value)
+    assert "where S0 is A[i] = A[i-1] + A[i+1]" in str(caught.value)
+    span = caught.value.span
+    assert span is not None and span.source.text[span.start :] == "A[i] = A[i-1] + A[i+1]"
     assert (a == 1).all()
 
 

@@ -140,7 +140,8 @@ REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
     ),
     (lambda: tile(GEMM, "ijk", {"i": 4}), ScheduleError, "found Z beside one of them"),
     (lambda: permute(GEMM, "ii"), ScheduleError, "Expected different loops, found i, i"),
-    (lambda: permute(GEMM, "ik"), ScheduleError, "Expected neighbouring loops of one nest"),
+    (lambda: permute(GEMM, "ik"), ScheduleError, "hint: name j too, in between"),
+    (lambda: permute(GEMM, "iq"), ScheduleError, "Expected neighbouring loops of one nest"),
     (
         lambda: rearrange(GEMM, "ij", [Row("i", IV)]),
         ScheduleError,
