@@ -69,6 +69,28 @@ def nests(draw: st.DrawFn) -> Nest:
     return Nest(tuple(statements), ("N",), context)
 
 
+@st.composite
+def nests_of_updates(draw: st.DrawFn) -> Nest:
+    """Two statements in one innermost loop that update the same or near elements of one array, by
+    one operator or by two."""
+    nested = draw(loops(draw(st.sampled_from((1, 2)))))
+    first, last = nested[0].name, nested[-1].name
+    place = draw(st.sampled_from((affine(0), variable(first), variable(last))))
+    made = [
+        Statement(
+            name,
+            nested,
+            (
+                Access("A", (place + draw(st.sampled_from((0, 0, 1))),), Mode.UPDATE, operator),
+                Access("B", (variable(last),)),
+            ),
+            (*(0,) * len(nested), at),
+        )
+        for at, (name, operator) in enumerate((("S", "+"), ("T", draw(operators))))
+    ]
+    return Nest(tuple(made), ("N",))
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """Rows for a band of loops."""

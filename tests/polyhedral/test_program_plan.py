@@ -14,14 +14,14 @@ from polyhedral.dependence import dependences
 from polyhedral.isl.bands import components
 from polyhedral.isl.held import hold, keeps_order
 from polyhedral.isl.limits import limited
-from polyhedral.legality import check_order
+from polyhedral.legality import check_order, check_parallel, check_reduction
 from polyhedral.model import Nest, nest, statement
 from polyhedral.program_loops import program_loops
 from polyhedral.program_plan import ProgramPlan, plan_program
 from polyhedral.question import Processor, ProgramQuestion
 from polyhedral.schedule import Schedule, Tag, original, rearrange
 from tests.polyhedral.brute_force import conflicting, new_key, pairs, written
-from tests.polyhedral.random_nests import PARAMETERS, changes, nests
+from tests.polyhedral.random_nests import PARAMETERS, changes, nests, nests_of_updates
 from tests.polyhedral.test_to_loops import logging, run_log
 
 JACOBI = nest(
@@ -109,6 +109,26 @@ def test_tagged_loops_have_independent_iterations(data: Any) -> None:
                     crosses = mine[:place] == theirs[:place] and mine[place] != theirs[place]
                     sums = row.tag is Tag.VECTOR and one.commutes(other)
                     assert row.tag is Tag.SERIAL or not crosses or sums
+
+
+@settings(random, max_examples=30)
+@given(nests_of_updates(), st.sampled_from((None, (), (1, 3))), st.booleans())
+def test_plans_of_updates_by_two_operators_are_legal(
+    made: Nest, tiles: tuple[int, ...] | None, reorder: bool
+) -> None:
+    """By the dependences that are listed pair by pair, for all sizes."""
+    question = ProgramQuestion(made, PARAMETERS, tiles=tiles, reorder=reorder, parallel=True)
+    schedule = plan_program(question, 0).schedule
+    note(f"{made}\n{schedule}")
+    found = dependences(made, 0)
+    assert check_order(made, schedule, found, 0)
+    for name, rows in schedule.rows:
+        touching = [each for each in found if name in (each.source, each.sink)]
+        for row in rows:
+            if row.tag is Tag.VECTOR:
+                assert check_reduction(made, schedule, row.name, touching, 0)
+            if row.tag is Tag.PARALLEL:
+                assert check_parallel(made, schedule, row.name, touching, 0)
 
 
 @random
