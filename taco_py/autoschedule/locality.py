@@ -37,7 +37,8 @@ class Touched:
 
     stored  the rows of the indices of its levels, outermost first
     bytes   of an element, with its coordinates where it stores them
-    sizes   of these indices; none where it holds entries one after another
+    sizes   of these indices; of a sparse array those of the levels below its last list, which a
+            block of entries one after another has: none where each entry is one
     moves   how often a line comes and goes: twice where it is written
     """
 
@@ -96,7 +97,8 @@ class Locality:
     def _at_most(self, array: Touched) -> float:
         """No fewer lines than all loops touch of an array: a run costs NEXT_LINE for each but the
         first, and no other way to touch it costs more than one run of all."""
-        elements = prod(array.sizes) if array.sizes else float(self.counts[-1])
+        dense = len(array.sizes) == len(array.stored)
+        elements = prod(array.sizes) if dense else float(self.counts[-1])
         return elements * array.bytes / LINE_BYTES + LINE / NEXT_LINE
 
     def fetching(self) -> Numbers:
@@ -130,10 +132,8 @@ class Locality:
         around = np.maximum(self.counts[places], 1e-300)
         met = np.minimum(self._joined(array.stored, places), self.counts[-1])
         elements = np.maximum(1.0, met / around)
-        if not array.sizes:
-            return Fetch(
-                np.ones_like(elements), np.maximum(1.0, elements * array.bytes / LINE_BYTES)
-            )
+        if len(array.sizes) < len(array.stored):
+            return _blocks_met(array, elements, has[list(array.stored)])
         run, room = np.ones_like(elements), np.ones_like(elements)
         inner = np.ones(has.shape[1], np.bool_)
         for row, size in zip(reversed(array.stored), reversed(array.sizes), strict=True):
@@ -157,6 +157,28 @@ class Locality:
             found: Numbers = self.counts[places | bits]
             return found
         return self.count_of(self.sets.joined(places, rows))
+
+
+def _blocks_met(array: Touched, elements: Numbers, has: Bits) -> Fetch:
+    """Lines of the entries of a sparse array, which lie in blocks one after another: of each block
+    some places where loops around have others of its indices, or all of them.
+
+    has  the indices of each level that are around, for each set
+    """
+    count = len(array.sizes)
+    if not count:
+        return Fetch(np.ones_like(elements), np.maximum(1.0, elements * array.bytes / LINE_BYTES))
+    free = ~has[len(has) - count :]
+    run, inner = np.ones_like(elements), np.ones(has.shape[1], np.bool_)
+    for row in reversed(range(count)):
+        inner = inner & free[row]
+        run = np.where(inner, run * array.sizes[row], run)
+    sizes = np.array(array.sizes)
+    skipped = product(sizes, ~free)
+    whole = np.maximum(1.0, elements * skipped * array.bytes / LINE_BYTES)
+    runs = np.where(skipped > 1.0, np.maximum(1.0, elements / run), 1.0)
+    each = np.maximum(1.0, elements / runs * array.bytes / LINE_BYTES)
+    return _cheapest((Fetch(np.ones_like(elements), whole), Fetch(runs, each)))
 
 
 def _cheapest(options: Sequence[Fetch]) -> Fetch:
