@@ -68,6 +68,18 @@ def test_a_tiny_problem_gets_the_order_of_the_next_larger_ones() -> None:
     assert chosen(whole, dict.fromkeys("ijk", 0)) == "ikj"
 
 
+@pytest.mark.parametrize(("block", "columns"), [(4, 32), (8, 32), (4, 128)])
+def test_loops_over_blocks_are_inside_those_that_come_to_them(block: int, columns: int) -> None:
+    """Outside, they would fetch the lines of all blocks for each place of a block."""
+    whole = problem("C[i,a,j] = A[i,k,a,b] * X[k,b,j]", {"A": "dsdd"}, "ddd")
+    sizes = {"i": 600, "k": 600, "a": block, "b": block, "j": columns}
+    known = operands(whole, sizes, {"A": 10800.0 * block**2})
+    (term,) = split_terms(whole.assignment.value)
+    order = best_order(whole, term, statistics(whole.assignment, known)).order
+    assert order[0] == "i"
+    assert order[-1] == "j"
+
+
 def test_every_order_is_a_permutation_of_all_indices() -> None:
     for text, formats, result, _ in CHOICES:
         whole = problem(text, formats, result)
