@@ -38,8 +38,8 @@ FUNCTIONS = {
 
 
 LARGEST_SIZE = 2**31
-"""Of integers in ranges and subscripts, of sizes that a caller gives, and of tiles: sums of a few
-products of an integer and a length stay within 64 bits."""
+"""Of integers in ranges and subscripts, of sizes that a caller gives, and of tiles: a product of
+two stays within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ give to which: each is evaluated on an empty array.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -19,7 +19,7 @@ import numpy as np
 from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import Operator
+from taco_py.notation.operators import ADD, MUL, NEG, SUB, Operator
 
 DType = np.dtype[Any]
 
@@ -154,7 +154,23 @@ def _call(call: Call, args: list[_Typed]) -> _Typed:
         return _Typed(_evaluated(call, [np.empty(0, dtype) for _ in args]).dtype)
     with np.errstate(all="ignore"):
         value = _evaluated(call, [np.asarray(arg.value).astype(dtype) for arg in args])
+    if value.dtype.kind in "iu":
+        _check_wraps(call, value, args)
     return _Typed(value.dtype, value)
+
+
+def _check_wraps(call: Call, value: np.ndarray[Any, Any], args: Iterable[_Typed]) -> None:
+    """Raise NumberOverflowError where integers without end would have another value, which is then
+    2^64 or more away."""
+    if call.operator not in (ADD, SUB, MUL, NEG):
+        return
+    exact = call.operator.evaluate(*(np.asarray(arg.value, np.float64) for arg in args))
+    if abs(float(exact) - float(value)) > 2.0**62:
+        raise NumberOverflowError(
+            f"Expected literals whose value fits 64 bits, found about {float(exact):.3g}",
+            call.span,
+            hint="write one of them with a decimal point",
+        )
 
 
 def _evaluated(call: Call, args: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:

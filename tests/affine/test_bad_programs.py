@@ -88,6 +88,8 @@ CALLS: list[tuple[str, dict[str, Any], type[tp.TacoError], str]] = [
     ("a[i] = 1", {"a": np.ma.ones(5)}, tp.OperandTypeError, "without a mask for a"),
     ("a[i] = 300", {"a": ONES.astype("i1")}, tp.NumberOverflowError, "to 127 beside an operand"),
     ("a[i] += -1", {"a": ONES.astype("u1")}, tp.NumberOverflowError, "from 0 to 255"),
+    ("a[i] = 4611686018427387904 * 4", {"a": ONES}, tp.NumberOverflowError, "about 1.84e+19"),
+    ("a[i] = 1 + 9223372036854775807", {"a": ONES}, tp.NumberOverflowError, "about 9.22e+18"),
     ("a[i] = 100 + 100", {"a": ONES.astype("i1")}, tp.NumberOverflowError, "found 200"),
     (
         "a[i] = c * a[i]",
