@@ -12,7 +12,6 @@ from codegen.ir import (
     Block,
     Const,
     Declare,
-    Fill,
     For,
     Function,
     If,
@@ -21,28 +20,23 @@ from codegen.ir import (
     Prefetch,
     Store,
     Var,
-    VectorStore,
     While,
 )
 from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.dead_code import clean, remove_dead_code
-from codegen.passes.notes import notes
-from codegen.passes.order import C_PASSES, passes_for, run_passes, tidy
-from codegen.passes.panels import tile_panels
+from codegen.passes.order import C_PASSES, passes_for, run_passes
 from codegen.passes.parameters import prune
 from codegen.passes.phases import structure_only
 from codegen.passes.vectorize import vectorize
 from codegen.pretty import pretty
 from codegen.target import Target
-from codegen.tree import find, rewrite
-from codegen.types import COMPLEX128, FLOAT32, FLOAT64
-from codegen.variables import free_vars
+from codegen.tree import find
+from codegen.types import COMPLEX128, FLOAT64
 from codegen.verify import verify
 from tests.codegen.functions import (
     CRD,
     N_I,
-    N_J,
     N_K,
     POS,
     VALS,
@@ -58,12 +52,10 @@ from tests.codegen.functions import (
     dot,
     local,
     loop,
-    mttkrp,
     result,
     row_append,
     segment,
     source,
-    spmm,
     spmv,
 )
 from tests.codegen.inputs import arguments
@@ -295,115 +287,3 @@ def test_products_stay_in_order() -> None:
     sparse = segment(P, POS, const(0), Assign(TOTAL, load(X, load(CRD, P)), "*"))
     function = module(Function("f", (POS, CRD, X), (TOTAL,), block(sparse)))
     assert split_accumulators(function) is function
-
-
-# ---------------------------------------------------------------- panels
-
-
-def without_fill(function: Function) -> Function:
-    return rewrite(
-        function,
-        lambda node: (
-            Block(tuple(s for s in node.body if not isinstance(s, Fill)))
-            if isinstance(node, Block)
-            else node
-        ),
-    )
-
-
-def test_columns_are_held_in_registers() -> None:
-    text = body_of(tidy(tile_panels(module(without_fill(spmm())), AVX2)))
-    assert "for k in 0..n_k - 31 step 32:" in text
-    assert "C_vals_7: float64x4 = C_vals[i * n_k + k + 28:+4]" in text
-    assert "C_vals_7 += {A_vals[p] x 4} * B_vals[j * n_k + k + 28:+4]" in text
-
-
-def test_sums_start_from_what_the_row_was_filled_with() -> None:
-    found = tile_panels(module(spmm()), AVX2)
-    assert not any(find(found, Fill))
-    assert "C_vals_7: float64x4 = {0.0 x 4}" in body_of(found)
-
-
-OTHER_FILLS = {
-    "another place": Fill(result("C_vals"), N_K, N_K, ZERO),
-    "another length": Fill(result("C_vals"), mul(I, N_K), N_J, ZERO),
-    "another array": Fill(result("y"), mul(I, N_K), N_K, ZERO),
-}
-
-
-@pytest.mark.parametrize("fill", OTHER_FILLS.values(), ids=OTHER_FILLS)
-def test_other_fills_stay(fill: Fill) -> None:
-    function = rewrite(spmm(), lambda node: fill if isinstance(node, Fill) else node)
-    found = tile_panels(module(function), AVX2)
-    assert list(find(found, Fill)) == [fill]
-    assert "C_vals_7: float64x4 = C_vals[i * n_k + k + 28:+4]" in body_of(tidy(found))
-
-
-def test_a_static_number_of_columns_leaves_one_panel() -> None:
-    found = run_passes(module(spmm(32)), AVX2)
-    assert len(list(find(found, VectorStore))) == 8
-    assert len(list(find(found, For))) == 2
-
-
-@pytest.mark.parametrize(
-    ("columns", "widths"),
-    [(8, [8]), (31, [16, 8, 4]), (32, [32]), (36, [32, 4]), (64, [32]), (100, [32, 4])],
-)
-def test_panels_of_one_round_are_told_as_others_are(columns: int, widths: list[int]) -> None:
-    """Their loop over columns is gone; those without a round are not told."""
-    told = notes(run_passes(module(spmm(columns)), AVX2))
-    panels = [line for line in told if "a panel of C_vals" in line]
-    assert [int(line.split()[2].rstrip(":")) for line in panels] == widths
-    assert "  vector loop: k, along rows of C_vals, B_vals" in told
-
-
-def test_wide_registers_make_fewer_vectors() -> None:
-    assert len(list(find(run_passes(module(spmm(32)), AVX512), VectorStore))) == 4
-    single = run_passes(module(spmm(32, FLOAT32)), AVX2)
-    assert len(list(find(single, VectorStore))) == 4
-
-
-def test_a_nest_of_sums_is_one_sum() -> None:
-    text = body_of(tile_panels(module(mttkrp()), AVX2))
-    assert text.index("for r in 0..n_r - 31") < text.index("for p in")
-
-
-def test_no_vectors_no_panels() -> None:
-    plain = module(spmm())
-    found = tile_panels(plain, Target(vector_bytes=0))
-    assert body_of(found) == body_of(plain)
-    assert notes(found)[0] == "no panels of C_vals: float64 has no vectors here"
-
-
-ILLEGAL_NESTS = {
-    "no panels of y: each term adds to a row of its own": Store(
-        Y, add(mul(J, N_K), K), load(X, K), "+"
-    ),
-    "no panels of y: the sum reads it": Store(Y, add(mul(I, N_K), K), load(Y, K), "+"),
-    "none: no row stays the same while a sum runs over it": Store(
-        Y, add(mul(I, N_K), K), load(X, K)
-    ),
-    "no panels of y: k runs along elements of it that are no neighbours": Store(
-        Y, add(mul(K, N_K), I), load(X, K), "+"
-    ),
-    "no panels of y: what is added has no neighbours along k": Store(
-        Y, add(mul(I, N_K), K), load(X, load(CRD, K)), "+"
-    ),
-}
-
-
-@pytest.mark.parametrize("why", ILLEGAL_NESTS)
-def test_other_nests_are_left_alone_and_say_why(why: str) -> None:
-    nest = segment(P, POS, I, Declare(J, load(CRD, P)), loop(K, N_K, ILLEGAL_NESTS[why]))
-    function = module(Function("f", (POS, CRD, X, Y), (N_I, N_K), block(loop(I, N_I, nest))))
-    assert free_vars(function.functions[0].body) <= {N_I, N_K}
-    found = tile_panels(function, AVX2)
-    assert body_of(found) == body_of(function)
-    assert notes(found)[0] == why
-
-
-def test_columns_whose_number_the_sum_changes_are_left_alone() -> None:
-    inner = loop(K, J, Store(Y, add(mul(I, N_K), K), load(X, K), "+"))
-    nest = segment(P, POS, I, Declare(J, load(CRD, P)), inner)
-    function = module(Function("f", (POS, CRD, X, Y), (N_I, N_K), block(loop(I, N_I, nest))))
-    assert body_of(tile_panels(function, AVX2)) == body_of(function)
