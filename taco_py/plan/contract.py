@@ -6,16 +6,19 @@ A·B·x is A·(B·x), as `paths` finds; all pairs but the last make temporaries.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
-from taco_py.concrete.terms import Term, reductions, split_terms, summed
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, summed
 from taco_py.cost.machine import GAIN, VECTOR
+from taco_py.formats import dense
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Assignment, Expr
+from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.notation.tree import exchange
 from taco_py.plan.costs import best_cost, chain_cost
 from taco_py.plan.paths import near_trees
-from taco_py.plan.products import Product, as_product
+from taco_py.plan.products import Product, as_product, flatten
 from taco_py.plan.request import SMALL
 from taco_py.plan.splitter import Splitter
 
@@ -33,13 +36,15 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     if more or term.negative or product is None or any(True for _ in reductions(term.body)):
         return expr
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
-    dtypes = {expression_dtype(f, splitter.dtypes) for f in product.factors}
-    if len(tensors.factors) < 3 or len(dtypes) > 1:
+    if len(tensors.factors) < 3:
         return expr
     numbers = tuple(f for f in product.factors if not free_indices(f))
     chain = _Chain(replace(assignment, value=expr), term, tensors, numbers)
     if path is not None:
-        return chain.follow(splitter, path, "the contraction order was given")
+        draft = splitter.drafting()
+        chain.follow(draft, path, "")
+        known = chain.keeps_type(draft)
+        return chain.follow(splitter, path, "the contraction order was given") if known else expr
     if not term.reduced:
         return expr
     found = _cheapest(splitter, chain)
@@ -48,6 +53,34 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     path, full = found
     splitter = replace(splitter, full=full)
     return chain.follow(splitter, path, _why(splitter, chain, path))
+
+
+def contract_sums(splitter: Splitter, expr: Expr) -> Expr:
+    """`expr`, a term, with the sums inside it taken apart as those of a term of their own are.
+
+    y[i] = sum(j, sum(k, A[i,j] * B[j,k] * x[k])) / z[i]
+    → T[j] = sum(k, B[j,k] * x[k]);  y[i] = sum(j, A[i,j] * T[j]) / z[i]
+    """
+    for term in split_terms(expr):
+        for sum_ in reductions(term.body):
+            value = flatten(sum_, splitter.dtypes)
+            part = Assignment(Access("", free_indices(sum_)), value)
+            inside = _computing(splitter, part)
+            value = map_terms(value, partial(_contracted, inside, part))
+            expr = exchange(expr, sum_, value)
+    return expr
+
+
+def _contracted(splitter: Splitter, part: Assignment, term: Expr) -> Expr:
+    return contract(splitter, part, contract_sums(splitter, term), None)
+
+
+def _computing(splitter: Splitter, part: Assignment) -> Splitter:
+    """The same, where `part` is what is wanted: dense if the whole result is."""
+    whole = splitter.request.type
+    order = len(part.target.indices)
+    form = dense(order) if whole.format.is_dense else splitter.usual_format(part)
+    return replace(splitter, request=replace(splitter.request, type=replace(whole, format=form)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +124,20 @@ class _Chain:
         remaining = set(free_indices(value))
         return summed(value, (i for i in self.term.reduced if i in remaining))
 
+    def keeps_type(self, draft: Splitter) -> bool:
+        """Whether each pair that was made is of the whole product's type, so that it is not rounded
+        and does not wrap sooner."""
+        whole = expression_dtype(self.term.body, draft.dtypes)
+        return all(draft.dtypes[part.target.tensor] == whole for part in draft.made)
+
     def cost_along(self, splitter: Splitter, path: Path, limit: float = inf) -> float:
         """What the kernels of a path cost together, with their temporaries; infinite where the
-        temporaries alone cost more than the `limit`, or one is too large."""
+        temporaries alone cost more than the `limit`, or one is too large or of a type of its own.
+        """
         draft = splitter.drafting()
         last = self.follow(draft, path, "")
+        if not self.keeps_type(draft):
+            return inf
         stored = (draft.operands[part.target.tensor].stored for part in draft.made)
         if any(elements > draft.request.memory for elements in stored):
             return inf

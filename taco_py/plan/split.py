@@ -20,7 +20,7 @@ from codegen.names import Names
 from taco_py.autoschedule.streams import innermost_sums
 from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.notation.nodes import Assignment, Expr
-from taco_py.plan.contract import Path, contract
+from taco_py.plan.contract import Path, contract, contract_sums
 from taco_py.plan.hoist import hoist
 from taco_py.plan.in_turn import sum_in_turn
 from taco_py.plan.narrow import narrow_sums
@@ -60,6 +60,7 @@ def split(
     dtypes = splitter.dtypes
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     if path is None and pairs:
+        value = map_terms(value, lambda term: contract_sums(splitter, term))
         value = map_terms(value, lambda term: sum_first(splitter, assignment, term))
     if path is None:
         value = map_terms(value, lambda term: _pushed_in(splitter, assignment, term))

@@ -83,6 +83,41 @@ def test_vectors_between_lists_are_dense_where_coordinates_would_be_sorted() -> 
     assert not any("dense, which is cheaper here" in note for note in few.notes)
 
 
+INSIDE = (
+    ("y[i] = A[i,j] * B[j,k] * x[k] / z[i]", 2),
+    ("y[i] = z[i] / (1 + A[i,j] * B[j,k] * x[k])", 3),
+    ("y[i] = z[i] * (A[i,j] * B[j,k] * x[k] + z[i])", 3),
+    ("s = x[i] * A[i,j] * B[j,k] * x[k] / 2", 3),
+    ("y[i] = sum(j, A[i,j] * sum(k, B[j,k] * x[k])) / z[i]", 2),
+)
+
+
+@pytest.mark.parametrize(("text", "count"), INSIDE)
+def test_chains_inside_other_expressions_go_in_pairs_too(text: str, count: int) -> None:
+    made = plan(problem(text, CSRS, "" if text[0] == "s" else "d"))
+    assert len(made.kernels) == count
+    loops = [order for kernel in made.kernels for order in kernel.orders]
+    assert all(len(order) <= 2 for order in loops)
+    assert any("in pairs about" in note for note in made.notes)
+
+
+MIXED = (
+    ("y[i] = 2 * A[i,j] * B[j,k] * x[k]", {}, 2),
+    ("y[i] = A[i,j] * B[j,k] * x[k]", {"A": "float32"}, 2),
+    ("y[i] = A[i,j] * B[j,k] * x[k]", {"x": "bool"}, 2),
+    ("y[i] = A[i,j] * B[j,k] * x[k]", {"B": "float32", "x": "float32"}, 1),  # rounds B * x
+    ("y[i] = A[i,j] * B[j,k] * x[k]", {"B": "int8", "x": "int8"}, 1),  # wraps in B * x
+)
+
+
+@pytest.mark.parametrize(("text", "dtypes", "count"), MIXED)
+def test_pairs_are_of_the_whole_products_type(
+    text: str, dtypes: dict[str, str], count: int
+) -> None:
+    given = {name: dtypes.get(name, "float64") for name in "ABx"}
+    assert len(kernels(text, CSRS, dtypes=given)) == count
+
+
 WHYS = (
     ("COO", "d", 1000, 10_000.0, "in pairs about .* instead of .* in one kernel"),
     ("CSC", "d", 8, 8.0, "planned for sizes of 64 and more, where pairs take fewer"),
