@@ -165,8 +165,9 @@ class _Maker(About):
     ) -> Statement | _Apart:
         occurrence = next(self.found(place))
         nest = self.sort(loops, place, occurrence, outer)
-        self.check_tiles(nest.producer, self.part.expression, "what is precomputed")
-        self.check_tiles(nest.consumer, occurrence.value, "what is left")
+        around = (*outer, *nest.outer)
+        self.check_tiles(around, nest.producer, self.part.expression, "what is precomputed")
+        self.check_tiles(around, nest.consumer, occurrence.value, "what is left")
         workspace = workspace_of(self, nest, place, occurrence)
         plain = workspace.kind is WorkspaceKind.DENSE and not workspace.zero
         fill = Assign(self.access, self.part.expression, None if plain else ADD)
@@ -212,13 +213,20 @@ class _Maker(About):
             tuple(v for v in below if v in only_part),
         )
 
-    def check_tiles(self, loops: tuple[str, ...], value: Expr, which: str) -> None:
+    def check_tiles(
+        self, outer: tuple[str, ...], loops: tuple[str, ...], value: Expr, which: str
+    ) -> None:
         """Raise ScheduleError where loops are over tiles of positions that `value` does not read:
         each would go through all coordinates."""
         read = {access.tensor for access in accesses(value)}
-        for variable in loops:
+        around = set[str]()
+        for loop in outer:
+            around.add(self.leaf(loop, around))
+        for loop in loops:
+            variable = self.leaf(loop, around)
+            around.add(variable)
             pos = self.provenance.positions_above(variable)
-            if pos is not None and pos.tensor not in read:
+            if pos is not None and variable != pos.child and pos.tensor not in read:
                 raise self.refusal(
                     f"{variable} counts tiles of the positions of {pos.tensor}, which {which} does "
                     "not read",

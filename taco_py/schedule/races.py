@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from taco_py.concrete.nodes import APART, Assign, Race, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, workspaces_of
-from taco_py.iteration.graph import IterationGraph, Loop
+from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.problem import Problem
 
 
@@ -210,6 +210,13 @@ def apart_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def ranges_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where the ranges of a loop that threads take cannot be found."""
+    pos = graph.provenance.position_of(loop.index) if loop.range is Range.POSITIONS else None
+    if pos is not None and all(i.access.tensor != pos.tensor for i in loop.lattice.iterators):
+        return Refusal(
+            f"the loop {graph.called(loop)} is over positions of {pos.tensor}, which it does not "
+            "read",
+            f"share a loop around it, or leave {pos.tensor} where it is read",
+        )
     operands = dict(graph.problem.operands)
     for iterator in loop.lattice.iterators:
         tensor = iterator.access.tensor

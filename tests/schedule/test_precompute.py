@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -187,6 +189,28 @@ def test_a_loop_that_both_depend_on_stays_outside() -> None:
     text = "C[i,j]=X[i,j]*U[i,j]"
     with pytest.raises(ScheduleError, match="the loop over j, on which both"):
         scheduled(text.replace("C[i,j]", "C[j]"), "reorder(i,j), precompute(X(i,j),i,iw,w)", "d")
+
+
+POSITIONS = (
+    ("precompute(A(i,j)*x(j),a,a,w)", "a counts tiles of the positions of A, which what is left"),
+    ("precompute(x(j),a,a,w)", "a counts tiles of the positions of A, which what is precomputed"),
+)
+
+
+@pytest.mark.parametrize(("command", "words"), POSITIONS)
+def test_tiles_of_positions_that_are_not_read_are_refused(command: str, words: str) -> None:
+    """Also where the loop over the last of them is called like the index."""
+    schedule = f"pos(j,p,A), split(p,a,e,2), reorder(i,e,a), {command}"
+    with pytest.raises(ScheduleError, match=re.escape(words)):
+        tp.evaluate(SPMV, A=OPERANDS["A"], x=ARRAYS["x"], schedule=schedule)
+
+
+def test_a_shared_loop_over_positions_reads_them() -> None:
+    made = tp.schedule(SPMV, A=tp.CSR, x="s", y=tp.dense(1)).apply("pos(j,p,A)")
+    made.apply("precompute(A(i,j),p,q,w)").apply("fission(i)")
+    with pytest.raises(ScheduleError, match="over positions of A, which it does not read"):
+        made.apply("parallelize(p,CPUThread,Temporary)")
+    made.legal_moves()
 
 
 NARROW = (
