@@ -130,7 +130,7 @@ def measured(
         operands = {name: g.operand for name, g in prepared.given.items()}
         type = TensorType(prepared.kind.format, prepared.dtype.name)
         choices = () if squeezed else alternatives(prepared.assignment, operands, type, plain)
-        return fastest(plain, choices, attempt)
+        return fastest(plain, choices, attempt) if choices else plain
 
     return KERNELS.once(key, find)
 

@@ -48,7 +48,8 @@ def evaluate(
     dtype     compute in this dtype; `casting` says which conversions to it are allowed
     schedule  scheduling commands: a text such as "reorder(i,k,j)", a Schedule, or what
               `tp.schedule` builds; "auto" to choose without timing, as where it is left out, or
-              "measure" to time the best few on the operands once and remember the fastest
+              "measure" to time the best few of a product with its sums once in this process, on
+              the operands of the first call
     threads   at most so many threads
     static    sizes to compile into the kernel, by index
     libraries False computes by generated code alone; otherwise a product of matrices may be left to

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from taco_py.concrete.nodes import APART, Assign, Race, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.iteration.graph import IterationGraph, Loop, Range
-from taco_py.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
     commands = [
         f"parallelize({name},CPUThread,{race.value})"
         for race in races
-        if race in APART or _adds_at_once(workspace.dtype)
+        if (_adds_apart(graph, loop) if race in APART else _adds_at_once(workspace.dtype))
     ]
     return " or ".join((*_elsewhere(graph, loop), *commands)) or "leave the loop serial"
 
@@ -106,16 +105,23 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
     return Refusal(
         f"the loop {name}{tiles} is summed over: its iterations add to the same elements",
-        " or ".join((*_elsewhere(graph, loop), *_ways_to_add(problem, name))),
+        " or ".join((*_elsewhere(graph, loop), *_ways_to_add(graph, loop)))
+        or "leave the loop serial",
     )
 
 
-def _ways_to_add(problem: Problem, name: str) -> Iterator[str]:
+def _ways_to_add(graph: IterationGraph, loop: Loop) -> Iterator[str]:
     """How iterations of a loop may add to the same elements of the result."""
-    if problem.result.format.is_dense:
+    name = graph.called(loop)
+    if _adds_apart(graph, loop):
         yield f"let each thread add to a copy: parallelize({name},CPUThread,Temporary)"
-    if _adds_at_once(problem.result.dtype):
+    if _adds_at_once(graph.problem.result.dtype):
         yield f"let them add by atomic operations: parallelize({name},CPUThread,Atomics)"
+
+
+def _adds_apart(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether threads can add to copies of their own."""
+    return apart_refusal(graph, loop, brief=True) is None
 
 
 def _adds_at_once(dtype: str) -> bool:
@@ -179,8 +185,11 @@ def _assigned(graph: IterationGraph, loop: Loop, tensor: str) -> Refusal:
 # ---------------------------------------------------------------- copies
 
 
-def apart_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Where threads cannot add to copies of their own."""
+def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> Refusal | None:
+    """Where threads cannot add to copies of their own.
+
+    brief  without saying what else could be done about what is assigned
+    """
     target = graph.problem.assignment.target.tensor
     around = workspaces_around(graph, loop)
     for assign in outward(loop):
@@ -204,7 +213,7 @@ def apart_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
                 f"share the loop over {' or '.join(sorted(inside))}, or leave the loop serial",
             )
         if assign.operator is None or assign.operator.c_operator != "+":
-            return _assigned(graph, loop, name)
+            return Refusal("", "") if brief else _assigned(graph, loop, name)
     return ranges_refusal(graph, loop)
 
 
