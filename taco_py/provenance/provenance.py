@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
 
@@ -105,11 +106,34 @@ class Provenance:
     def goes_on(self, prefix: tuple[str, ...], variable: str) -> bool:
         """Whether loops over `prefix` and then `variable` meet what they derive from in order.
 
-        They do where each tile lies in the one chosen before, from the largest to the smallest.
+        They do where each tile lies in the one chosen before, from the largest to the smallest. A
+        loop over tiles that are fused otherwise comes back to those that it has met.
         """
-        leaves = self.leaves(self.roots(variable)[0])
+        index = self.roots(variable)[0]
+        if not self._fuses_in_order(index):
+            return False
+        leaves = self.leaves(index)
         chosen = tuple(leaf for leaf in leaves if leaf in prefix)
         return variable not in leaves or (*chosen, variable) == leaves[: len(chosen) + 1]
+
+    def _fuses_in_order(self, variable: str) -> bool:
+        """Whether fused tiles of `variable` are neighbours, the larger of them outside."""
+        tiles = tuple(self._tiles(variable))
+        fusions = dict.fromkeys(f for f in map(self.below, tiles) if isinstance(f, Fuse))
+        ways = ((f.outer, f.inner) for f in fusions if {f.outer, f.inner} <= set(tiles))
+        return all(way in pairwise(tiles) for way in ways) and all(
+            self._fuses_in_order(fusion.fused) for fusion in fusions
+        )
+
+    def _tiles(self, variable: str) -> Iterator[str]:
+        """The tiles that `variable` is cut into, from the largest to the smallest, before they are
+        fused with others."""
+        relation = self.below(variable)
+        if relation is None or isinstance(relation, Fuse):
+            yield variable
+        else:
+            for child in relation.children:
+                yield from self._tiles(child)
 
     def counts_ranges(self, variable: str) -> bool:
         """Whether neighbouring values of `variable` are neighbouring ranges of one index."""

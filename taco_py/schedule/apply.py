@@ -213,8 +213,8 @@ def _coord(loops: Loops, command: Coord) -> Loops:
             "coord turns back what pos has made",
         )
     variable = command.parent
-    while isinstance(relation := loops.provenance.above(variable), Split | Divide):
-        if variable != relation.inner:
+    while isinstance(relation := loops.provenance.above(variable), Split | Divide | Bound):
+        if not isinstance(relation, Bound) and variable != relation.inner:
             raise refused(
                 command,
                 f"{command.parent} counts tiles of positions, which have no coordinates",

@@ -22,7 +22,7 @@ from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.problem import Problem
-from taco_py.provenance.relations import Bound, Fuse, Pos
+from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.assembly import check_assembly
 from taco_py.schedule.lanes import check_modes
 from taco_py.schedule.loops import Loops
@@ -40,6 +40,8 @@ def check(loops: Loops, problem: Problem) -> None:
             _check_positions(loops, problem, relation)
         if isinstance(relation, Bound):
             _check_bound(loops, problem, relation)
+        if isinstance(relation, Coord):
+            _check_coordinates(loops, relation)
     graph = loops.graph(problem)
     for loop in graph.loops:
         _check_workspaces(graph, loop)
@@ -258,6 +260,25 @@ def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], p
                 f"the loops over {', '.join(chosen)} do not meet the positions in order",
                 "positions of fused levels come in order: the outer tile outside",
             )
+
+
+def _check_coordinates(loops: Loops, coord: Coord) -> None:
+    """Raise ScheduleError unless the tile of positions is known whose coordinates are met."""
+    provenance, variable = loops.provenance, coord.parent
+    while isinstance(above := provenance.above(variable), Split | Divide | Bound):
+        variable = above.parent
+        if isinstance(above, Bound):
+            continue
+        for order in loops.orders:
+            own = [v for v in order if v in provenance.leaves(coord.child)]
+            outside = order[: order.index(own[0])] if own else order
+            if not set(provenance.leaves(above.outer)) <= set(outside):
+                raise refused(
+                    coord,
+                    f"the loop over {above.outer}, which chooses the positions, is not outside the "
+                    f"one over {own[0]}",
+                    f"reorder so that {above.outer} is outside",
+                )
 
 
 def _check_bound(loops: Loops, problem: Problem, bound: Bound) -> None:

@@ -1,0 +1,48 @@
+"""Tiles that are fused with others, or met in another order than the largest outermost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.diagnostics.errors import ScheduleError
+
+RNG = np.random.default_rng(4)
+A = sp.random_array((5, 7), density=0.6, rng=RNG, format="csr")
+X = RNG.random(7)
+TILES = "fuse(i,j,f), split(f,a,e,4), split(e,c,d,2)"
+FUSED = (
+    f"{TILES}, reorder(a,d,c), fuse(a,d,h)",
+    f"{TILES}, reorder(c,a,d), fuse(c,a,h)",
+    f"{TILES}, fuse(a,c,h)",
+    f"{TILES}, fuse(c,d,h)",
+    "split(j,a,c,3), fuse(i,a,f)",
+)
+
+
+@pytest.mark.parametrize("schedule", FUSED)
+def test_entries_are_in_order_however_tiles_are_fused(schedule: str) -> None:
+    found = tp.evaluate("C[i,j] = A[i,j] * x[j]", A=A, x=X, format="ds", schedule=schedule)
+    np.testing.assert_allclose(found.toarray(), A.toarray() * X)
+    assert found.has_sorted_indices
+
+
+OUTSIDE = (
+    "pos(j,p,A), split(p,a,e,2), reorder(i,e,a), coord(e,ec)",
+    "pos(j,p,A), split(p,a,e,2), coord(e,ec), reorder(i,ec,a)",
+)
+
+
+@pytest.mark.parametrize("schedule", OUTSIDE)
+def test_coordinates_of_a_tile_need_to_know_which(schedule: str) -> None:
+    with pytest.raises(ScheduleError, match="the loop over a, which chooses the positions"):
+        tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=X, schedule=schedule)
+
+
+def test_tiles_of_positions_have_no_coordinates_bounded_or_not() -> None:
+    made = tp.schedule("s = x[j] * z[j]", x=tp.dense(1), z="s")
+    made.apply("pos(j,p,z), split(p,a,e,2), bound(a,g,9,MaxConstraint)")
+    with pytest.raises(ScheduleError, match="g counts tiles of positions"):
+        made.apply("coord(g,q)")
