@@ -29,7 +29,7 @@ from taco_py.lower.pattern import Given, read_row
 from taco_py.lower.ranges import (
     Opening,
     Ranges,
-    chain,
+    is_absent,
     open_chain,
     open_positions,
     walked_positions,
@@ -87,10 +87,9 @@ def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> Iterator[Stmt]:
     """Count the tiles; loops below run over what is in each.
 
-    Nothing is to be done in tiles of the positions of an operand that is absent here.
+    Nothing is to be done in tiles of positions that nothing here is read from.
     """
-    pos = env.provenance.positions_above(forall.index)
-    if pos is not None and chain(env, pos)[0] in scope.absent:
+    if is_absent(env, scope, forall):
         return
     scope, code = open_positions(env, scope, forall.index)
     extent = scope.piece_of(forall.index) or Ranges(env, scope).counted(forall.index)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from codegen import build
 from codegen.ir import TRUE, Const, Declare, Expr, Search, Stmt, Var
 from taco_py.concrete.nodes import Forall
-from taco_py.concrete.tree import read_in
+from taco_py.concrete.tree import assignments, read_in
 from taco_py.diagnostics.errors import InternalError
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, Scope
@@ -214,10 +214,16 @@ def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
     raise InternalError(f"{pos} names no operand with {', '.join(roots)}")
 
 
-def is_absent(env: Environment, scope: Scope, variable: str) -> bool:
-    """Whether `variable` is about positions of an operand that has none here."""
-    pos = env.provenance.positions_above(variable) or env.provenance.position_of(variable)
-    return pos is not None and chain(env, pos)[0] in scope.absent
+def is_absent(env: Environment, scope: Scope, forall: Forall) -> bool:
+    """Whether a loop is about positions of an operand that has none here, or that stands in values
+    alone that are zero here."""
+    provenance = env.provenance
+    pos = provenance.positions_above(forall.index) or provenance.position_of(forall.index)
+    if pos is None:
+        return False
+    regions = scope.regions(env)
+    nothing = all(regions.is_absent(assign.value) for assign in assignments(forall.body))
+    return nothing or chain(env, pos)[0] in scope.absent
 
 
 def walked_positions(env: Environment, forall: Forall) -> Pos | None:

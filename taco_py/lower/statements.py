@@ -98,7 +98,7 @@ class Lowerer:
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
         race = forall.mode.parallel
         share = self._strategy(forall, scope)
-        if share is not None and not is_absent(self.env, scope, forall.index):
+        if share is not None and not is_absent(self.env, scope, forall):
             yield from share(
                 self.env,
                 forall,

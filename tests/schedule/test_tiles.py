@@ -46,3 +46,13 @@ def test_tiles_of_positions_have_no_coordinates_bounded_or_not() -> None:
     made.apply("pos(j,p,z), split(p,a,e,2), bound(a,g,9,MaxConstraint)")
     with pytest.raises(ScheduleError, match="g counts tiles of positions"):
         made.apply("coord(g,q)")
+
+
+@pytest.mark.parametrize("schedule", ["pos(k,p,B), split(p,a,e,1)", "pos(k,p,B), split(p,a,e,2)"])
+def test_tiles_of_positions_in_a_term_that_is_absent_are_left_out(schedule: str) -> None:
+    """Rows that A has not, and D has: the tiles of B's entries are not looked for there."""
+    rng = np.random.default_rng(0)
+    a, b, d = (sp.random_array((4, 4), density=0.5, rng=rng) for _ in range(3))
+    operands = {"A": a.tocoo(), "B": tp.tensor(b.tocsr(), format="ss"), "D": d.tocsc()}
+    found = tp.evaluate("C[i,j] = A[i,k] * B[k,j] + D[i,j]", operands, schedule=schedule)
+    np.testing.assert_allclose(found.to_numpy(), (a @ b + d).toarray())
