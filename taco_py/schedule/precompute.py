@@ -217,16 +217,19 @@ class _Maker(About):
         self, outer: tuple[str, ...], loops: tuple[str, ...], value: Expr, which: str
     ) -> None:
         """Raise ScheduleError where loops are over tiles of positions that `value` does not read:
-        each would go through all coordinates."""
+        each would go through all coordinates, and those at equal distances mean no others."""
         read = {access.tensor for access in accesses(value)}
         around = set[str]()
         for loop in outer:
             around.add(self.leaf(loop, around))
         for loop in loops:
             variable = self.leaf(loop, around)
-            around.add(variable)
             pos = self.provenance.positions_above(variable)
-            if pos is not None and variable != pos.child and pos.tensor not in read:
+            counts = self.provenance.is_derived(loop) or (
+                pos is not None and not self.provenance.are_neighbours(pos.child, frozenset(around))
+            )
+            around.add(variable)
+            if pos is not None and counts and pos.tensor not in read:
                 raise self.refusal(
                     f"{variable} counts tiles of the positions of {pos.tensor}, which {which} does "
                     "not read",

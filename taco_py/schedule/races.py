@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from taco_py.concrete.nodes import APART, Assign, Race, Workspace, WorkspaceKind
-from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.iteration.graph import IterationGraph, Loop, Range
 
 
@@ -220,7 +220,7 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
 def ranges_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where the ranges of a loop that threads take cannot be found."""
     pos = graph.provenance.position_of(loop.index) if loop.range is Range.POSITIONS else None
-    if pos is not None and all(i.access.tensor != pos.tensor for i in loop.lattice.iterators):
+    if pos is not None and all(a.tensor != pos.tensor for a in read_in(loop.body)):
         return Refusal(
             f"the loop {graph.called(loop)} is over positions of {pos.tensor}, which it does not "
             "read",

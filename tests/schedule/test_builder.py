@@ -147,7 +147,8 @@ def test_an_array_for_the_result_stands_for_its_format(text: str, form: str) -> 
 
 BAD_ARGUMENTS: tuple[tuple[tuple[Any, ...], dict[str, Any], type[Exception]], ...] = (
     ((SPMV,), {"A": tp.CSR}, tp.OperandError),
-    ((SPMV,), {"A": 3, "x": tp.dense(1)}, tp.FormatError),
+    ((SPMV,), {"A": 3, "x": tp.dense(1)}, tp.OperandError),
+    ((SPMV,), {"A": [3], "x": tp.dense(1)}, tp.FormatError),
     ((SPMV,), {"A": tp.CSR, "x": tp.CSR}, tp.FormatError),
     ((SPMV, tp.CSR, tp.dense(1), tp.CSR), {}, tp.OperandError),
     ((SPMV, tp.CSR), {"A": tp.CSR}, tp.OperandError),
@@ -382,3 +383,9 @@ def test_a_mark_on_a_loop_of_the_text_keeps_it_whole() -> None:
 def test_nothing_to_take_back() -> None:
     with pytest.raises(tp.ScheduleError, match="hint: undo"):
         spmv().undo()
+
+
+def test_a_number_may_be_given_in_place_of_a_format() -> None:
+    made = tp.schedule("y[i] = d * A[i,j] * x[j]", A=tp.CSR, d=2, x=tp.dense(1))
+    kernel = made.split("i", "i0", "i1", 4).compile()
+    np.testing.assert_allclose(kernel(A=sp.eye_array(3, format="csr"), d=3, x=np.ones(3)), 3.0)
