@@ -59,8 +59,8 @@ def near_trees(
     These are all of three factors, and of more a few simple ones whose work is not more by as much
     as copies of all operands.
     """
-    best = cheapest_tree(stats, product, kept, effort, memory)
     knows = _Nonzeros(stats, product, kept, memory)
+    best = knows.tree(knows.path(effort))
     copies = CONVERSION * sum(knows.nnz(frozenset((k,))) for k in range(len(product.factors)))
     limit = best.cost + copies if len(product.factors) > 3 else inf
     return (best, *(tree for tree in knows.simple() if tree != best and tree.cost <= limit))

@@ -271,8 +271,7 @@ def _check_coordinates(loops: Loops, coord: Coord) -> None:
             continue
         for order in loops.orders:
             own = [v for v in order if v in provenance.leaves(coord.child)]
-            outside = order[: order.index(own[0])] if own else order
-            if not set(provenance.leaves(above.outer)) <= set(outside):
+            if own and not set(provenance.leaves(above.outer)) <= set(order[: order.index(own[0])]):
                 raise refused(
                     coord,
                     f"the loop over {above.outer}, which chooses the positions, is not outside the "

@@ -152,8 +152,8 @@ def _meets_others(about: About, occurrence: Occurrence) -> bool:
 
 
 def _dtype(about: About, nest: Nest, place: Assign) -> str:
-    """What the part is computed in. Raises ScheduleError where that is another
-    than of what it is a part of, and may be a different number then."""
+    """What the part is computed in. Raises ScheduleError where that is another type than that of
+    what it is a part of, in which the numbers may be others."""
     known = {name: np.dtype(kind.dtype) for name, kind in about.problem.operands}
     known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(about.whole)}
     roots = (root for v in nest.summed for root in about.provenance.roots(v))

@@ -169,8 +169,7 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
         if not _adds_at_once(dtype):
             return Refusal(
                 "complex numbers have no atomic addition",
-                "let each thread add to a copy: "
-                f"parallelize({graph.called(loop)},CPUThread,Temporary)",
+                " or ".join(_ways_to_add(graph, loop)) or "leave the loop serial",
             )
     return None
 

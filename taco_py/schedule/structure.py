@@ -46,8 +46,8 @@ def _check_stored(
 ) -> None:
     """Raise ScheduleError where a sparse result would store what it did not store before."""
     form, target = problem.result.format, problem.assignment.target
-    stored = {target.indices[m] for m, level in zip(form.mode_order, form.levels, strict=True)
-              if not level.full}  # fmt: skip
+    levels = zip(form.stored(target.indices), form.levels, strict=True)
+    stored = {index for index, level in levels if not level.full}
     if not stored:
         return
     every = _met_wholly(problem, provenance, after) - _met_wholly(problem, provenance, before)

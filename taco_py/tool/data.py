@@ -14,6 +14,7 @@ from taco_py.diagnostics.errors import OperandError
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Assignment
+from taco_py.storage.files import suffix
 from taco_py.storage.pack import pack_coo
 from taco_py.tool.flags import CommandLine, UsageError
 
@@ -143,7 +144,7 @@ def read_operands(line: CommandLine, assignment: Assignment) -> dict[str, Tensor
         check_tensor(name, tuple(indices), "i")
         form = formats.get(name, "d" * len(indices[name]))
         dtype = TYPES.get(types.get(name, "double"))
-        open_ended = Path(path.removesuffix(".gz")).suffix in (".tns", ".ttx")
+        open_ended = suffix(Path(path)) in (".tns", ".ttx")
         shape = _said_shape(line, name, indices[name]) if open_ended else None
         found[name] = read(path, form, shape, dtype)
     return found

@@ -41,6 +41,12 @@ def test_coordinates_of_a_tile_need_to_know_which(schedule: str) -> None:
         tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=X, schedule=schedule)
 
 
+def test_coordinates_of_a_tile_are_no_matter_of_terms_without_them() -> None:
+    b, schedule = np.ones(5), "pos(j,p,A), split(p,a,e,2), coord(e,ec)"
+    found = tp.evaluate("y[i] = b[i] + A[i,j] * x[j]", A=A, x=X, b=b, schedule=schedule)
+    np.testing.assert_allclose(found, b + A @ X)
+
+
 def test_tiles_of_positions_have_no_coordinates_bounded_or_not() -> None:
     made = tp.schedule("s = x[j] * z[j]", x=tp.dense(1), z="s")
     made.apply("pos(j,p,z), split(p,a,e,2), bound(a,g,9,MaxConstraint)")
