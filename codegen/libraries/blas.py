@@ -19,6 +19,7 @@ class Library:
     places    glob patterns of its file, from the folder that the package lies in
     prefix    what stands before the name of a routine, and behind it
     threads   functions that set and tell how many threads it uses
+    core      a function that names the processor whose kernels it runs
     capsules  the module whose `__pyx_capi__` has the routines where there is no such file
     """
 
@@ -28,6 +29,7 @@ class Library:
     prefix: str
     suffix: str
     threads: tuple[str, str]
+    core: str
     capsules: str
 
 
@@ -42,6 +44,7 @@ OPENBLAS = Library(
     prefix="scipy_",
     suffix="_",
     threads=("scipy_openblas_set_num_threads", "scipy_openblas_get_num_threads"),
+    core="scipy_openblas_get_corename",
     capsules="scipy.linalg.cython_blas",
 )
 
@@ -52,3 +55,14 @@ GEMM: Mapping[str, str] = {
     "complex128": "zgemm",
 }
 """The product of matrices, by element type."""
+
+VECTOR_BYTES: Mapping[str, int] = {
+    "Haswell": 32,
+    "Zen": 32,
+    "SkylakeX": 64,
+    "Cooperlake": 64,
+    "SapphireRapids": 64,
+}
+"""How wide the vectors are that OpenBLAS multiplies with, by the names of its kernels. It has them
+for few processors, so that a new one may run those of an old one: Haswell's where 64 bytes are
+there."""

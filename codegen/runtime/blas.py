@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.libraries.blas import GEMM, OPENBLAS, Library
+from codegen.libraries.blas import GEMM, OPENBLAS, VECTOR_BYTES, Library
 from codegen.libraries.gemm import Loop, Matrix, Products, as_products
 from codegen.runtime.memo import Memo
 
@@ -32,11 +32,15 @@ _LOCK = threading.Lock()  # held while the library's own number of threads is an
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A library in this process; without `set_threads` it uses as many as it likes."""
+    """A library in this process; without `set_threads` it uses as many as it likes.
+
+    core  the processor whose kernels it runs, where it can be asked
+    """
 
     routine: Callable[[str], int]
     set_threads: Callable[[int], Any] | None
     get_threads: Callable[[], int] | None
+    core: str | None = None
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +70,16 @@ def _opened(file: Path, library: Library) -> Loaded | None:
         function = getattr(opened, f"{library.prefix}{name}{library.suffix}")
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
-    return Loaded(address, change, tell)
+    return Loaded(address, change, tell, _core(opened, library))
+
+
+def _core(opened: ctypes.CDLL, library: Library) -> str | None:
+    function = getattr(opened, library.core, None)
+    if function is None:
+        return None
+    function.restype = ctypes.c_char_p
+    name = function()
+    return None if name is None else name.decode(errors="replace")
 
 
 def _from_capsules(library: Library) -> Loaded | None:
@@ -93,6 +106,12 @@ def available(dtype: str, threads: int | None) -> bool:
         return False
     loaded = load()
     return loaded is not None and (threads is None or loaded.set_threads is not None)
+
+
+def vector_bytes() -> int | None:
+    """How wide the vectors are that the library multiplies with, where that is known."""
+    loaded = load()
+    return None if loaded is None or loaded.core is None else VECTOR_BYTES.get(loaded.core)
 
 
 # ---------------------------------------------------------------- calls

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from taco_py.api.arguments import Settings
 from taco_py.autoschedule.libraries import Libraries
+from taco_py.driver import native_target
 from taco_py.lower.tiled import contraction_of
 from taco_py.plan.nodes import Compute, Plan, Step
 from taco_py.strategy import Strategy
@@ -21,7 +22,14 @@ def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None
 
         return available(dtype, settings.threads)
 
-    return Libraries(available, compiled)
+    return Libraries(available, _narrower, compiled)
+
+
+def _narrower() -> float:
+    from codegen.runtime.blas import vector_bytes
+
+    generated: int = native_target().vector_bytes
+    return max(1.0, generated / (vector_bytes() or generated or 1))
 
 
 def without_libraries(plan: Plan) -> Plan:

@@ -3,8 +3,9 @@
     seconds = for the call + products / how many a second + for each matrix multiplied
             + its share of compiling, where that has to be done
 
-Generated products of matrices are as fast as the library's up to LARGE products; what decides below
-is that a library need not be compiled, and above that calls and matrices of it cost more.
+Generated products of matrices are as fast as the library's up to LARGE products, and the faster the
+wider their vectors are; what decides below is that a library need not be compiled, and above that
+calls and matrices of it cost more.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ class Libraries:
     """What may be called.
 
     available  whether there is a library for an element type
+    narrower   how many times as wide the vectors of generated code are
     compiled   whether a kernel is asked for to be called often, so that compiling costs nothing;
                its operands' sizes are known only where they are static
     """
 
     available: Callable[[str], bool]
+    narrower: Callable[[], float]
     compiled: bool = False
 
 
@@ -58,8 +61,13 @@ def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) ->
     found = products_of(problem, sizes)
     if found is None:
         return None
-    one, other = library_seconds(found, dtype), generated_seconds(found, dtype, libraries.compiled)
-    if one >= other or not libraries.available(dtype):
+    one = library_seconds(found, dtype)
+    if one >= generated_seconds(found, dtype, libraries.compiled):
+        return None
+    if not libraries.available(dtype):
+        return None
+    other = generated_seconds(found, dtype, libraries.compiled, libraries.narrower())
+    if one >= other:
         return None
     matrices = f"{found.calls} of {found.rows} by {found.columns} by {found.depth}"
     compiling = "" if libraries.compiled else " with its share of compiling"
@@ -78,9 +86,9 @@ def library_seconds(found: Products, dtype: str) -> float:
     return LIBRARY_CALL + EACH * found.calls + loss * _multiplying(found, dtype) + again
 
 
-def generated_seconds(found: Products, dtype: str, compiled: bool) -> float:
-    """What generated code takes."""
-    loss = LOSS if _count(found) >= LARGE else 1.0
+def generated_seconds(found: Products, dtype: str, compiled: bool, narrower: float = 1.0) -> float:
+    """What generated code takes; `narrower` as in Libraries."""
+    loss = (LOSS if _count(found) >= LARGE else 1.0) / narrower
     if scalar(dtype).kind == "complex":
         loss = COMPLEX_LOSS
     share = 0.0 if compiled else COMPILING / CALLS

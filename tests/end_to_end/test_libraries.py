@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from codegen.libraries.blas import VECTOR_BYTES
 from codegen.libraries.gemm import DEPTH, IN_ALL, Loop, as_products
 from codegen.runtime import blas
 
 TEXT = "C[i,j] = A[i,k] * B[k,j]"
+WIDTH = 4096
+"""Bytes of vectors as no machine has them."""
 CASES = (
     "ik,kj->ij", "ki,jk->ji", "bij,bjk->bik", "bij,bkj->kib", "abc,dca->bd", "ijk,ir->rjk",
     "aebf,dfce->abcd", "bqhd,bkhd->bhqk", "i,j->ij", "i,i->", "ij,j->i", "bi,bi->b",
@@ -89,6 +92,33 @@ def test_the_library_keeps_its_own_number_of_threads() -> None:
     assert loaded.get_threads() == usual and seen == [1, usual]
 
 
+@pytest.fixture
+def as_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library whose vectors are no narrower than those of generated code."""
+    monkeypatch.setattr(blas, "vector_bytes", lambda: WIDTH)
+
+
+def test_the_library_tells_its_kernels() -> None:
+    loaded = blas.load()
+    if loaded is None or loaded.core is None:
+        pytest.skip("the library cannot be asked for whom its kernels are")
+    assert loaded.core.isprintable()
+    assert blas.vector_bytes() == VECTOR_BYTES.get(loaded.core)
+
+
+@pytest.mark.parametrize(("width", "named"), [(WIDTH, True), (None, True), (1, False)])
+def test_narrow_vectors_cost(
+    width: int | None, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes that were not planned before, for plans are kept."""
+    monkeypatch.setattr(blas, "vector_bytes", lambda: width)
+    kernel = tp.compile(
+        TEXT, dict.fromkeys("ABC", "dd"), static=dict.fromkeys("ijk", 1408 + (width or 7))
+    )
+    assert ("dgemm" in kernel.explain()) == named
+
+
+@pytest.mark.usefixtures("as_wide")
 def test_what_is_chosen_is_named_and_can_be_switched_off() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.random((2, 70, 70))
@@ -108,6 +138,7 @@ def test_what_is_chosen_is_named_and_can_be_switched_off() -> None:
     assert "OpenBLAS" not in tp.explain(crossed, A=turned, B=turned)
 
 
+@pytest.mark.usefixtures("as_wide")
 def test_of_complex_numbers_and_the_parts_of_a_chain() -> None:
     rng = np.random.default_rng(0)
     z = rng.random((40, 40)) + 1j * rng.random((40, 40))
@@ -116,6 +147,7 @@ def test_of_complex_numbers_and_the_parts_of_a_chain() -> None:
     np.testing.assert_allclose(tp.einsum("ij,jk,kl->il", z, z, z), z @ z @ z)
 
 
+@pytest.mark.usefixtures("as_wide")
 def test_a_kernel_calls_it_where_sizes_are_known_and_large(tmp_path: Path) -> None:
     forms = dict.fromkeys("ABC", "dd")
     assert "tiles of" in tp.compile(TEXT, forms).explain()
