@@ -16,12 +16,22 @@ from taco_py.concrete.nodes import Workspace, WorkspaceKind
 from taco_py.concrete.tree import workspaces_of
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
 from taco_py.lower.ranges import Ranges, named
-from taco_py.provenance.relations import Divide, Split
+from taco_py.provenance.relations import LARGEST, Divide, Split
 
 
 def size(env: Environment, workspace: Workspace) -> Expr:
     """The number of elements."""
     return build.mul(*(_extent(env, workspace, index) for index in workspace.indices))
+
+
+def room(env: Environment, workspace: Workspace) -> Expr:
+    """The number of elements to allocate: where 64 bits cannot count them, more than there are."""
+    first, *others = (_extent(env, workspace, index) for index in workspace.indices)
+    total = first
+    for extent in others:
+        most = build.div(LARGEST, build.maximum(extent, 1))
+        total = build.select(build.le(total, most), build.mul(total, extent), LARGEST)
+    return total
 
 
 def position(env: Environment, scope: Scope, workspace: Workspace) -> Expr:

@@ -43,7 +43,7 @@ def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
         yield Allocate(arrays.marks, size, zero=True)
         yield Allocate(arrays.list, size)
     elif arrays.values is not None:
-        yield Allocate(arrays.values, dense.size(env, arrays.workspace))
+        yield Allocate(arrays.values, dense.room(env, arrays.workspace))
 
 
 def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:

@@ -198,17 +198,25 @@ def _compute(
 
         raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
     except MemoryError as error:
-        target = step.problem.assignment.target
-        operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
-        sizes = sizes_of(step, operands)
+        raise _too_little_memory(step, execution) from error
+
+
+def _too_little_memory(step: Compute, execution: Execution) -> OutOfMemoryError:
+    """What to tell of a kernel whose result or workspaces find no room."""
+    target, form = step.problem.assignment.target, step.problem.result.format
+    operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
+    sizes = sizes_of(step, operands)
+    made = [f"the workspace {name}" for name in step.schedule.workspaces]
+    remedies = ["fewer rows at a time", "or a smaller dtype need less"]
+    if target.indices:
         shape = ", ".join(f"{i}={sizes[i]}" for i in target.indices)
-        form = step.problem.result.format
-        raise OutOfMemoryError(
-            f"Expected memory for {step.target} in the format {form} with {shape or 'no index'}, "
-            "found too little",
-            hint=f"{'' if not form.is_dense else 'a sparse result by format=, '}fewer rows at a "
-            "time, or a smaller dtype need less",
-        ) from error
+        made.insert(0, f"{step.target} in the format {form} with {shape}")
+        if form.is_dense:
+            remedies.insert(0, "a sparse result by format=")
+    what = " and ".join(made or [f"what {step.target} is computed with"])
+    return OutOfMemoryError(
+        f"Expected memory for {what}, found too little", hint=", ".join(remedies)
+    )
 
 
 def _broken_promise(step: Compute, execution: Execution) -> TacoError | None:

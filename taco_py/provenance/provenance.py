@@ -83,21 +83,30 @@ class Provenance:
 
         The last leaf of an index becomes the loop over the index itself, within the tiles that the
         leaves before it chose: `split(i,i0,i1,8)` in the order `i0, k, i1` gives `i0, k, i`. A leaf
-        of several indices stays a loop where it leaves no interval of each: `fuse(i,j,f),
-        split(f,f0,f1,8)` in the order `f1, f0` gives `f1, f0, i, j`.
+        of several indices stays a loop where it is not the last one of each, or leaves no interval
+        of each: `fuse(i,j,f), split(f,f0,f1,8)` in the order `f1, f0` gives `f1, f0, i, j`, and
+        `split(j,a,b,8), fuse(i,a,f)` in the order `f, b` gives `f, i, j`.
         """
         bound: frozenset[str] = frozenset()
         found: list[str] = []
         for variable in order:
             indices = self.completed(variable, bound)
-            if len(self.roots(variable)) > 1 and not self._in_turn(indices, bound):
+            if self._stays(variable, indices, bound):
                 found.append(variable)
             found += indices or (variable,)
             bound |= {variable}
         return tuple(dict.fromkeys(found))
 
-    def _in_turn(self, indices: tuple[str, ...], bound: frozenset[str]) -> bool:
-        """Whether `bound` leaves an interval of each index, those before it known."""
+    def _stays(self, variable: str, indices: tuple[str, ...], bound: frozenset[str]) -> bool:
+        """Whether loops over the `indices` that a leaf completes cannot stand for the one over it:
+        it chooses tiles of others too, or `bound` leaves no interval of each, those before it
+        known."""
+        roots = self.roots(variable)
+        return len(roots) > 1 and not (
+            set(roots) <= set(indices) and self._are_intervals(indices, bound)
+        )
+
+    def _are_intervals(self, indices: tuple[str, ...], bound: frozenset[str]) -> bool:
         return all(
             self.are_neighbours(index, bound.union(indices[:place]))
             for place, index in enumerate(indices)

@@ -56,6 +56,12 @@ class Schedule:
         return tuple(c for c in self.commands if isinstance(c, Bound))
 
     @property
+    def workspaces(self) -> tuple[str, ...]:
+        """The names of the workspaces that it asks for, where it says one."""
+        made = (c.workspace for c in self.commands if isinstance(c, Precompute))
+        return tuple(name for name in made if name)
+
+    @property
     def serial(self) -> bool:
         return any(isinstance(c, Serial) for c in self.commands)
 

@@ -62,3 +62,15 @@ def test_a_copy_too_large_for_memory_is_named(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(tp.OutOfMemoryError, match="for a copy of A in the format ds, found too"):
         tp.evaluate("y[i] = sum(j, A[i,j] * x[j]) / x[i]", A=matrix, x=np.ones(9),
                     schedule="reorder(i,j)")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "memory"), [("s", "the workspace w"), ("C[i,j]", "C in .* and")]
+)
+def test_workspaces_of_more_than_can_be_counted(target: str, memory: str) -> None:
+    """2^64 elements are none where 64 bits count them."""
+    coordinates = [np.array([0, 5]), np.array([1, 2**32 - 1])]
+    a = tp.Tensor.from_coo(coordinates, np.ones(2), (2**32, 2**32), format=tp.DCSR)
+    schedule = "precompute(A(i,j),{i,j},{iw,jw},w)"
+    with pytest.raises(tp.OutOfMemoryError, match=f"Expected memory for {memory}"):
+        tp.evaluate(f"{target} = A[i,j] * B[i,j]", A=a, B=a, schedule=schedule)

@@ -73,7 +73,9 @@ LOOPS = (
     (FUSED, "f1 f0", "f1 f0 i j"),  # neither index is met in an interval
     (POSITIONS, "p0 p1", "p0 i j"),
     (MIXED, "i0 f", "i0 i j"),
-    (MIXED, "f i0", "j i"),  # the fused loop completes j alone
+    (MIXED, "f i0", "f j i"),  # the fused loop completes j alone
+    ("split(j,a,b,4), fuse(i,a,f)", "f b", "f i j"),  # and i alone: the tiles of j are left
+    ("split(j,a,b,4), fuse(i,a,f)", "f k b", "f i k j"),
 )
 
 
