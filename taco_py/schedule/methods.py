@@ -9,13 +9,15 @@ arguments, and a message shows the command as it is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from inspect import Parameter, Signature
+from inspect import BoundArguments, Parameter, Signature
 from typing import Any
 
+from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.provenance.relations import BoundKind
 from taco_py.schedule.commands import Command
 from taco_py.schedule.parser import parse_commands, syntax
 
@@ -40,7 +42,8 @@ METHODS: dict[str, Method] = {
     "coord": Method("position, index", "Coordinates again, of a range of entries."),
     "bound": Method(
         "index, bounded, value, kind=MaxExact",
-        "A promise about the range of `index`: MinExact, MinConstraint, MaxExact, MaxConstraint.",
+        "A promise about the range of `index`: MinExact, MinConstraint, MaxExact, MaxConstraint, "
+        "in either case.",
     ),
     "parallelize": Method(
         "index, unit=threads, race=none",
@@ -50,7 +53,7 @@ METHODS: dict[str, Method] = {
     ),
     "mergeby": Method(
         "index, strategy=Gallop",
-        "How operands meet in their common coordinates: Gallop or TwoFinger.",
+        'How operands meet in their common coordinates: "gallop" or "two-finger".',
     ),
     "precompute": Method(
         "expression, indices, copies, workspace=",
@@ -63,23 +66,27 @@ METHODS: dict[str, Method] = {
     "vectorize": Method("index", "Iterations in the lanes of a vector."),
     "assemble": Method(
         "tensor, assembly=Insert",
-        "How the sparse result is assembled: Append puts each entry behind those before it; "
-        "Insert counts entries first, and then writes each where it stays.",
+        'How the sparse result is assembled: "append" puts each entry behind those before it; '
+        '"insert" counts entries first, and then writes each where it stays.',
     ),
     "serial": Method("", "Share no loop among threads."),
 }
 """A command that is not here takes its arguments in the order of its text."""
 
 WORDS = {
-    "threads": "CPUThread",
-    "vector": "CPUVector",
-    "none": "NoRaces",
-    "ignore": "IgnoreRaces",
-    "atomics": "Atomics",
-    "temporary": "Temporary",
-    "ordered": "Ordered",
+    "unit": {"threads": "CPUThread", "vector": "CPUVector"},
+    "race": {"none": "NoRaces", "ignore": "IgnoreRaces"},
 }
-"""What Python's words are in the text of schedules."""
+"""What Python's words are in the text of schedules, by the parameter that takes them, where they
+are others than the text's in lower case."""
+
+VALUES: dict[str, tuple[type[Enum], ...]] = {
+    "race": (Race,),
+    "kind": (BoundKind,),
+    "strategy": (Merge,),
+    "assembly": (Assembly,),
+}
+"""The parameters that take one of several words."""
 
 
 def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Command:
@@ -92,7 +99,7 @@ def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Comma
             hint=f"{name} takes {syntax()[name]}",
         ) from None
     bound.apply_defaults()
-    words = [_word(argument) for argument in bound.args]
+    words = list(_words(bound))
     for word in words:
         if word.count("(") != word.count(")") or word.find(")") < word.find("("):
             raise ScheduleError(
@@ -103,13 +110,29 @@ def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Comma
     return command
 
 
+def _words(bound: BoundArguments) -> Iterator[str]:
+    """The arguments as they are written in a schedule's text."""
+    for name, argument in bound.arguments.items():
+        if bound.signature.parameters[name].kind is Parameter.VAR_POSITIONAL:
+            yield from map(_word, argument)
+        else:
+            yield _spelled(name, _word(argument))
+
+
 def _word(argument: Any) -> str:
-    """An argument as it is written in a schedule's text."""
     if isinstance(argument, Enum):
         return str(argument.value)
     if isinstance(argument, tuple | list):
         return f"{{{','.join(map(str, argument))}}}"
-    return WORDS.get(argument, argument) if isinstance(argument, str) else str(argument)
+    return str(argument)
+
+
+def _spelled(parameter: str, word: str) -> str:
+    """A word for a parameter that takes one of several, in the spelling of the text."""
+    known = {str(value.value) for kind in VALUES.get(parameter, ()) for value in kind}
+    plain = word.lower().replace("-", "")
+    alike = (each for each in known if each.lower() == plain)
+    return WORDS.get(parameter, {}).get(word) or next(alike, word)
 
 
 def methods(record: Callable[[Any, Command], Any]) -> dict[str, Callable[..., Any]]:

@@ -380,6 +380,22 @@ def test_a_mark_on_a_loop_of_the_text_keeps_it_whole() -> None:
         tp.compile(text, formats, schedule="unroll(q,4)")
 
 
+def test_words_of_one_parameter_are_names_elsewhere() -> None:
+    """In either case, with hyphens or without; an index may be called as a word is."""
+    x = tp.dense(1)
+    s = tp.schedule("y[vector] = A[vector,none] * x[none]", A=tp.CSR, x=x)
+    s.split("vector", "threads", "atomics", 4).reorder("threads", "none", "atomics")
+    s.parallelize("threads", "threads", "temporary")
+    assert str(s).endswith("parallelize(threads,CPUThread,Temporary)")
+    merged = tp.schedule("C[i,j] = A[i,j] * B[i,j]", A=tp.CSR, B=tp.CSR)
+    for word, meant in (("gallop", "Gallop"), ("two-finger", "TwoFinger"), ("Gallop", "Gallop")):
+        assert str(merged.mergeby("j", word)).endswith(f"mergeby(j,{meant})")
+    assert str(merged.assemble("C", "insert")).endswith("assemble(C,Insert)")
+    assert str(merged.bound("i", "b", 9, "max-exact")).endswith("bound(i,b,9,MaxExact)")
+    with pytest.raises(tp.ScheduleError, match="the strategies are"):
+        merged.mergeby("j", "three-finger")
+
+
 def test_nothing_to_take_back() -> None:
     with pytest.raises(tp.ScheduleError, match="hint: undo"):
         spmv().undo()
