@@ -1,10 +1,13 @@
 """Dense sums of products that read one array through: their loops run as that array is stored.
 
     s = sum(i, j, k, A[i,j,k] * v[j])     loops i, j, k: A is read from its first byte to its last
+    y[j,k] = sum(i, A[i,j,k])             loops j, i, k where a row over k is long: it stays near
 
 Each element of that array is read once, so that any other order only reads it worse; what the
 result or the other factors are met out of order is near, for they are smaller. Of several arrays of
 that size that are stored in different orders, the one is followed that leaves the others nearest.
+Sums outside of all rows of the result would come back to each of them when it is no longer in the
+nearest cache; long rows are read as fast in any order.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 from math import prod
+
+import numpy as np
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.orders import Ranked, best_order, order_cost
@@ -31,8 +36,33 @@ def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: E
     orders = stream_orders(problem, term.body, term.reduced)
     if not orders:
         return best_order(problem, term, statistics, effort)
-    order = min(orders, key=lambda order: _reach(order, orders, statistics))
+    stored = min(orders, key=lambda order: _reach(order, orders, statistics))
+    order = _by_rows(problem, stored, statistics)
     return Ranked(order, order_cost(problem, term, statistics, order))
+
+
+ROW, NEAREST = 1 << 10, 1 << 14
+"""Bytes of a row of the result from which on an array is read as fast row by row, and up to which
+rows stay in the nearest cache while others are read. [Of the time with sums outermost, for arrays
+of 2 to 100 MB: 1.1 to 0.7 where rows have 128 to 512 bytes, 0.77 to 0.45 from 1024 bytes on]"""
+
+
+def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
+    """The order with sums right outside the rows of the result, where these are long."""
+    target = problem.result.format.stored(problem.assignment.target.indices)
+    size = np.dtype(problem.result.dtype).itemsize
+    row: Order = ()
+    for index in reversed(target):
+        longer = (index, *row)
+        bytes = size * prod(statistics.sizes[i] for i in longer)
+        if order[-len(longer) :] != longer or (row and bytes > NEAREST):
+            break
+        row = longer
+    if not row or size * prod(statistics.sizes[i] for i in row) < ROW:
+        return order
+    outside = order[: -len(row)]
+    sums = tuple(index for index in outside if index not in target)
+    return (*(index for index in outside if index in target), *sums, *row)
 
 
 def _reach(order: Order, orders: Iterable[Order], statistics: Statistics) -> float:

@@ -3,7 +3,8 @@
     y[a] = sum(b, c, A[c,b,a] * v[a,b])    →    T[b,a] = sum(c, A[c,b,a])
                                                 y[a] = sum(b, T[b,a] * v[a,b])
 
-The array is read once either way, and the products are as many fewer as its sums are long.
+The array is read once either way, and the products are as many fewer as its sums are long. Where
+its rows are long and added up whole, each is multiplied once anyway, and T would be in the way.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from taco_py.plan.splitter import Splitter
 
 ROUNDS = 8
 """Terms of such a sum from which on the product is worth a kernel of its own."""
+ROW_BYTES = 4096
+"""Rows of the array that are added up in registers as fast as it is read."""
 
 
 def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
@@ -44,8 +47,11 @@ def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     if len(whole) != 1 or not first or not rest:
         return expr
     dtype = expression_dtype(whole[0], splitter.dtypes)
-    stats = splitter.statistics(expr)
-    near = stats.volume(frozenset(rest)) * np.dtype(dtype).itemsize <= NEAR
+    stats, itemsize = splitter.statistics(expr), np.dtype(dtype).itemsize
+    row = frozenset(takewhile(alone.__contains__, reversed(order)))
+    if stats.volume(row) * itemsize >= ROW_BYTES:
+        return expr
+    near = stats.volume(frozenset(rest)) * itemsize <= NEAR
     long = stats.volume(frozenset(first)) >= ROUNDS
     if not near or not long or dtype != expression_dtype(term.body, splitter.dtypes):
         return expr

@@ -101,11 +101,33 @@ def test_of_arrays_that_disagree_the_one_is_followed_that_leaves_the_other_neare
         assert line.endswith(" by a,c,b loops")
 
 
+@pytest.mark.parametrize(
+    ("text", "sizes", "order"),
+    [
+        ("y[d,c] = A[b,d,c] * v[d,b]", 200, "d b c"),  # rows of 1600 bytes
+        ("y[d,c] = A[b,d,c] * v[d,b]", 100, "b d c"),  # rows too short
+        ("y[c] = A[b,c] * v[b]", 200, "b c"),  # the result is one row
+        ("y[d,e,c] = A[b,d,e,c] * v[d,b]", 40, "d b ec"),
+        ("y[d,e,c] = A[b,d,e,c] * v[e,b]", 160, "d e b c"),
+        ("y[c,d] = A[b,d,c] * v[d,b]", 200, "b d c"),  # the result has no such rows
+    ],
+)
+def test_sums_are_right_outside_long_rows_of_the_result(text: str, sizes: int, order: str) -> None:
+    (step,) = (s for s in planned(text, sizes).steps if isinstance(s, Compute))
+    assert step.orders == (tuple(order.split()),)
+
+
 def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:
     first, last = outline(planned("y[a] = A[c,b,a] * v[a,b]", gaps="Av"))[-2:]
     assert first == "T[i,j] = sum(k, A[k,i,j]) by k,i,j loops"
     assert last.startswith("y[a] = sum(b, T[b,a] * v")
     assert len(outline(planned("y[a] = A[c,b,a] * v[a,b]", sizes=1000, gaps="Av"))) == 2  # v, y
+
+
+def test_long_rows_are_added_up_where_they_are() -> None:
+    assert len(outline(planned("s = A[d,c,a] * v[c]", sizes=100))) == 2
+    (line,) = outline(planned("s = A[d,c,a] * v[c]", sizes=600))
+    assert line == "s = sum(c, d, sum(a, A[d,c,a]) * v[c]) by d,c,a loops"
 
 
 def test_small_factors_are_copied_into_the_order_of_the_loops() -> None:
