@@ -49,7 +49,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
     Step("past_caches", write_past_caches, "before vectorize, which would mark the rows written"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
-    Step("vector_sums", _for_any_target(split_sums_of_streams), "takes the sums that are marked"),
+    Step("vector_sums", split_sums_of_streams, "takes the sums that are marked"),
     Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
     Step("tidy_sums", _for_any_target(tidy), "blocks and bounds that the splitting left"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
@@ -58,7 +58,7 @@ C_PASSES: tuple[Step, ...] = (
 NEST_PASSES: tuple[Step, ...] = (
     Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
     Step("vectorize", _for_any_target(vectorize), "what the planner of the loops has not marked"),
-    Step("vector_sums", _for_any_target(split_vector_sums), "takes the sums that are marked"),
+    Step("vector_sums", split_vector_sums, "takes the sums that are marked"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
 )
 """For loops that were planned as a whole: their order, tiles and panels stay as they are."""

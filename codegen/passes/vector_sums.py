@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from codegen.build import add, block, const, div, lt, mul, sub, zero
+from codegen.build import add, block, const, div, lt, mul, select, sub, zero
 from codegen.ir import (
     Array,
     Assign,
     Block,
     Comment,
     Declare,
+    Expr,
     For,
     Function,
     If,
@@ -38,53 +39,63 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.target import Target
 from codegen.tree import map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
 
 SUMS = 4
 """Sums in flight: an addition takes about four cycles."""
 WHOLE = 16
-"""Iterations that fill vectors: parts are so many, or several times as many. A loop shorter than
-that for each sum is not worth a second loop's end."""
+"""Iterations that fill vectors: parts are so many, or several times as many."""
+VECTORS = 8
+"""Vectors of a part from which on it is worth a second loop's end, and the sum of all sums."""
 
 
-def split_vector_sums(module: Module) -> Module:
+def split_vector_sums(module: Module, target: Target) -> Module:
     """`module` with its sums in vector lanes cut where there are fewer than SUMS."""
-    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+    return map_children(module, lambda f: _function(f, target) if isinstance(f, Function) else f)
 
 
-def split_sums_of_streams(module: Module) -> Module:
+def split_sums_of_streams(module: Module, target: Target) -> Module:
     """`module` with such sums cut in functions that read no coordinates: sums beside entries of a
     sparse operand are short, and looking at their length takes time for each of them."""
 
     def split(function: Function) -> Function:
-        return (
-            function if any(a.element.is_integer for a in function.arrays) else _function(function)
-        )
+        sparse = any(array.element.is_integer for array in function.arrays)
+        return function if sparse else _function(function, target)
 
     return map_children(module, lambda f: split(f) if isinstance(f, Function) else f)
 
 
-def _function(function: Function) -> Function:
+def _function(function: Function, target: Target) -> Function:
     names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
-    return rewrite(function, lambda node: _split(node, names) if isinstance(node, For) else node)
+    return rewrite(
+        function, lambda node: _split(node, target, names) if isinstance(node, For) else node
+    )
 
 
-def _split(loop: For, names: Names) -> For | Block:
+def _split(loop: For, target: Target, names: Names) -> For | Block:
     if not _only_sums(loop) or len(loop.reductions) * 2 > SUMS:
         return loop
     first, part = Var(names.fresh("first")), Var(names.fresh("part"))
     count = SUMS // len(loop.reductions)
-    length = sub(loop.stop, first)
+    length, lanes = sub(loop.stop, first), max(target.lanes(r.var.type) for r in loop.reductions)
     return block(
         Declare(first, loop.start, constant=True),
-        Declare(part, mul(div(length, WHOLE * count), WHOLE), constant=True),
+        Declare(part, _part(length, count, lanes), constant=True),
         If(lt(0, part), _side_by_side(loop, first, part, count, names)),
         For(
             loop.var, add(first, mul(part, count)), loop.stop, loop.body, 1, loop.kind,
             loop.reductions,
         ),
     )  # fmt: skip
+
+
+def _part(length: Expr, count: int, lanes: int) -> Expr:
+    """How many iterations each of `count` sums takes, none where they are too few."""
+    part = mul(div(length, WHOLE * count), WHOLE)
+    least = VECTORS * lanes
+    return part if least <= WHOLE else select(lt(length, count * least), 0, part)
 
 
 def _only_sums(loop: For) -> bool:

@@ -17,6 +17,8 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import all_indices, rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
+from taco_py.plan.absorb import WHY as ABSORBED
+from taco_py.plan.absorb import absorb
 from taco_py.plan.apart import apart
 from taco_py.plan.canonical import canonical
 from taco_py.plan.formats import without_modes
@@ -27,7 +29,8 @@ from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
 from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
-from taco_py.plan.small_first import WHY, small_first
+from taco_py.plan.small_first import WHY as SMALL
+from taco_py.plan.small_first import small_first
 from taco_py.plan.split import Split, split
 from taco_py.plan.temporaries import leave_unsorted
 from taco_py.problem import TensorType
@@ -87,10 +90,11 @@ def make_plan(
         return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
     if options.schedule is None:
         if options.path is None and options.contract:
-            *small, assignment = small_first(assignment, known, request, names)
-            for part in small:
-                steps += _temporary(part, known, request, names, options.libraries)
-                notes += (f"{part.target.tensor}: {WHY}",)
+            for first, why in ((absorb, ABSORBED), (small_first, SMALL)):
+                *small, assignment = first(assignment, known, request, names)
+                for part in small:
+                    steps += _temporary(part, known, request, names, options.libraries)
+                    notes += (f"{part.target.tensor}: {why}",)
         assignment, lined = line_up(assignment, known, request, names)
         fused = fuse(assignment, known, request, names)
         assignment, request = fused.assignment, fused.request

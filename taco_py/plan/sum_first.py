@@ -25,7 +25,7 @@ from taco_py.plan.splitter import Splitter
 
 ROUNDS = 8
 """Terms of such a sum from which on the product is worth a kernel of its own."""
-ROW_BYTES = 4096
+ROW_BYTES = 1024
 """Rows of the array that are added up in registers as fast as it is read."""
 
 

@@ -18,6 +18,7 @@ from codegen.ir import (
     Function,
     LoopKind,
     Module,
+    Select,
     Storage,
     Store,
     Var,
@@ -25,6 +26,7 @@ from codegen.ir import (
 from codegen.passes.vector_sums import SUMS as TOGETHER
 from codegen.passes.vector_sums import WHOLE, split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
+from codegen.target import Target
 from codegen.tree import find
 from codegen.types import FLOAT64, INT32
 from codegen.verify import verify
@@ -55,8 +57,8 @@ def sums(count: int = 1, op: str = "+") -> Function:
     return vectorize(Module((function,))).functions[0]
 
 
-def cut(function: Function) -> Function:
-    module = split_vector_sums(Module((function,)))
+def cut(function: Function, vector_bytes: int = 16) -> Function:
+    module = split_vector_sums(Module((function,)), Target(vector_bytes=vector_bytes))
     verify(module)
     return module.functions[0]
 
@@ -94,12 +96,27 @@ def stores() -> Function:
 )
 def test_what_is_left_alone(function: Function) -> None:
     module = Module((function,))
-    assert split_vector_sums(module) is module
+    assert split_vector_sums(module, Target()) is module
 
 
 def test_sums_beside_coordinates_are_left_alone() -> None:
     crd = Array("crd", INT32, Storage.INPUT)
     dense, function = Module((sums(),)), sums()
     sparse = Module((replace(function, arrays=(crd, *function.arrays)),))
-    assert split_sums_of_streams(sparse) is sparse
-    assert split_sums_of_streams(dense) == split_vector_sums(dense) != dense
+    target = Target()
+    assert split_sums_of_streams(sparse, target) is sparse
+    assert split_sums_of_streams(dense, target) == split_vector_sums(dense, target) != dense
+
+
+@pytest.mark.parametrize(("bytes", "least"), [(16, LONG), (32, 2 * LONG), (64, 4 * LONG)])
+def test_parts_have_several_vectors(bytes: int, least: int) -> None:
+    """Shorter rows are one sum."""
+    function = cut(sums(), bytes)
+    for length in (LONG - 1, LONG, least - 1, least, least + 1):
+        arrays = {name: np.arange(1.0, length + 5) for name in "Axy"}
+        scalars = {"n_i": 0, "n_j": length}
+        expected, found = (run(f, arrays, scalars) for f in (sums(), function))
+        np.testing.assert_array_equal(found.arrays["y"], expected.arrays["y"])
+    (part,) = (d.value for d in find(function.body, Declare) if d.var.name == "part")
+    shortest = [select.condition.right.value for select in find(part, Select)]
+    assert shortest == ([least] if least > LONG else [])

@@ -138,11 +138,27 @@ def test_small_factors_are_copied_into_the_order_of_the_loops() -> None:
     assert not any(" as " in line for line in outline(planned(text, sizes=8)))
 
 
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("C[b,a,c] = A[b,d,a] * B[c,d,b] * v[b]", "A[b,d,a] * T[c,d,b]"),
+        ("C[c,a,b] = A[c,d] * B[b,d,a] * v[d,b]", "A[c,d] * T[b,d,a]"),
+        ("C[i,j,k] = A[i,j] * v[j] * B[j,k] * w[k] * u[j]", "A[i,j] * T[j,k]"),
+        ("y[i] = A[i,j] * B[j,k] * x[k]", "A[i,j] * "),  # the sum over k leaves fewer
+        ("y[i] = A[i,j] * B[i,j,k] * x[k]", "A[i,j] * "),  # B has as many as there are products
+    ],
+)
+def test_factors_are_multiplied_into_a_small_one_with_their_indices(text: str, last: str) -> None:
+    made = planned(text, sizes=100)
+    assert last in outline(made)[-1]
+    assert ("all of their indices" in " ".join(made.notes)) == ("T" in last)
+
+
 def test_small_factors_are_multiplied_by_each_other_first() -> None:
-    text = "s = A[i,a,b,c] * v[b,c] * w[c,b] * u[i]"
+    text = "s = A[i,a,b,c] * v[b,c] * w[c,a] * u[i]"
     made = planned(text)
-    assert outline(made)[0] == "T[i,j] = A[i,j] * B[j,i] by i,j staged"
-    assert outline(made)[-1].endswith("A_fused[i,a,bc] * u[i] * T_fused[bc]) by i,a,bc loops")
+    assert outline(made)[0] == "T[i,j,k] = A[j,k] * B[k,i] by i,j,k staged"
+    assert outline(made)[-1].endswith("A_fused[i,abc] * u[i] * T_fused[abc]) by i,abc loops")
     assert made.notes[0].startswith("T: small factors")
     for others in (
         planned(text, sizes=8),

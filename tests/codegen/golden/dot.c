@@ -5,7 +5,7 @@
 int32_t dot(const double *restrict x, const double *restrict z, double *restrict y, int64_t n_i)
 {
     double total = 0.0;
-    const int64_t part = n_i / 64 * 16;
+    const int64_t part = n_i < 128 ? 0 : n_i / 64 * 16;
     if (0 < part) {
         double total_1 = 0.0;
         double total_2 = 0.0;
