@@ -66,6 +66,8 @@ from tests.corpus.programs import PATTERNS, SIZES, Program, messy, programs, who
 from tests.interpreted import interpreted
 
 MOST_COMMANDS = 5
+REASONS = 60
+"""The most reasons of refusals that are printed."""
 FEW = 2
 """Entries that are worth a piece of its own, where pieces do not depend on the threads."""
 DTYPES = ("float64", "float64", "float64", "int64", "complex128")
@@ -101,7 +103,7 @@ class Tally:
 
     def __str__(self) -> str:
         applied = ", ".join(f"{name} {count}" for name, count in self.applied.most_common())
-        rows = [f"{count:6} {reason}" for reason, count in self.refused.most_common()]
+        rows = [f"{count:6} {reason}" for reason, count in self.refused.most_common(REASONS)]
         lengths = ", ".join(f"{count} of {n}" for n, count in sorted(self.lengths.items()))
         head = [f"{self.ran} schedules ran: {lengths} commands", f"commands: {applied}"]
         return "\n".join([*head, f"{self.refused.total()} refusals:", *rows])
@@ -428,7 +430,8 @@ def check_refusal(error: ScheduleError) -> None:
 def _general(message: str) -> str:
     """A refusal without its names, so that equal reasons are counted together."""
     message = re.sub(r"\b\w+\([^)]*\)", lambda call: call[0].split("(")[0] + "(…)", message)
-    message = re.sub(r"\b(v\d+|[ijklr](_\d+)?|[A-Z](\d\w*|_[a-z]+\d?)?|[a-z]\d)\b", "…", message)
+    message = re.sub(r"\b([vw]\d+|[ijklr]{1,3}(_\d+|pos|crd|b|\d)?)\b", "…", message)
+    message = re.sub(r"\b([A-Z](\d\w*|_[a-z]+\d?)?|[a-z]\d)\b", "…", message)
     return re.sub(r"…(, …)+", "…", message)
 
 
