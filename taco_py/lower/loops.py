@@ -51,7 +51,8 @@ def lower_loop(
         return
     opening = _open(env, forall, scope)
     prelude: list[Stmt] = []
-    walker = Walker(env, opening.scope, forall.index, prelude)
+    pos = walked_positions(env, forall)
+    walker = Walker(env, opening.scope, forall.index, pos, prelude)
     it = LoopLowering(env, result, forall, opening.scope, lattice, body, walker)
     walks = tuple(walker.walk(iterator) for iterator in lattice.iterators)
     code = (*_reserve(it, walks), *_loops(it, walks))

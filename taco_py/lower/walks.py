@@ -11,7 +11,7 @@ from taco_py.iteration import region
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.ranges import Entries, Ranges, chain, named
-from taco_py.provenance.relations import Interval
+from taco_py.provenance.relations import Interval, Pos
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,15 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """The extent of a loop over `index`; what must be computed before it goes to `prelude`."""
+    """The extent of a loop over `index`; what must be computed before it goes to `prelude`.
+
+    pos  the positions through which the loop walks, None where it reads nothing at them
+    """
 
     env: Environment
     scope: Scope
     index: str
+    pos: Pos | None
     prelude: list[Stmt]
 
     @property
@@ -46,11 +50,10 @@ class Walker:
         if piece is not None:
             return piece
         ranges = Ranges(self.env, self.scope)
-        pos = self.env.provenance.position_of(self.index)
-        if pos is None:
+        if self.pos is None:
             return ranges.remaining(self.index)
-        access, levels = chain(self.env, pos)
-        level = levels[self.env.provenance.roots(pos.parent).index(self.index)]
+        access, levels = chain(self.env, self.pos)
+        level = levels[self.env.provenance.roots(self.pos.parent).index(self.index)]
         left = self.scope.left.get((access, level))
         parent = self.scope.position(access, level - 1)
         full = self.env.tensors[access.tensor].type.format.levels[level].full

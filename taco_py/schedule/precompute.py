@@ -219,22 +219,16 @@ class _Maker(About):
         """Raise ScheduleError where loops are over tiles of positions that `value` does not read:
         each would go through all coordinates, and those at equal distances mean no others."""
         read = {access.tensor for access in accesses(value)}
-        around, own = set[str](), set[str]()
+        around = set[str]()
         for loop in outer:
             around.add(self.leaf(loop, around))
         for loop in loops:
             variable = self.leaf(loop, around)
             pos = self.provenance.positions_above(variable)
-            counts = (
-                self.provenance.is_derived(loop)
-                or self.provenance.is_chosen(loop, frozenset(own))
-                or (
-                    pos is not None
-                    and not self.provenance.are_neighbours(pos.child, frozenset(around))
-                )
+            counts = self.provenance.is_derived(loop) or (
+                pos is not None and not self.provenance.are_neighbours(pos.child, frozenset(around))
             )
             around.add(variable)
-            own.add(variable)
             if pos is not None and counts and pos.tensor not in read:
                 raise self.refusal(
                     f"{variable} counts tiles of the positions of {pos.tensor}, which {which} does "

@@ -1,11 +1,11 @@
 """Every sequence of a few commands on some programs: what random schedules meet once in a while.
 
-    python -m tests.schedule.all_schedules [--depth 2] [--every 1] [--only "A[i,k]"]
+    python -m tests.schedule.all_schedules [--depth 2] [--every 1] [--rest 0] [--only "A[i,k]"]
 
 tries each command that could come next, after each other, on each program in each format. As in
 `random_schedules`, a schedule is refused with a ScheduleError that says what would help, or gives
 what the oracle gives; what does neither is printed, and counted. With `--every 7` each seventh
-schedule is tried, spread by what it says.
+schedule is tried, spread by what it says, and others for each `--rest` from 0 to 6.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def schedules(loops: Loops, program: Program, depth: int) -> Iterator[tuple[Comm
 
 
 def failures(
-    depth: int, every: int, only: str, tally: Tally
+    depth: int, every: int, rest: int, only: str, tally: Tally
 ) -> Iterator[tuple[Scheduled, Exception]]:
     """What neither runs as the oracle does, nor is refused as it should be."""
     for program in cases():
@@ -113,7 +113,7 @@ def failures(
             continue
         for commands in schedules(first_loops(program), program, depth):
             case = Scheduled(program, commands, phases=False)
-            if zlib.crc32(repr(case).encode()) % every:
+            if zlib.crc32(repr(case).encode()) % every != rest:
                 continue
             try:
                 check(case, tally, compiled=False)
@@ -122,12 +122,12 @@ def failures(
         print(f"{program!r}: {tally.ran} ran", file=sys.stderr, flush=True)
 
 
-def search(depth: int, every: int = 1, only: str = "") -> tuple[Tally, int]:
+def search(depth: int, every: int = 1, rest: int = 0, only: str = "") -> tuple[Tally, int]:
     """Try them all; tiles are smaller here than those that are offered to users."""
     tally, failed = Tally(), 0
     tiles = mock.patch.multiple(moves, TILES=(3,), PARTS=(2,), UNROLLS=(2,))
     with mock.patch.object(work, "PARALLEL", 0), tiles:
-        for case, error in failures(depth, every, only, tally):
+        for case, error in failures(depth, every, rest, only, tally):
             failed += 1
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{place.filename.rpartition('/')[2]}:{place.lineno}"
@@ -140,9 +140,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Every schedule of so many commands.")
     parser.add_argument("--depth", type=int, default=2)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--rest", type=int, default=0)
     parser.add_argument("--only", default="", help="programs whose text has this in it")
     options = parser.parse_args(arguments)
-    tally, failed = search(options.depth, options.every, options.only)
+    tally, failed = search(options.depth, options.every, options.rest, options.only)
     print(tally)
     print(f"{failed} failed")
     return 1 if failed else 0

@@ -54,6 +54,19 @@ def test_tiles_of_positions_have_no_coordinates_bounded_or_not() -> None:
         made.apply("coord(g,q)")
 
 
+PARTS = ("A(i,j) * x(j),i,i", "A(i,j) * x(j),i1,i1", "x(j),{i1,j},{i1,j}", "A(i,j),{i1,j},{i1,j}")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("part", PARTS)
+def test_loops_in_tiles_that_read_no_positions_keep_to_the_tile(part: str, threads: int) -> None:
+    """Of an index whose tiles were turned into positions of what they do not read."""
+    schedule = f"divide(i,i0,i1,2), pos(i1,p,A), precompute({part},w)"
+    text, listed = "y[i] = A[i,j] * x[j]", A.tocoo()
+    found = tp.evaluate(text, A=listed, x=X, schedule=schedule, threads=threads)
+    np.testing.assert_allclose(found, A @ X)
+
+
 @pytest.mark.parametrize("schedule", ["pos(k,p,B), split(p,a,e,1)", "pos(k,p,B), split(p,a,e,2)"])
 def test_tiles_of_positions_in_a_term_that_is_absent_are_left_out(schedule: str) -> None:
     """Rows that A has not, and D has: the tiles of B's entries are not looked for there."""
