@@ -65,7 +65,8 @@ def _given(env: Environment, whole: Result) -> Given:
         tuple(Var(env.names.fresh(f"{name}_{what}")) for name in names) for what in ("end", "total")
     )
     known = {each.name: getattr(whole, each.name) for each in fields(whole)}
-    rows, cut = frozenset(_rows(env, whole)), _comes_entry_by_entry(env)
+    rows = frozenset(_rows(env, whole))
+    cut = _comes_entry_by_entry(env) or _comes_in_tiles(env)
     return Given(**known, ends=ends, totals=totals, rows=rows, cut=cut)
 
 
@@ -77,6 +78,16 @@ def _comes_entry_by_entry(env: Environment) -> bool:
         for loop, i in walked
         for workspace in (arrays.workspace for arrays in env.workspaces.values())
         if workspace.name == i.access.tensor and workspace.kind is WorkspaceKind.HASH
+    )
+
+
+def _comes_in_tiles(env: Environment) -> bool:
+    """Whether a loop is over tiles of fused indices, which begin and end within a row."""
+    return any(
+        loop.writes_result
+        and env.provenance.is_derived(loop.index)
+        and len(env.provenance.roots(loop.index)) > 1
+        for loop in env.graph.loops
     )
 
 

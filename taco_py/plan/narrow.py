@@ -5,7 +5,7 @@ y[i] = b[i] + sum(j, A[i,j] * x[j]) with A and x of int8 and b of float64: the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Expr, Reduce
 from taco_py.plan.nodes import Operand
+from taco_py.plan.products import as_product
 from taco_py.plan.splitter import Splitter
 
 
@@ -21,8 +22,18 @@ def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> 
     """Whether a sum's own type wraps or saturates where adding up in the result's would not."""
     dtypes = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
     whole = expression_dtype(assignment.value, dtypes)
-    sums = [t for t in split_terms(assignment.value) if t.reduced]
-    return any(_is_narrow(expression_dtype(t.body, dtypes), whole) for t in sums)
+    summed = _summed(assignment.value)
+    return any(_is_narrow(expression_dtype(body, dtypes), whole) for body in summed)
+
+
+def _summed(expr: Expr) -> Iterator[Expr]:
+    """What is summed in an expression, also in factors, out of which a sum can be moved."""
+    for term in split_terms(expr):
+        if term.reduced:
+            yield term.body
+        product = as_product(term.body)
+        for factor in () if product is None else product.factors:
+            yield from _summed(factor)
 
 
 def narrow_sums(splitter: Splitter, value: Expr) -> Expr:

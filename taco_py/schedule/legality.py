@@ -11,7 +11,7 @@ Workspaces   the entries of a list or a table come in no order that others have:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from taco_py.concrete.concretize import restricts
@@ -22,6 +22,7 @@ from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.problem import Problem
+from taco_py.provenance.provenance import Provenance
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.assembly import check_assembly
 from taco_py.schedule.lanes import check_modes
@@ -238,9 +239,11 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
 
 
 def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], pos: Pos) -> None:
-    """What is above is known at the first loop over positions, and fused ones ascend."""
+    """What is above is known at the first loop over positions, and so are the tiles of coordinates
+    that they lie in; fused ones ascend."""
     provenance = loops.provenance
     leaves, whole = provenance.leaves(pos.child), provenance.leaves(roots[0])
+    tiles = tuple(_tiles_above(provenance, pos.parent))
     for order in loops.orders:
         chosen = tuple(v for v in order if v in leaves)
         if not chosen:
@@ -254,12 +257,31 @@ def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], p
                     f"inside the one over {chosen[0]}",
                     f"put {index} outside, or fuse it too",
                 )
+        for tile in tiles:
+            if not set(provenance.leaves(tile)) <= set(outside):
+                raise refused(
+                    pos,
+                    f"the loop over {tile}, which chooses coordinates of {pos.tensor}, is inside "
+                    f"the one over {chosen[0]}",
+                    f"reorder so that {tile} is outside",
+                )
         if len(roots) > 1 and tuple(v for v in order if v in whole) != whole:
             raise refused(
                 pos,
                 f"the loops over {', '.join(chosen)} do not meet the positions in order",
                 "positions of fused levels come in order: the outer tile outside",
             )
+
+
+def _tiles_above(provenance: Provenance, variable: str) -> Iterator[str]:
+    """What chooses the tiles that `variable` is in."""
+    relation = provenance.above(variable)
+    if relation is None:
+        return
+    if isinstance(relation, Split | Divide) and variable == relation.inner:
+        yield relation.outer
+    for parent in relation.parents:
+        yield from _tiles_above(provenance, parent)
 
 
 def _check_coordinates(loops: Loops, coord: Coord) -> None:
