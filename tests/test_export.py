@@ -139,6 +139,24 @@ def test_an_example_is_as_bounds_promise(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "bound", ["bound(i0,b,4,MaxExact)", "bound(i1,b,3,MinConstraint)", "bound(i0,b,1,MinExact)"]
+)
+def test_an_example_that_breaks_a_bound_is_not_made_up(bound: str, tmp_path: Path) -> None:
+    kernel = tp.compile(
+        "y[i] = A[i,j] * x[j]", A="dd", x="d", schedule=f"split(i,i0,i1,2), {bound}"
+    )
+    with pytest.raises(tp.BoundError, match=r"made up for main\.c\n.*hint: pass small ones"):
+        kernel.export(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_operands_of_which_a_bound_holds_are_an_example(tmp_path: Path) -> None:
+    schedule = "split(i,i0,i1,2), bound(i0,b,4,MaxExact)"
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A="dd", x="d", schedule=schedule)
+    assert kernel.export(tmp_path, A=np.ones((8, 3)), x=np.ones(3))
+
+
+@pytest.mark.parametrize(
     ("text", "schedule", "expected"),
     [
         ("y[i] = A[i,j]", "reorder(i,j)", [1 + 1j, 4]),  # coordinates that no kernel reads

@@ -129,10 +129,12 @@ class Kernel:
         Exporting again into the same folder overwrites what was exported there, and no other file.
 
         Raises FormatError where the plan converts operands or the result, OperandError for a bad
-        name, operands too large to be written into a program, or a file that would be lost.
+        name, operands too large to be written into a program, or a file that would be lost,
+        BoundError where none are given and no small ones can be made up that a bound of the
+        schedule holds of.
         """
         from taco_py.export.example import example
-        from taco_py.export.export import export
+        from taco_py.export.export import check_promises, export
 
         if not isinstance(folder, str | Path) or not str(folder):
             raise OperandError(
@@ -147,6 +149,8 @@ class Kernel:
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)
         kernels = tuple(compile_recipe(recipe_of(step)) for step in plan.kernels)
+        if not (operands or named):
+            check_promises(plan, tensors)
         return export(plan, kernels, tensors, Path(folder), name)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from codegen.names import identifier, is_reserved
 from codegen.toolchain.build import RUNTIME_FOLDER
 from codegen.toolchain.compiler import WITHOUT_MASKED_PAIRS, reads_pairs
-from taco_py.diagnostics.errors import FormatError, InternalError, OperandError
+from taco_py.diagnostics.errors import BoundError, FormatError, InternalError, OperandError
 from taco_py.driver import CompiledKernel, make_source
 from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
 from taco_py.plan.assembled import known_order
 from taco_py.plan.nodes import Compute, Plan, Reformat
-from taco_py.plan.run import satisfies
+from taco_py.plan.run import promise_broken_in, satisfies
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 
@@ -167,6 +167,18 @@ def in_order(
 
 def _suffices(known: tuple[bool | None, bool | None], needed: tuple[bool, bool]) -> bool:
     return all(bool(has) or not need for has, need in zip(known, needed, strict=True))
+
+
+def check_promises(plan: Plan, tensors: Mapping[str, TensorData]) -> None:
+    """Raise BoundError where a bound of the schedule does not hold of operands made up for main.c;
+    of those that are given, the program tells it."""
+    for step in plan.kernels if any(s.schedule.bounds for s in plan.kernels) else ():
+        broken = promise_broken_in(step, tensors)
+        if broken is not None:
+            raise BoundError(
+                f"{broken.message}, of operands made up for main.c",
+                hint='pass small ones of which it holds, as in export("folder", A=…)',
+            )
 
 
 def check_example(operands: Mapping[str, TensorData]) -> None:

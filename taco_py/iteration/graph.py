@@ -195,8 +195,7 @@ class IterationGraph:
     def called(self, loop: Loop) -> str:
         """What commands call a loop: one over an index may stand for the last of its tiles, and
         where a workspace is filled there may be another name."""
-        leaves = self.provenance.leaves(loop.index)
-        leaf = next((leaf for leaf in leaves if leaf not in loop.outer), leaves[-1])
+        leaf = self.provenance.leaf(loop.index, loop.outer)
         names: dict[str, str] = {}
         for workspace in loop.fills:
             names |= self.provenance.renamed(workspace)

@@ -187,7 +187,7 @@ def _compute(
         if isinstance(error, TacoError):
             raise
         unmet = isinstance(error, ValueError)
-        broken = _broken_promise(step, execution) if unmet else None
+        broken = promise_broken_in(step, execution.tensors) if unmet else None
         if broken is not None:
             raise broken from None
         if unmet and pattern is not None:
@@ -219,13 +219,13 @@ def _too_little_memory(step: Compute, execution: Execution) -> OutOfMemoryError:
     )
 
 
-def _broken_promise(step: Compute, execution: Execution) -> TacoError | None:
-    """What to tell of a kernel that found that something does not hold."""
+def promise_broken_in(step: Compute, tensors: Mapping[str, TensorData]) -> TacoError | None:
+    """What to tell of a kernel whose schedule promises what does not hold of these operands."""
     from taco_py.plan.promises import broken_promise
     from taco_py.schedule.apply import apply_all
     from taco_py.schedule.loops import Loops
 
-    operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
+    operands = {n: tensors[step.source(n)] for n, _ in step.problem.operands}
     loops = apply_all(Loops(step.problem.assignment, step.orders), step.schedule)
     return broken_promise(step.problem, loops.provenance, sizes_of(step, operands), operands)
 

@@ -3,7 +3,7 @@ they give them back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -60,6 +60,11 @@ class Provenance:
             return (variable,)
         found = (leaf for child in relation.children for leaf in self.leaves(child))
         return tuple(dict.fromkeys(found))
+
+    def leaf(self, index: str, around: Container[str]) -> str:
+        """The variable that the loop over `index` stands for, inside loops over those `around`."""
+        leaves = self.leaves(index)
+        return next((leaf for leaf in leaves if leaf not in around), leaves[-1])
 
     def roots(self, variable: str) -> tuple[str, ...]:
         """The indices of the notation that `variable` derives from, outer ones first."""

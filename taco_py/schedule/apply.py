@@ -12,7 +12,9 @@ from typing import Any
 
 from codegen.names import Names
 from taco_py.concrete.concretize import Order
+from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Expr
 from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
 from taco_py.schedule.commands import (
@@ -158,6 +160,13 @@ def _sized(loops: Loops, command: Split | Divide) -> Loops:
     return _derive(loops, command)
 
 
+def _bound(loops: Loops, command: Bound) -> Loops:
+    if type(command.value) is not int or not 0 <= command.value < 10**18:
+        hint = "bounds are whole numbers from 0 on, of at most 18 digits"
+        raise refused(command, f"the bound {command.value} is no such number", hint)
+    return _derive(loops, command)
+
+
 def _fuse(loops: Loops, command: Fuse) -> Loops:
     for variable in command.parents:
         _require_loop(loops, command, variable)
@@ -277,7 +286,7 @@ def _vectorize(loops: Loops, command: Vectorize) -> Loops:
 
 def _unroll(loops: Loops, command: Unroll) -> Loops:
     _require_mark(loops, command, command.index)
-    if not 1 <= command.factor <= 256:
+    if type(command.factor) is not int or not 1 <= command.factor <= 256:
         raise refused(
             command, f"{command.index} cannot be unrolled {command.factor} times", "1 to 256 can be"
         )
@@ -291,16 +300,16 @@ def _mergeby(loops: Loops, command: MergeBy) -> Loops:
 
 
 def _precompute(loops: Loops, command: Precompute) -> Loops:
+    if not isinstance(command.expression, Expr):
+        raise ScheduleError(
+            f"Expected a part of the assignment to precompute, found {command.expression!r}",
+            hint='Schedule.parse reads text, as in Schedule.parse("precompute(A(i,j) * x(j),i,i)")',
+        )
     for variable in command.indices:
         leaves = loops.provenance.leaves(variable) if variable in loops.taken else (variable,)
         for leaf in leaves:
             _require_loop(loops, command, leaf)
-    new = [name for i, name in zip(command.indices, command.copies, strict=True) if name != i]
-    if command.workspace:
-        new.append(command.workspace)
-    for name in new:
-        if name in loops.taken or new.count(name) > 1:
-            raise refused(command, f"the name {name} is taken", "choose a new name")
+    new = _new_names(loops, command)
     known = {access.tensor for access in accesses(loops.assignment)}
     for access in accesses(command.expression):
         if access not in accesses(loops.assignment):
@@ -314,6 +323,17 @@ def _precompute(loops: Loops, command: Precompute) -> Loops:
             provenance = provenance.with_relation(Rename(index, copy, name))
     structure = (*loops.structure, replace(command, workspace=name))
     return replace(loops, structure=structure, provenance=provenance)
+
+
+def _new_names(loops: Loops, command: Precompute) -> list[str]:
+    """What its loops and its workspace are called. Raises ScheduleError for one that is taken."""
+    new = [name for i, name in zip(command.indices, command.copies, strict=True) if name != i]
+    if command.workspace:
+        new.append(command.workspace)
+    for name in new:
+        if name in loops.taken or new.count(name) > 1:
+            raise refused(command, f"the name {name} is taken", "choose a new name")
+    return new
 
 
 def _rearrange(loops: Loops, command: Fission | LoopFuse) -> Loops:
@@ -347,7 +367,7 @@ APPLICATIONS: dict[type, Callable[[Loops, Any], Loops]] = {
     Fuse: _fuse,
     Pos: _pos,
     Coord: _coord,
-    Bound: _derive,
+    Bound: _bound,
     Parallelize: _parallelize,
     Vectorize: _vectorize,
     Unroll: _unroll,

@@ -81,13 +81,11 @@ class _Distribution:
     def refusal(self, command: str, reason: str, hint: str) -> ScheduleError:
         return refused(f"{command}({self.variable})", reason, hint)
 
-    def leaf(self, index: str, outer: Outer) -> str:
-        """The variable that the loop over `index` stands for."""
-        leaves = self.provenance.leaves(index)
-        return next((leaf for leaf in leaves if leaf not in outer), leaves[-1])
-
     def is_wanted(self, statement: Statement, outer: Outer) -> bool:
-        return isinstance(statement, Forall) and self.leaf(statement.index, outer) == self.variable
+        return (
+            isinstance(statement, Forall)
+            and self.provenance.leaf(statement.index, outer) == self.variable
+        )
 
     def first(self, statement: Statement, outer: Outer, rule: Rule) -> Statement | None:
         """The statement with the first part that `rule` changes, from outside, changed."""
@@ -98,7 +96,7 @@ class _Distribution:
             case Assign():
                 return None
             case Forall(index, body):
-                inner = self.first(body, (*outer, self.leaf(index, outer)), rule)
+                inner = self.first(body, (*outer, self.provenance.leaf(index, outer)), rule)
                 return None if inner is None else replace(statement, body=inner)
             case Where(workspace, consumer, producer):
                 inner = self.first(consumer, outer, rule)

@@ -130,7 +130,7 @@ def _marked(
             return statement
         case Forall(index, body):
             leaves = loops.provenance.leaves(index)
-            variable = next((leaf for leaf in leaves if leaf not in outer), leaves[-1])
+            variable = loops.provenance.leaf(index, outer)
             mode = loops.mode(names.get(variable, variable))
             if variable in outer:
                 mode = replace(mode, parallel=None)

@@ -221,9 +221,9 @@ class _Maker(About):
         read = {access.tensor for access in accesses(value)}
         around = set[str]()
         for loop in outer:
-            around.add(self.leaf(loop, around))
+            around.add(self.provenance.leaf(loop, around))
         for loop in loops:
-            variable = self.leaf(loop, around)
+            variable = self.provenance.leaf(loop, around)
             pos = self.provenance.positions_above(variable)
             counts = self.provenance.is_derived(loop) or (
                 pos is not None and not self.provenance.are_neighbours(pos.child, frozenset(around))
@@ -241,10 +241,10 @@ class _Maker(About):
         """The loops over the workspace's variables."""
         around = set[str]()
         for loop in outer:
-            around.add(self.leaf(loop, around))
+            around.add(self.provenance.leaf(loop, around))
         found, own, leaves = set[str](), set[str](), list[str]()
         for loop in loops:
-            leaf = self.leaf(loop, around)
+            leaf = self.provenance.leaf(loop, around)
             leaves.append(leaf)
             if leaf in self.part.variables and (leaf in found or leaf not in around):
                 found.add(leaf)
@@ -254,11 +254,6 @@ class _Maker(About):
         if missing:
             raise self.not_around(missing[0], leaves)
         return own
-
-    def leaf(self, loop: str, around: set[str]) -> str:
-        """The variable that a loop over an index runs over, inside loops over those `around`."""
-        leaves = self.provenance.leaves(loop)
-        return next((leaf for leaf in leaves if leaf not in around), leaves[-1])
 
     def not_around(self, variable: str, leaves: Iterable[str]) -> ScheduleError:
         """The refusal where not all loops over `variable` are right around the part.

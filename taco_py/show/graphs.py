@@ -14,6 +14,7 @@ where a level stores them and dashed where it does not (Senanayake et al. 2020, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -94,9 +95,10 @@ def _provenance_lines(graph: IterationGraph) -> Iterator[str]:
 
 def label(relation: Relation) -> str:
     """A relation's name, and what it has besides variables: `split 16`, `pos A`."""
-    name, _, arguments = str(relation).rstrip(")").partition("(")
+    name, _, arguments = str(relation).removesuffix(")").partition("(")
     variables = {*relation.parents, *relation.children}
-    others = [word for word in arguments.split(",") if word not in variables]
+    words = re.split(r",(?![^(]*\))", arguments)  # not at those inside an access
+    others = [word for word in words if word not in variables]
     return " ".join((name, *others))
 
 

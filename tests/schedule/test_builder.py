@@ -396,6 +396,11 @@ def test_words_of_one_parameter_are_names_elsewhere() -> None:
         merged.mergeby("j", "three-finger")
 
 
+def test_an_access_is_drawn_whole() -> None:
+    made = tp.schedule("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1)).apply("pos(j,p,A(i,j))")
+    assert "j ─ pos A(i,j) ─▶ p" in str(made.show())
+
+
 def test_nothing_to_take_back() -> None:
     with pytest.raises(tp.ScheduleError, match="hint: undo"):
         spmv().undo()

@@ -9,9 +9,9 @@ import pytest
 
 import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.provenance.relations import Divide, Split
+from taco_py.provenance.relations import Bound, BoundKind, Divide, Split
 from taco_py.schedule.apply import apply, apply_all
-from taco_py.schedule.commands import Unroll
+from taco_py.schedule.commands import Precompute, Unroll
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared, choose_parallel
@@ -99,7 +99,16 @@ VALUES: tuple[tuple[Any, str], ...] = (
     (Divide("i", "a", "b", 2**31), "the size 2147483648 is no positive 32-bit integer"),
     (Split("i", "a", "a", 2), "its two new names are the same"),
     (Unroll("i", 257), "i cannot be unrolled 257 times"),
+    (Unroll("i", 2.5), "i cannot be unrolled 2.5 times"),  # type: ignore[arg-type]
+    (Bound("i", "b", -1, BoundKind.MAX_EXACT), "the bound -1 is no such number"),
 )
+
+
+def test_a_part_to_precompute_is_an_expression() -> None:
+    whole = assignment(SPMV)
+    part: Any = "A(i,j)"
+    with pytest.raises(ScheduleError, match="Expected a part of the assignment"):
+        apply(Loops(whole, textual_orders(whole)), Precompute(part, ("j",), ("j",), "w"))
 
 
 @pytest.mark.parametrize(("command", "reason"), VALUES)

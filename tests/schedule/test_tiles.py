@@ -75,3 +75,36 @@ def test_tiles_of_positions_in_a_term_that_is_absent_are_left_out(schedule: str)
     operands = {"A": a.tocoo(), "B": tp.tensor(b.tocsr(), format="ss"), "D": d.tocsc()}
     found = tp.evaluate("C[i,j] = A[i,k] * B[k,j] + D[i,j]", operands, schedule=schedule)
     np.testing.assert_allclose(found.to_numpy(), (a @ b + d).toarray())
+
+
+INSIDE = (
+    "split(j,j0,j1,4), pos(j1,p,A), split(p,p0,p1,2), reorder(p0,j0)",
+    "split(j,j0,j1,4), pos(j1,p,A), split(j0,j00,j01,2), reorder(p,j00)",
+    "split(j,j0,j1,4), pos(j1,p,A), coord(p,c), reorder(c,j0)",
+)
+
+
+@pytest.mark.parametrize("schedule", INSIDE)
+def test_tiles_of_coordinates_are_outside_the_positions_in_them(schedule: str) -> None:
+    with pytest.raises(ScheduleError, match=r"the loop over j0\d?, which chooses coordinates of A"):
+        tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=X, schedule=schedule)
+    commands, _, last = schedule.rpartition(", ")
+    made = tp.schedule("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1)).apply(commands)
+    assert last not in map(str, made.legal_moves())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_rows_that_tiles_cut_are_computed_again(size: int) -> None:
+    schedule = f"fuse(i,j,f), split(f,a,b,{size}), assemble(C,Append)"
+    kernel = tp.compile("C[i,j] = 2 * A[i,j]", A=tp.CSR, C=tp.CSR, schedule=schedule)
+    found = kernel.compute(kernel.assemble(A=A), A=A)
+    np.testing.assert_allclose(found.toarray(), 2 * A.toarray())
+
+
+@pytest.mark.parametrize("schedule", ["reorder(i,j)", "split(i,a,b,4)"])
+def test_narrow_sums_in_a_product_are_not_moved(schedule: str) -> None:
+    text = "y[i] = A[i,j] * z[i]"
+    operands = {"A": np.array([[100, 100]], np.int8), "z": np.array([3], np.int32)}
+    assert tp.evaluate(text, operands) == tp.evaluate(text, operands, schedule="serial()") == -168
+    with pytest.raises(ScheduleError, match="narrower integer type"):
+        tp.evaluate(text, operands, schedule=schedule)
