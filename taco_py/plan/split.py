@@ -1,6 +1,7 @@
 """Splitting: what is better computed first, into a temporary tensor, than inside all loops.
 
-Four reasons to split a term off, each in a file of its own:
+Sums in products may be multiplied out before (`multiply_out`). Four reasons to split a term off,
+each in a file of its own:
 
 * a sum inside a product would be computed again in every round of a loop it does not depend on
   (`hoist`);
@@ -15,14 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
 
 from codegen.names import Names
 from taco_py.autoschedule.streams import innermost_sums
-from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.concrete.terms import map_terms, split_terms, sums_apart
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.contract import Path, contract, contract_sums
+from taco_py.plan.costs import chain_cost, kernel_cost, merging
 from taco_py.plan.hoist import hoist
 from taco_py.plan.in_turn import sum_in_turn
+from taco_py.plan.multiply_out import cheapest_form
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand
 from taco_py.plan.products import flatten, push_in
@@ -34,11 +40,18 @@ from taco_py.plan.temporaries import store_well
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Assignments to compute in turn, the original target's last, and all their operands."""
+    """Assignments to compute in turn, the original target's last, and all their operands.
+
+    notes  for each temporary why it is there
+    forms  which sums in products are multiplied out and which are not, and why
+    rewritten  whether any are
+    """
 
     assignments: tuple[Assignment, ...]
     operands: Mapping[str, Operand]
     notes: tuple[str, ...]
+    forms: tuple[str, ...] = ()
+    rewritten: bool = False
 
 
 def split(
@@ -55,6 +68,37 @@ def split(
            where None
     pairs  False keeps products of any number of operands whole
     """
+    if path is not None or not pairs or request.forms is False:
+        return _split(assignment, operands, request, names, path, pairs)
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    price = partial(_price, operands, request)
+    form, told = cheapest_form(assignment, dtypes, price, request.forms is True)
+    parts = _split(sums_apart(form), operands, request, names, None, True)
+    return replace(parts, forms=told, rewritten=form is not assignment)
+
+
+def _price(operands: Mapping[str, Operand], request: Request, form: Assignment) -> float:
+    """What an assignment as it is written costs, in the kernels that it is taken apart into."""
+    names = Names((*operands, form.target.tensor))
+    return cost_of(_split(sums_apart(form), operands, request, names, None, True), request)
+
+
+def cost_of(parts: Split, request: Request) -> float:
+    """What kernels in turn cost, with the temporaries between them."""
+    *before, last = parts.assignments
+    sizes = statistics(last, parts.operands).sizes
+    splitter = Splitter(dict(parts.operands), request, Names(()), sizes, [], [])
+    return chain_cost(splitter, before, last, each=kernel_cost) + merging(splitter, last)
+
+
+def _split(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    names: Names,
+    path: Path | None,
+    pairs: bool,
+) -> Split:
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [])
     dtypes = splitter.dtypes
