@@ -64,6 +64,15 @@ def times_of(told: str) -> tuple[str, dict[str, str]]:
     return first, found
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, as another process has it."""
+    monkeypatch.setattr(KERNELS, "_store", Store(tmp_path))
+    KERNELS.memo.clear()
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("text", TEXTS[:3])
 def test_explain_shows_each_candidate_with_its_time(text: str) -> None:
     told = tp.explain(text, operands(text), schedule="measure")
@@ -83,14 +92,6 @@ def test_sums_in_products_are_measured_both_ways() -> None:
     told = tp.explain("y[i] = (A[i,j] * B[j,k] + C[i,k]) * x[k]", given, schedule="measure")
     _, found = times_of(told)
     assert any("sums as they are written" in name for name in found)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, as another process has it."""
-    monkeypatch.setattr(KERNELS, "_store", Store(tmp_path))
-    KERNELS.memo.clear()
-    return tmp_path
 
 
 def first_line(text: str) -> str:
