@@ -13,9 +13,11 @@ it is written: (A - B) · x keeps digits that A·x - B·x cancels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 
+from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
@@ -25,42 +27,65 @@ from taco_py.notation.operators import ADD, NEG, SUB
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import children, walk
 
-TERMS, ROUNDS = 8, 3
-"""Terms up to which an assignment is multiplied out, and sums that are one after another."""
+TERMS, OPTIONS, ROUNDS = 8, 6, 3
+"""Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
+that are multiplied out after the first."""
 Signed = tuple[bool, Expr]
 """A term, and whether it is subtracted."""
 Price = Callable[[Assignment], float]
 
 
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The form that was chosen, and the one that it was compared with, None where there is none.
+
+    kept  the differences that are left in their products, and why
+    """
+
+    chosen: Assignment
+    other: Assignment | None
+    kept: tuple[str, ...]
+
+
 def cheapest_form(
-    assignment: Assignment, dtypes: Mapping[str, DType], price: Price, asked: bool = False
-) -> tuple[Assignment, tuple[str, ...]]:
-    """The assignment with sums multiplied out where its price is clearly less then, and what
-    explain() tells of it.
+    assignment: Assignment,
+    dtypes: Mapping[str, DType],
+    price: Price,
+    effort: Effort,
+    asked: bool = False,
+) -> Forms:
+    """The assignment with sums multiplied out where its price is clearly less then.
 
     price  what all kernels of an assignment are expected to cost
     asked  whether they are to be multiplied out, whatever it costs
     """
-    told = tuple(_kept(assignment, dtypes))
-    options = dict.fromkeys((*_once(assignment, dtypes), *_everywhere(assignment, dtypes)))
-    if not options:
-        return assignment, told
-    written = price(assignment)
-    found = {option: price(option) for option in options}
-    best = min(found, key=lambda option: found[option])
+    kept = tuple(_kept(assignment, dtypes))
+    options = (*_once(assignment, dtypes), *_everywhere(assignment, dtypes))
+    found = _priced(options, price, effort)
+    if not found:
+        return Forms(assignment, None, kept)
+    best = min(found, key=found.__getitem__)
     least = found[best]
     for _ in range(ROUNDS):
-        more = {option: price(option) for option in _once(best, dtypes)}
+        more = _priced(_once(best, dtypes), price, effort)
         if not more or min(more.values()) >= least:
             break
-        best = min(more, key=lambda option: more[option])
+        best = min(more, key=more.__getitem__)
         least = more[best]
-    target = assignment.target.tensor
-    if asked or least * GAIN < written:
-        why = f"about {least:.2g} operations instead of {written:.2g} as it is written"
-        return best, (*told, f"{target}: sums in products are multiplied out, {why}")
-    why = f"multiplied out about {least:.2g} operations, as it is written {written:.2g}"
-    return assignment, (*told, f"{target}: sums in products are left, {why}")
+    if asked or least * GAIN < price(assignment):
+        return Forms(best, assignment, kept)
+    return Forms(assignment, best, kept)
+
+
+def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
+    """What the first few forms cost, as far as there is time."""
+    found: dict[Assignment, float] = {}
+    for option in dict.fromkeys(islice(options, OPTIONS)):
+        if effort.over:
+            effort.cut("before all sums that may be were multiplied out")
+            break
+        found[option] = price(option)
+    return found
 
 
 def may_multiply_out(assignment: Assignment, dtypes: Mapping[str, DType]) -> bool:

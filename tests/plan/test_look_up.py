@@ -132,6 +132,14 @@ def test_patterns_are_those_of_the_same_loops() -> None:
     np.testing.assert_array_equal(found.data.values, merged.data.values)
 
 
+def test_an_index_of_one_coordinate_may_have_it_twice() -> None:
+    """Unlike what is looked up, a matrix of the user's may."""
+    A = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.zeros(3, "i4"), np.array([0, 2, 3])), (2, 1))  # noqa: N806
+    for text in ("y[i] = A[i,u] * x[u]", "y[i] = sum(u, A[i,u])"):
+        given_ = {"A": A, **({"x": np.ones(1)} if "x" in text else {})}
+        np.testing.assert_array_equal(tp.evaluate(text, given_, static={"u": 1}), [3.0, 4.0])
+
+
 def test_calls_again_take_the_short_way() -> None:
     rng = np.random.default_rng(2)
     A = sp.random_array((400, 400), density=0.1, format="coo", rng=rng)  # noqa: N806

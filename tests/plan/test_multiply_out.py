@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from taco_py.autoschedule.effort import Effort
 from taco_py.kernels import KERNELS
 from taco_py.notation.printer import to_text
 from taco_py.plan import multiply_out
-from taco_py.plan.make import Options
+from taco_py.plan.make import Options, make_plan
 from taco_py.plan.multiply_out import cheapest_form, may_multiply_out
+from taco_py.plan.request import Request
 from taco_py.schedule.schedule import Schedule
-from tests.problems import assignment, plan, problem
+from tests.problems import assignment, operands, plan, problem
 
 FLOAT = np.dtype("float64")
 
@@ -50,8 +53,9 @@ def out(text: str, dtype: np.dtype[Any] = FLOAT) -> str:
     """The form with everything multiplied out that may be."""
     whole = assignment(text)
     names = (access for access in "ABCbxyz")
-    form, _ = cheapest_form(whole, dict.fromkeys(names, dtype), lambda f: -len(to_text(f)), True)
-    return to_text(form)
+    known = dict.fromkeys(names, dtype)
+    forms = cheapest_form(whole, known, lambda form: -len(to_text(form)), Effort(), True)
+    return to_text(forms.chosen)
 
 
 @pytest.mark.parametrize(("text", "expected"), FORMS)
@@ -111,16 +115,33 @@ def test_the_price_of_the_whole_plan_decides() -> None:
     )
     assert all(len(order) <= 2 for kernel in made.kernels for order in kernel.orders)
     (told,) = made.forms
-    assert "y: sums in products are multiplied out, about" in told
-    assert "as it is written" in told
+    assert re.fullmatch(
+        r"y: sums in products are multiplied out, about \S+ operations, as it is written \S+", told
+    )
     assert made.rewritten
 
 
 def test_what_costs_as_much_is_left_and_told() -> None:
     made = plan(problem("C[i,k] = (A[i,j] + B[i,j]) * D[j,k]", {"A": "CSR", "B": "CSR"}))
     assert len(made.kernels[-1].orders) == 1
-    assert "sums in products are left, multiplied out about" in made.forms[0]
+    assert re.search(r"are left, about \S+ operations, multiplied out \S+", made.forms[0])
     assert not made.rewritten
+
+
+def test_what_is_told_is_of_the_operands_as_large_as_they_are() -> None:
+    (told,) = plan(problem(CHAIN, CSRS), dict.fromkeys("ijk", 4), dict.fromkeys("ABC", 4.0)).forms
+    assert told.endswith("; planned for sizes of 64 and more")
+    costs = re.findall(r"\d[\d.e+]*", told.partition(";")[0])
+    assert len(costs) == 2
+    assert all(float(cost) < 1000 for cost in costs)
+
+
+def test_forms_are_compared_while_there_is_time() -> None:
+    known = problem(CHAIN, CSRS)
+    request = Request(known.result, effort=Effort(0.0))
+    made = make_plan(known.assignment, operands(known), request, Options())
+    assert not made.rewritten
+    assert any("before all sums that may be were multiplied out" in cut for cut in made.cuts)
 
 
 def test_differences_are_left_and_told() -> None:
