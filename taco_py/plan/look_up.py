@@ -5,7 +5,8 @@
 
 Walking A and x together goes through x again for each row of A, and a list is sorted for it first.
 In x_at each coordinate of x has its entries at hand, one or none: its levels are dense but for the
-last, whose index u is 0. Unlike an array with zeros in between, it tells a stored zero from none.
+last, whose index u is 0. Unlike an array with zeros in between, it tells a stored zero from none,
+which an infinity beside it needs; integers have none, and are read from such an array.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
+
+import numpy as np
 
 from codegen.names import Names
 from taco_py.autoschedule.orders import best_order
@@ -28,42 +31,59 @@ from taco_py.cost.machine import (
 )
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.tree import map_accesses
-from taco_py.plan.nodes import Locate, Operand
+from taco_py.plan.nodes import Locate, Operand, Reformat
 from taco_py.plan.request import Request, draft_of, statistics
 
 
 def look_up(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, Mapping[str, Operand], Request, tuple[Locate, ...]]:
+) -> tuple[Assignment, Mapping[str, Operand], Request, tuple[Locate | Reformat, ...]]:
     """The assignment on operands that are looked up where this pays, all operands, the request with
     the size of new indices, and the steps that make these operands."""
-    steps: list[Locate] = []
+    steps: list[Locate | Reformat] = []
     if not request.look_up:
         return assignment, operands, request, ()
     for access in dict.fromkeys(accesses(assignment)):
         source = operands[access.tensor]
         if not _may(assignment, access, operands, request):
             continue
+        exact = _is_exact(assignment, operands)
         before = _cost(assignment, operands, request)
         after = _cost(assignment, {**operands, access.tensor: _full(source)}, request)
-        found = _asking(source) * _lookups(assignment, access, operands)
-        made = _making(source)
-        if (after + found + made) * GAIN >= before:
+        after += _making(source)
+        after += 0.0 if exact else _asking(source) * _lookups(assignment, access, operands)
+        if after * GAIN >= before:
             continue
         target = names.fresh(f"{access.tensor}_at")
         why = (
-            f"about {after + found + made:.2g} operations where its entries are looked up, "
-            f"{before:.2g} where they are merged with others"
+            f"about {after:.2g} operations where its entries are looked up, {before:.2g} where "
+            "they are merged with others"
         )
-        step = Locate(target, access.tensor, access.indices, why)
-        unit = Names(all_indices(assignment)).fresh("u")
-        operands = {**operands, target: _located(source)}
-        assignment = _reading(assignment, access, target, unit)
-        request = replace(request, static=(*request.static, (unit, 1)))
-        steps.append(step)
+        if exact:
+            made = _full(source)
+            form, index_dtype = made.type.format, source.type.index_dtype
+            steps.append(Reformat(target, access.tensor, form, why, index_dtype))
+            new = replace(access, tensor=target)
+            assignment = _reading(assignment, access, new)
+        else:
+            made = _located(source)
+            unit = Names(all_indices(assignment)).fresh("u")
+            steps.append(Locate(target, access.tensor, access.indices, why))
+            new = replace(access, tensor=target, indices=(*access.indices, unit))
+            assignment = _reading(assignment, access, new, unit)
+            request = replace(request, static=(*request.static, (unit, 1)))
+        operands = {**operands, target: made}
     return assignment, operands, request, tuple(steps)
+
+
+def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
+    """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
+    have no infinity."""
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    return expression_dtype(assignment.value, dtypes).kind in "bui"
 
 
 def _may(
@@ -142,15 +162,14 @@ def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Oper
     )
 
 
-def _reading(assignment: Assignment, old: Access, tensor: str, unit: str) -> Assignment:
-    """The assignment that reads the entries of `tensor` where it reads `old`."""
-    new = replace(old, tensor=tensor, indices=(*old.indices, unit))
+def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -> Assignment:
+    """The assignment that reads `new` where it reads `old`, summed over its index `unit`."""
 
     def read(term: Expr) -> Expr:
         if old not in accesses(term):
             return term
         found = map_accesses(term, lambda access: new if access == old else access)
-        return _innermost(found, unit)
+        return _innermost(found, unit) if unit else found
 
     return replace(assignment, value=map_terms(assignment.value, read))
 

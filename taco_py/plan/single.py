@@ -59,7 +59,7 @@ def plan_single(
     libraries  those that may be called where no schedule is given; None for none
     """
     rooted: tuple[Reformat, ...] = ()
-    found: tuple[Locate, ...] = ()
+    found: tuple[Locate | Reformat, ...] = ()
     casts: tuple[Cast, ...] = ()
     if schedule is None:
         assignment, operands, rooted = look_up_rows(assignment, operands, request, names)

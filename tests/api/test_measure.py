@@ -273,3 +273,25 @@ def test_products_are_tried_in_pairs_and_loops_only_where_they_may_pay() -> None
     subscripts = "ij,jk,kl,lm->im"
     found = tp.einsum(subscripts, *matrices, schedule="measure")
     np.testing.assert_allclose(found, np.linalg.multi_dot(matrices), rtol=1e-12)
+
+
+def test_axes_of_size_one_are_taken_off_before() -> None:
+    rng = np.random.default_rng(4)
+    given = [rng.random((30, 1)), rng.random((30, 20)), rng.random((20, 10))]
+    found = tp.einsum("ij,ij,jk->ik", *given, schedule="measure")
+    expected = np.einsum("ij,ij,jk->ik", np.broadcast_to(given[0], (30, 20)), *given[1:])
+    np.testing.assert_allclose(found, expected)
+
+
+def test_quotients_and_several_terms_are_measured_too() -> None:
+    rng = np.random.default_rng(5)
+    A = sp.random_array((40, 40), density=0.2, format="csr", rng=rng)  # noqa: N806
+    x, z = rng.random(40), 1 + rng.random(40)
+    for text in (
+        "y[i] = z[i] - A[i,j] * x[j]",
+        "y[i] = z[i] / (1 + A[i,j] * A[j,k] * x[k])",
+    ):
+        told = tp.explain(text, A=A, x=x, z=z, schedule="measure")
+        assert len(times_of(told)[1]) > 1
+        found = tp.evaluate(text, A=A, x=x, z=z, schedule="measure")
+        np.testing.assert_allclose(found, tp.evaluate(text, A=A, x=x, z=z))

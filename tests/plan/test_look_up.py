@@ -31,6 +31,16 @@ def test_a_vector_is_looked_up_where_a_list_would_be_sorted() -> None:
     assert not any(isinstance(step, Reformat) for step in made.steps)
 
 
+def test_integers_are_read_from_an_array() -> None:
+    """No zero in it meets an infinity."""
+    dtypes = dict.fromkeys("Ax", "int64")
+    whole = problem(SPMV, {"A": "COO", "x": "s"}, "d", dtypes)
+    made = plan(whole, nnz={"A": 50_000.0, "x": 500.0})
+    (step,) = (step for step in made.steps if step.target != "y")
+    assert isinstance(step, Reformat)
+    assert (step.source, str(step.format)) == ("x", "d")
+
+
 def test_short_vectors_of_long_rows_are_merged() -> None:
     made = plan(problem(SPMV, {"A": "CSR", "x": "s"}, "d"), sizes={"i": 2, "j": 1 << 23})
     assert not any(isinstance(step, Locate) for step in made.steps)
