@@ -66,9 +66,11 @@ class State:
 
 
 def state_of(draft: Draft, schedule: Schedule) -> State:
-    """The plan of `draft` with `schedule`. Raises ScheduleError unless it is legal as a whole."""
+    """The plan of `draft` with `schedule`, in loops of the text, as commands are about. Raises
+    ScheduleError unless it is legal as a whole."""
     options = Options(schedule=schedule)
-    plan = make_plan(draft.assignment, draft.operands, draft.request, options)
+    request = replace(draft.request, forms=False, look_up=False)
+    plan = make_plan(draft.assignment, draft.operands, request, options)
     for step in plan.kernels:
         if step.strategy is Strategy.LOOPS:
             lower_recipe(recipe_of(step))
