@@ -2,9 +2,9 @@
 JSON.
 
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
-call_overhead memory gallop autoschedule chosen gemm contractions streams batched parallel polybench
-stencils tile_sizes costs. Nothing is asserted about time; results are checked and marked when
-wrong.
+call_overhead memory gallop rewrites autoschedule chosen gemm contractions streams batched parallel
+polybench stencils tile_sizes costs. Nothing is asserted about time; results are checked and marked
+when wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.measure import OURS, REFERENCE, Record
 
 NAMES = (
     "spmv", "spmm", "add", "spgemm", "sddmm", "mttkrp", "ttv", "import_time", "first_call",
-    "call_overhead", "memory", "gallop", "autoschedule", "chosen", "gemm",
+    "call_overhead", "memory", "gallop", "rewrites", "autoschedule", "chosen", "gemm",
     "contractions", "streams", "batched", "parallel", "polybench", "stencils", "tile_sizes",
     "costs",
 )  # fmt: skip

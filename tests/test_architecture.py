@@ -67,7 +67,7 @@ MEMO_ALLOWED = frozenset(
         "codegen.runtime.blas",
         "codegen.tree",
         "codegen.variables",
-        "taco_py.api.compute",
+        "taco_py.api.prepare",
         "taco_py.api.subscripts",
         "taco_py.cost.sets",
     }

@@ -37,6 +37,7 @@ class Settings:
     libraries  whether routines of libraries may be called in place of generated code
     budget     seconds that a schedule may be searched for, None for as long as it takes
     memory     elements that each intermediate of a contraction may store
+    forms, look_up   as `plan.request` has them
     """
 
     format: Format | str | None = None
@@ -52,6 +53,8 @@ class Settings:
     libraries: bool = True
     budget: float | None = None
     memory: float = inf
+    forms: bool | None = None
+    look_up: bool = True
 
 
 def settings_of(

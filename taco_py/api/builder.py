@@ -18,7 +18,7 @@ from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.apart import apart
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute, Plan, Reformat
+from taco_py.plan.nodes import Compute, Locate, Plan, Reformat
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Parallelize
 from taco_py.schedule.loops import Loops, textual_orders
@@ -47,7 +47,7 @@ class State:
     @property
     def sources(self) -> dict[str, str]:
         """What the user calls the operands of which the kernel reads copies."""
-        return {s.target: s.source for s in self.plan.steps if isinstance(s, Reformat)}
+        return {s.target: s.source for s in self.plan.steps if isinstance(s, Reformat | Locate)}
 
     @property
     def loops(self) -> Loops:
@@ -66,9 +66,11 @@ class State:
 
 
 def state_of(draft: Draft, schedule: Schedule) -> State:
-    """The plan of `draft` with `schedule`. Raises ScheduleError unless it is legal as a whole."""
+    """The plan of `draft` with `schedule`, in loops of the text, as commands are about. Raises
+    ScheduleError unless it is legal as a whole."""
     options = Options(schedule=schedule)
-    plan = make_plan(draft.assignment, draft.operands, draft.request, options)
+    request = replace(draft.request, forms=False, look_up=False)
+    plan = make_plan(draft.assignment, draft.operands, request, options)
     for step in plan.kernels:
         if step.strategy is Strategy.LOOPS:
             lower_recipe(recipe_of(step))

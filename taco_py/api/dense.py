@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from taco_py import oracle
 from taco_py.api.arguments import merged
-from taco_py.api.compute import accumulated, parsed
 from taco_py.api.operands import taken
+from taco_py.api.prepare import accumulated, parsed
 from taco_py.api.tensor import Tensor
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.nodes import Assignment

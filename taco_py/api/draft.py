@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from taco_py.api.arguments import check_static, check_static_index, merged
-from taco_py.api.compute import accumulated, parsed
 from taco_py.api.operands import Given, check_names, check_orders, check_sizes, describe
+from taco_py.api.prepare import accumulated, parsed
 from taco_py.api.results import ResultKind, result_kind
 from taco_py.api.tensor import Tensor, as_format
 from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError

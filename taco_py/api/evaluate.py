@@ -48,8 +48,8 @@ def evaluate(
     dtype     compute in this dtype; `casting` says which conversions to it are allowed
     schedule  scheduling commands: a text such as "reorder(i,k,j)", a Schedule, or what
               `tp.schedule` builds; "auto" to choose without timing, as where it is left out, or
-              "measure" to time the best few of a product with its sums once in this process, on
-              the operands of the first call
+              "measure" to time the best few ways once, on the operands of the first call, and
+              remember the fastest, for later processes too
     threads   at most so many threads
     static    sizes to compile into the kernel, by index
     libraries False computes by generated code alone; otherwise a product of matrices may be left to
@@ -85,7 +85,8 @@ def evaluate(
             if result is not None:
                 return result
     from taco_py.api.arguments import settings_of
-    from taco_py.api.compute import compute, parsed
+    from taco_py.api.compute import compute
+    from taco_py.api.prepare import parsed
 
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget
@@ -126,7 +127,7 @@ def explain(
     Raises as `evaluate`.
     """
     from taco_py.api.arguments import check_budget, merged, settings_of
-    from taco_py.api.compute import parsed
+    from taco_py.api.prepare import parsed
     from taco_py.api.standing import explained
 
     settings = settings_of(

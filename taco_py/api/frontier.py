@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from taco_py.api.arguments import check_budget, merged
-from taco_py.api.compute import accumulated, parsed
 from taco_py.api.draft import draft
+from taco_py.api.prepare import accumulated, parsed
 from taco_py.autoschedule.frontier import Frontier
 from taco_py.autoschedule.frontier import frontier as search_frontier
 from taco_py.cost.tasks import Scope

@@ -22,11 +22,7 @@ from taco_py.api.arguments import (
     merged,
 )
 from taco_py.api.call_text import by_name
-from taco_py.api.compute import (
-    Prepared,
-    task_of,
-    writable,
-)
+from taco_py.api.compute import task_of, writable
 from taco_py.api.conform import conforming
 from taco_py.api.draft import Draft, draft
 from taco_py.api.fast import Ways, make_call, reads_in_place
@@ -41,6 +37,7 @@ from taco_py.api.operands import (
     informer,
     is_number,
 )
+from taco_py.api.prepare import Prepared
 from taco_py.api.ran import graphs_of, recipe_of, schedule_of
 from taco_py.api.results import ResultKind, hand_out, kind_for
 from taco_py.api.tensor import as_data

@@ -19,12 +19,13 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     """Commands that lead to the same kernels again.
 
     What was asked for, and what was chosen besides: the order of loops, the loop that threads
-    share. Choices that no command makes, such as several kernels in place of one, copies of
-    operands or register tiles, are left open, and made again the same way.
+    share. Choices that no command makes, such as several kernels in place of one, sums multiplied
+    out, copies of operands or register tiles, are left open, and made again the same way.
     """
     wanted = asked or OPEN
     *others, kernel = plan.steps
-    if others or not isinstance(kernel, Compute) or kernel.strategy is not Strategy.LOOPS:
+    several = others or plan.rewritten
+    if several or not isinstance(kernel, Compute) or kernel.strategy is not Strategy.LOOPS:
         return wanted
     orders = () if wanted.shapes else reordering(kernel.problem.assignment, kernel.orders)
     if orders is None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from taco_py.api.arguments import Settings
-from taco_py.api.compute import planned_text, prepare
+from taco_py.api.compute import planned_text
+from taco_py.api.prepare import prepare
 from taco_py.autoschedule.effort import Effort
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment

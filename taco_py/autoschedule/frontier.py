@@ -15,7 +15,7 @@ from time import monotonic
 from typing import overload
 
 from taco_py.autoschedule.fused import fused_schedule
-from taco_py.autoschedule.groupings import groupings
+from taco_py.autoschedule.groupings import REWRITES, few_forms, groupings
 from taco_py.autoschedule.kernels import ScheduledKernel, kernels_of
 from taco_py.autoschedule.nests import Nest, Skeleton, nests, skeletons
 from taco_py.concrete.nodes import Statement
@@ -103,7 +103,7 @@ class Frontier(Sequence[Candidate]):
     universe  those with every choice of protocols
     dropped   the costs for which most schedules were dropped
     seen      how many of the `kept` programs were looked at before the budget ran out
-    listed    whether there was time to list all groupings
+    listed    whether all groupings were listed: there was time, and distributed forms were few
     """
 
     assignment: Assignment
@@ -260,7 +260,7 @@ class _Choice:
 class Programs:
     """The loop nests of least depth, without their orders, and how many there were of any depth.
 
-    complete  whether there was time for all groupings
+    complete  whether there was time for all groupings, and no form was left out
     """
 
     groupings: int
@@ -275,7 +275,7 @@ def search(assignment: Assignment, end: float = inf) -> Programs:
 
     end  the time after which no more are made, but for the first
     """
-    grouped, complete = 0, True
+    grouped, complete = 0, few_forms(assignment)
     every: list[Skeleton] = []
     for group in groupings(assignment, _names(assignment)):
         if every and monotonic() > end:
@@ -285,6 +285,7 @@ def search(assignment: Assignment, end: float = inf) -> Programs:
         for skeleton in skeletons(group):
             every.append(skeleton)
             if monotonic() > end:
+                complete = False
                 break
     depth = min(skeleton.depth for skeleton in every)
     kept = tuple(skeleton for skeleton in every if skeleton.depth == depth)
@@ -310,10 +311,10 @@ def _explained(whole: Frontier) -> Iterator[str]:
     yield f"  candidates        {whole.programs} loop nests of {whole.groupings} groupings"
     yield f"  least depth       {whole.kept} loop nests of depth {whole.depth}"
     if not whole.listed:
-        yield "  the budget ended  before all groupings were listed"
-    if not whole.complete:
+        yield f"  not all are listed, for lack of time or of room for {REWRITES} distributed forms"
+    if whole.seen < whole.kept:
         yield f"  the budget ended  after {whole.seen} of these: the best found so far follow"
-    seen = "" if whole.complete else ", of those looked at"
+    seen = "" if whole.seen == whole.kept else ", of those looked at"
     yield f"  with protocols    {whole.universe}{seen}"
     yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
     for cost in whole.costs:

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from functools import reduce as fold
 from itertools import combinations
+from typing import TypeGuard
 
 from taco_py.concrete.terms import sums_apart
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, MUL, Operator
+from taco_py.notation.operators import ADD, Operator
 from taco_py.notation.tree import children, exchange, map_accesses, map_children
 
 REWRITES = 16
@@ -56,7 +57,7 @@ class Group:
 def groupings(assignment: Assignment, names: Sequence[str]) -> Iterator[Group]:
     """Every grouping of an assignment with explicit sums; `names` are free for temporaries."""
     drafts = tuple(f"{place}" for place in range(DRAFTS))
-    for value in _forms(_pulled(sums_apart(assignment).value)):
+    for value in _forms(assignment)[:REWRITES]:
         reduced, body = _peeled(value)
         for group in _groups(assignment.target, body, reduced, drafts):
             yield _named(group, iter(names), {})
@@ -113,27 +114,47 @@ def _everywhere(expr: Expr) -> tuple[str, ...]:
     return tuple(i for access in accesses(expr) for i in access.indices)
 
 
-def _forms(expr: Expr) -> tuple[Expr, ...]:
-    """`expr` and what it becomes when products are distributed over sums, each form once."""
-    found = [expr]
+def few_forms(assignment: Assignment) -> bool:
+    """Whether all distributed forms of an assignment are among its groupings."""
+    return len(_forms(assignment)) <= REWRITES
+
+
+def _forms(assignment: Assignment) -> tuple[Expr, ...]:
+    """The assignment's value and what it becomes when products are distributed over sums, each form
+    once; of more than REWRITES one more than these. None in which a term has two sums over indices
+    of one name, as that of a denominator would."""
+    found = [_pulled(sums_apart(assignment).value)]
     for form in found:
         for other in _distributed(form):
-            if other not in found and len(found) < REWRITES:
+            other = _pulled(other)
+            named = replace(assignment, value=other)
+            if other not in found and len(found) <= REWRITES and sums_apart(named) is named:
                 found.append(other)
     return tuple(found)
 
 
 def _distributed(expr: Expr) -> Iterator[Expr]:
-    """`expr` with one `a * (b + c)` replaced by `a * b + a * c`, for each place."""
-    if isinstance(expr, Call) and expr.operator == MUL:
+    """`expr` with one `a * (b + c)` replaced by `a * b + a * c`, or one sum over an index that both
+    terms have by two, for each place."""
+    if isinstance(expr, Call) and not expr.operator.additive:
         for place, arg in enumerate(expr.args):
-            if isinstance(arg, Call) and arg.operator.additive and len(arg.args) == 2:
-                other = expr.args[1 - place]
-                terms = tuple(Call(MUL, (other, term)) for term in arg.args)
-                yield Call(arg.operator, terms)
+            if expr.operator.linear[place] and _is_sum(arg):
+                yield replace(arg, args=tuple(_at(expr, place, term) for term in arg.args))
+    if isinstance(expr, Reduce) and expr.operator == ADD and _is_sum(body := expr.body):
+        terms = tuple(replace(expr, body=term) for term in body.args)
+        if all(expr.index in free_indices(term.body) for term in terms):
+            yield replace(body, args=terms)
     for child in children(expr):
         for new in _distributed(child):
             yield exchange(expr, child, new)
+
+
+def _is_sum(expr: Expr) -> TypeGuard[Call]:
+    return isinstance(expr, Call) and expr.operator.additive and len(expr.args) == 2
+
+
+def _at(call: Call, place: int, arg: Expr) -> Call:
+    return replace(call, args=(*call.args[:place], arg, *call.args[place + 1 :]))
 
 
 # ---------------------------------------------------------------- temporaries
@@ -166,8 +187,8 @@ def _cuts(
             yield from _temporaries(expr, names)
         case Call(operator, _) if operator.associative and operator.commutative:
             yield from _partitions(operator, _flat(operator, expr), reduced, kept, names)
-        case Call(operator, args):
-            for cuts in _each(args, names):
+        case Call(operator, _):
+            for cuts in _each(expr, reduced, kept, names):
                 yield Call(operator, tuple(e for e, _ in cuts)), _joined(cuts)
 
 
@@ -179,15 +200,32 @@ def _temporaries(expr: Expr, names: tuple[str, ...]) -> Iterator[Cut]:
         yield target, (group,)
 
 
-def _each(args: Sequence[Expr], names: tuple[str, ...]) -> Iterator[tuple[Cut, ...]]:
-    """All combinations of cuts of several expressions, with names of their own."""
-    shares = [names[place :: len(args)] for place in range(len(args))]
-    everywhere = frozenset(i for arg in args for i in free_indices(arg))
-    options = [
-        partial(_cuts, arg, frozenset(), everywhere, share)
-        for arg, share in zip(args, shares, strict=True)
-    ]
+def _each(
+    call: Call, reduced: frozenset[str], kept: frozenset[str], names: tuple[str, ...]
+) -> Iterator[tuple[Cut, ...]]:
+    """All combinations of cuts of a call's arguments, with names of their own. What one alone has
+    that it is linear in may be summed there:
+
+        y[i] = sum(j, k, A[i,j] * B[j,k] * x[k] / z[i])  →  w[j] = sum(k, B[j,k] * x[k]), …
+    """
+    args, linear = call.args, call.operator.linear
+    options = []
+    for place, arg in enumerate(args):
+        outside = {i for k, other in enumerate(args) if k != place for i in free_indices(other)}
+        own = reduced - outside if linear[place] and len(args) > 1 else frozenset[str]()
+        around = kept | outside | (reduced - own)
+        options.append(partial(_argument, arg, own, around, names[place :: len(args)]))
     yield from _combinations(options)
+
+
+def _argument(
+    arg: Expr, own: frozenset[str], outside: frozenset[str], names: tuple[str, ...]
+) -> Iterator[Cut]:
+    """One argument cut, or all of it a temporary where it is summed there."""
+    yield from _cuts(arg, own, outside, names)
+    mine = [i for i in free_indices(arg) if i in own]
+    if mine:
+        yield from _temporaries(_summed(mine, arg), names)
 
 
 def _combinations(options: Sequence[Callable[[], Iterator[Cut]]]) -> Iterator[tuple[Cut, ...]]:
@@ -253,8 +291,11 @@ def _block(
         yield from _cuts(inner, frozenset(own), outside, names)
     alone = len(block) == 1 and not isinstance(inner, Call)
     if not alone or (own and blocks > 1 and isinstance(inner, Access)):
-        summed = fold(lambda body, index: Reduce(ADD, index, body), reversed(own), inner)
-        yield from _temporaries(summed, names)
+        yield from _temporaries(_summed(own, inner), names)
+
+
+def _summed(indices: Sequence[str], expr: Expr) -> Expr:
+    return fold(lambda body, index: Reduce(ADD, index, body), reversed(indices), expr)
 
 
 def _set_partitions(items: tuple[Expr, ...]) -> Iterator[tuple[tuple[Expr, ...], ...]]:

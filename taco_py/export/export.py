@@ -14,7 +14,7 @@ from taco_py.driver import CompiledKernel, make_source
 from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
 from taco_py.plan.assembled import known_order
-from taco_py.plan.nodes import Compute, Plan, Reformat
+from taco_py.plan.nodes import Compute, Locate, Plan, Reformat
 from taco_py.plan.run import promise_broken_in, satisfies
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
@@ -113,7 +113,9 @@ def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tup
     steps = [step for step in plan.steps if isinstance(step, Compute)]
     for step in plan.steps:
         if not isinstance(step, Compute):
-            what = f"{step.reason}" if isinstance(step, Reformat) else "an operand is taken apart"
+            what = "an operand is taken apart"
+            if isinstance(step, Reformat | Locate):
+                what = step.reason
             raise FormatError(
                 f"Expected kernels that read their operands as they are stored and make the result "
                 f"as it is wanted, found a step that makes {step.target} of {step.source}: {what}",

@@ -241,7 +241,19 @@ class IterationGraph:
             return True, True
         ordered, unique = self._result_demand(loop)
         in_pieces = (not loop.outer and self.in_pieces) or self.in_team(loop)
+        unique = unique or self.at_most_one(loop.index, iterator)
         return ordered or in_pieces or self._searches(loop, iterator), unique
+
+    def at_most_one(self, index: str, iterator: Iterator) -> bool:
+        """Whether a loop meets one entry or none below each position: the last level's, of an index
+        that is known to have one coordinate alone."""
+        tensor = iterator.access.tensor
+        if (index, 1) not in self.problem.static or tensor not in dict(self.problem.operands):
+            return False
+        form = self.problem.type_of(tensor).format
+        shared = any(each.index == index and each.mode.parallel is not None for each in self.loops)
+        unique = form.levels[iterator.level].unique
+        return iterator.level == form.order - 1 and unique and not shared
 
     def _searches(self, loop: Loop, iterator: Iterator) -> bool:
         """Whether a part of the level's coordinates is looked for: those of a tile, or those that

@@ -194,7 +194,7 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
 
 
 def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]:
-    """The stored coordinates of one level; without a loop where there is exactly one."""
+    """The stored coordinates of one level; without a loop where there is one, or at most one."""
     if isinstance(it.result, Given) and walk.iterator.access.tensor in it.result.rows:
         yield from _over_given(it, it.result, walk)
         return
@@ -205,9 +205,12 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
     ]
     if len(code) == 1:
         return
+    known = Declare(walk.position, start, constant=True)
     if it.env.iterated(walk.iterator).branchless:
-        yield Declare(walk.position, start, constant=True)
+        yield known
         yield from code
+    elif it.env.graph.at_most_one(it.forall.index, walk.iterator):
+        yield build.if_(build.lt(start, walk.stop), build.block(known, *code))
     else:
         yield _for(it.forall, it.scope, walk.position, Interval(start, walk.stop), *code)
 

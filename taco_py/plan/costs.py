@@ -13,18 +13,20 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
+from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import copying
-from taco_py.autoschedule.orders import best_order, needs_copy
-from taco_py.concrete.terms import Term, split_terms
-from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import DENSE_TEMPORARY, TEMPORARY
-from taco_py.notation.checks import accesses
+from taco_py.autoschedule.orders import best_order, known_steps, needs_copy
+from taco_py.concrete.terms import Term, reductions, split_terms, summed
+from taco_py.cost.estimate import Statistics, result_size
+from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY
+from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of
 from taco_py.plan.splitter import Splitter
 from taco_py.problem import Problem
+from taco_py.strategy import Strategy
 
 
 def in_turn(
@@ -51,18 +53,37 @@ def in_turn(
     return total + last(request)
 
 
+KernelCost = Callable[[Splitter, Assignment, Request], float]
+
+
 def chain_cost(
-    splitter: Splitter, parts: Sequence[Assignment], last: Assignment, limit: float = inf
+    splitter: Splitter,
+    parts: Sequence[Assignment],
+    last: Assignment,
+    limit: float = inf,
+    each: KernelCost | None = None,
 ) -> float:
-    """What kernels cost in their best orders, of which the last reads temporaries of the others."""
+    """What kernels cost in their best orders, of which the last reads temporaries of the others.
+
+    each  what one costs; None for its loops
+    """
     made = [splitter.operands[part.target.tensor] for part in parts]
-    kernels = [partial(best_cost, splitter, part) for part in (*parts, last)]
+    kernels = [partial(each or best_cost, splitter, part) for part in (*parts, last)]
     return in_turn(made, kernels, splitter.request, keeping, limit)
 
 
 def keeping(made: Operand) -> float:
     """What it costs to keep a temporary, beside the loops that write and read it."""
     return (DENSE_TEMPORARY if made.type.format.is_dense else TEMPORARY) * made.stored
+
+
+def merging(splitter: Splitter, assignment: Assignment) -> float:
+    """What it costs to merge the terms of a sparse result, beside the loops of each."""
+    terms = split_terms(assignment.value)
+    if len(terms) < 2 or splitter.request.type.format.is_dense:
+        return 0.0
+    kept, stats = assignment.target.indices, splitter.statistics(assignment.value)
+    return MERGE * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
 
 
 def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
@@ -72,11 +93,40 @@ def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> f
         stats = splitter.statistics(assignment.value)
         problem = draft_of(assignment, splitter.operands, request)
         return sum(
-            best_order(problem, term, stats, request.effort).cost
+            term_cost(problem, term, stats, request.effort)
             for term in split_terms(assignment.value)
         )
 
     return request.effort.once((best_cost, request.type, *splitter.key(assignment)), find)
+
+
+def kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
+    """What a kernel costs in loops or, as a product of dense matrices, in register tiles."""
+    problem = draft_of(assignment, splitter.operands, request)
+    if all(type.format.is_dense for _, type in problem.operands):
+        stats = splitter.statistics(assignment.value)
+        if choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind:
+            return stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
+    return best_cost(splitter, assignment, request)
+
+
+def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -> float:
+    """What the best loops of a term cost: around all its inner sums those that they need, and
+    inside these each sum's own beside the others'."""
+    best = best_order(problem, term, stats, effort)
+    inner_sums = tuple(reductions(term.body))
+    if not inner_sums:
+        return best.cost
+    needed = {i for sum_ in inner_sums for i in free_indices(sum_)}
+    places = [place for place, index in enumerate(best.order) if index in needed]
+    around = best.order[: max(places, default=-1) + 1]
+    inner = best.order[len(around) :]
+    own = [{i for a in accesses(sum_) for i in a.indices} for sum_ in inner_sums]
+    groups = [[i for i in inner if i in indices] for indices in own]
+    groups.append([i for i in inner if not any(i in indices for indices in own)])
+    steps = known_steps(problem, term, stats, effort)
+    beside = sum(steps.nest(around, group) for group in groups)
+    return best.cost - steps.nest(around, inner) + beside
 
 
 def copy_cost(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import inf, isinf
 
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Candidate, Frontier
@@ -43,7 +43,8 @@ def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Re
     def estimated(candidate: Candidate) -> Candidate:
         statement = candidate.statement
         if statement not in known:
-            known[statement] = _cost(candidate, operands, request)
+            cost = _cost(candidate, operands, request)
+            known[statement] = None if cost is None or isinf(cost) else cost
         return replace(candidate, estimate=known[statement])
 
     candidates = sorted(
@@ -57,10 +58,13 @@ def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Reques
         return sequence_cost(candidate.kernels, operands, request)
     order, whole = one_order(candidate.statement), sums_outside(candidate.assignment)
     terms = split_terms(whole.value)
-    if order is not None and len(terms) == 1:
+    known = set(all_indices(whole))
+    if order is not None and len(terms) == 1 and known.issuperset(order):
         draft = draft_of(whole, operands, request)
         costs = LoopCosts(draft, terms[0], statistics(whole, operands))
-        return costs.fused(candidate.statement, order)
+        cost = costs.fused(candidate.statement, order)
+        if not isinf(cost):  # as it is where a quotient's sums are around it in these loops alone
+            return cost
     kernels = kernels_of(unfused(candidate.statement))
     return None if kernels is None else sequence_cost(kernels, operands, request, stored=False)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from taco_py.convert.locate import located
 from taco_py.driver import CompiledKernel, native_target
 from taco_py.notation.printer import to_text
-from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.nodes import Cast, Compute, Fuse, Locate, Plan, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.run import IN_ORDER
 from taco_py.plan.traffic import told_traffic
 from taco_py.plan.work import told_threads
@@ -34,6 +35,7 @@ def explain(
     lines = [f"copy      {copy}" for copy in copies]
     lines += [f"budget    {cut}" for cut in plan.cuts]
     lines += [f"result    {plan.stored}"] if plan.stored else []
+    lines += [f"sums      {form}" for form in plan.forms]
     compiled = iter(kernels)
     for note in plan.notes:
         lines.append(f"split     {note}")
@@ -45,6 +47,9 @@ def explain(
                 lines.append(f"diagonal  {target} from {source}[{','.join(labels)}]")
             case Squeeze(target, source, axes):
                 lines.append(f"squeeze   {target} from {source}, modes {axes} of size 1")
+            case Locate(target, source, indices, reason):
+                at = ",".join(indices)
+                lines.append(f"locate    {target} from {source}, by {at}: {reason}")
             case Fuse(target, source, groups):
                 modes = ", ".join(str(group) for group in groups if len(group) > 1)
                 lines.append(
@@ -65,6 +70,8 @@ def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, 
     for step in plan.steps:
         if isinstance(step, Reformat | Cast) and step.source in known:
             known[step.target] = known[step.source]
+        if isinstance(step, Locate) and step.source in known:
+            known[step.target] = located(known[step.source])
     return known
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taco_py.autoschedule.orders import best_order, known_steps
+from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
-from taco_py.plan.costs import chain_cost, copy_cost
+from taco_py.plan.costs import chain_cost, copy_cost, term_cost
 from taco_py.plan.splitter import Splitter
 
 
@@ -43,27 +43,13 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
             why = _reason(tuple(i for i in order[:depth] if i not in needs))
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
             continue
-        one = _together(splitter, assignment, expr, sum_)
+        (whole,) = split_terms(expr)
+        one = term_cost(splitter.draft(assignment, expr), whole, splitter.statistics(expr), effort)
         two, gain = _apart(splitter, assignment, expr, sum_)
         if two * gain < one:
             why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
     return expr
-
-
-def _together(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Reduce) -> float:
-    """What one kernel costs: loops that the sum needs, and inside these the sum and the rest."""
-    (term,) = split_terms(expr)
-    stats, problem = splitter.statistics(expr), splitter.draft(assignment, expr)
-    best = best_order(problem, term, stats, splitter.request.effort)
-    own = {i for a in accesses(sum_) for i in a.indices}
-    needs = [place for place, i in enumerate(best.order) if i in free_indices(sum_)]
-    around = best.order[: max(needs, default=-1) + 1]
-    inner = best.order[len(around) :]
-    steps = known_steps(problem, term, stats, splitter.request.effort)
-    beside = steps.nest(around, [i for i in inner if i in own])
-    beside += steps.nest(around, [i for i in inner if i not in own])
-    return best.cost - steps.nest(around, inner) + beside
 
 
 def _apart(

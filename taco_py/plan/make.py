@@ -99,6 +99,8 @@ def make_plan(
         fused = fuse(assignment, known, request, names)
         assignment, request = fused.assignment, fused.request
         steps += (*lined, *fused.steps)
+    if options.schedule is not None and options.schedule.marked:
+        request = replace(request, forms=False, look_up=False)  # for these are the text's loops
     parts = split(assignment, known, request, names, options.path, options.contract)
     marks_others = _marks_others(options.schedule, parts.assignments[-1])
     if marks_others and not has_narrow_sums(assignment, known):
@@ -110,7 +112,9 @@ def make_plan(
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
     shared = _with_threads(leave_unsorted(steps), options.schedule)
-    return Plan(shared, (*notes, *parts.notes), request.effort.notes, request.stored)
+    told = (*notes, *parts.notes)
+    cuts = request.effort.notes
+    return Plan(shared, told, cuts, request.stored, parts.forms, parts.rewritten)
 
 
 def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
@@ -183,6 +187,12 @@ def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step,
 # ---------------------------------------------------------------- operands made simpler
 
 
+def squeezed_operand(old: Operand, axes: tuple[int, ...]) -> Operand:
+    """What is known of an operand without its modes `axes`, of size 1."""
+    shape = tuple(n for axis, n in enumerate(old.shape) if axis not in axes)
+    return Operand(_without_modes(old.type, axes), shape, old.nnz)
+
+
 def _squeeze(
     assignment: Assignment,
     source: str,
@@ -192,11 +202,8 @@ def _squeeze(
     steps: list[Step],
 ) -> Assignment:
     """A copy of `source` without the modes `axes`, in place of it."""
-    old = known[source]
-    shape = tuple(n for axis, n in enumerate(old.shape) if axis not in axes)
-    form = _without_modes(old.type, axes)
     target = names.fresh(f"{source}_squeezed")
-    known[target] = Operand(form, shape, old.nnz)
+    known[target] = squeezed_operand(known[source], axes)
     steps.append(Squeeze(target, source, axes))
     return rename(assignment, tensors={source: target})
 

@@ -66,6 +66,20 @@ class Squeeze:
 
 
 @dataclass(frozen=True, slots=True)
+class Locate:
+    """`target` is `source` with one mode more, of size 1, and all modes but that one dense: each
+    element's entries are found at its coordinates. `reason` says what that is good for.
+
+    indices  of the modes of the source
+    """
+
+    target: str
+    source: str
+    indices: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fuse:
     """`target` is a dense `source` with the modes of each group as one, the last one fastest; it
     is stored in the order of the groups."""
@@ -112,7 +126,7 @@ class Compute:
         return dict(self.sources).get(operand, operand)
 
 
-Step = Reformat | TakeDiagonal | Squeeze | Fuse | Cast | Compute
+Step = Reformat | TakeDiagonal | Squeeze | Locate | Fuse | Cast | Compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +136,16 @@ class Plan:
     notes   why an assignment was split
     cuts    which searches for loops ended early
     stored  why the result is stored as it is, where that was chosen
+    forms   which sums in products are multiplied out and which are not, and why
+    rewritten  whether any are
     """
 
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
     cuts: tuple[str, ...] = ()
     stored: str = ""
+    forms: tuple[str, ...] = ()
+    rewritten: bool = False
 
     @property
     def kernels(self) -> tuple[Compute, ...]:

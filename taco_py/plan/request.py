@@ -30,6 +30,9 @@ class Request:
     effort  the searches for loop orders: how long they may take, and what they have found
     stored  for explain(): why the result is stored in `type`, where that was chosen
     memory  elements that each intermediate of a contraction may store
+    forms   False leaves sums in products as they are written, True multiplies them out; None for
+            what costs less
+    look_up whether copies may be made in which entries are looked up
     """
 
     type: TensorType
@@ -37,6 +40,8 @@ class Request:
     effort: Effort = field(default_factory=Effort, compare=False, repr=False)
     stored: str = ""
     memory: float = inf
+    forms: bool | None = None
+    look_up: bool = True
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

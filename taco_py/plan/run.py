@@ -12,6 +12,7 @@ import numpy as np
 from codegen.runtime.signature import Kind
 from taco_py.convert import recopied
 from taco_py.convert.diagonal import diagonal
+from taco_py.convert.locate import located
 from taco_py.diagnostics.errors import (
     IndexOverflowError,
     InternalError,
@@ -27,7 +28,17 @@ from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
 from taco_py.plan.assembled import assembled
-from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.plan.nodes import (
+    Cast,
+    Compute,
+    Fuse,
+    Locate,
+    Plan,
+    Reformat,
+    Squeeze,
+    Step,
+    TakeDiagonal,
+)
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
 from taco_py.problem import TensorType
@@ -85,7 +96,7 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
 
 
 def transformed(
-    step: Reformat | TakeDiagonal | Squeeze | Fuse | Cast, data: TensorData
+    step: Reformat | TakeDiagonal | Squeeze | Locate | Fuse | Cast, data: TensorData
 ) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
@@ -96,6 +107,8 @@ def transformed(
             return diagonal(data, labels)
         case Squeeze(_, _, axes):
             return squeeze(data, axes)
+        case Locate():
+            return located(data)
         case Fuse(_, _, groups):
             return from_numpy(fuse(data.values, groups))
         case Cast(_, _, format, dtype):

@@ -1,6 +1,7 @@
 """Splitting: what is better computed first, into a temporary tensor, than inside all loops.
 
-Four reasons to split a term off, each in a file of its own:
+Sums in products may be multiplied out before (`multiply_out`). Four reasons to split a term off,
+each in a file of its own:
 
 * a sum inside a product would be computed again in every round of a loop it does not depend on
   (`hoist`);
@@ -13,20 +14,25 @@ Four reasons to split a term off, each in a file of its own:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from codegen.names import Names
 from taco_py.autoschedule.streams import innermost_sums
-from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.concrete.terms import map_terms, split_terms, sums_apart
+from taco_py.cost.estimate import Statistics
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.contract import Path, contract, contract_sums
+from taco_py.plan.costs import chain_cost, kernel_cost, merging
 from taco_py.plan.hoist import hoist
 from taco_py.plan.in_turn import sum_in_turn
+from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand
 from taco_py.plan.products import flatten, push_in
-from taco_py.plan.request import Request, statistics
+from taco_py.plan.request import SMALL, Request, real_statistics, statistics
 from taco_py.plan.splitter import Splitter
 from taco_py.plan.sum_first import sum_first
 from taco_py.plan.temporaries import store_well
@@ -34,11 +40,18 @@ from taco_py.plan.temporaries import store_well
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Assignments to compute in turn, the original target's last, and all their operands."""
+    """Assignments to compute in turn, the original target's last, and all their operands.
+
+    notes  for each temporary why it is there
+    forms  which sums in products are multiplied out and which are not, and why
+    rewritten  whether any are
+    """
 
     assignments: tuple[Assignment, ...]
     operands: Mapping[str, Operand]
     notes: tuple[str, ...]
+    forms: tuple[str, ...] = ()
+    rewritten: bool = False
 
 
 def split(
@@ -55,6 +68,78 @@ def split(
            where None
     pairs  False keeps products of any number of operands whole
     """
+    if path is not None or not pairs or request.forms is False:
+        return _split(assignment, operands, request, names, path, pairs)
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    drafts = _Drafts(operands, request)
+    asked = request.forms is True
+    forms = cheapest_form(assignment, dtypes, drafts.price, request.effort, asked)
+    parts = _split(sums_apart(forms.chosen), operands, request, names, None, True)
+    told = (*forms.kept, *drafts.compared(assignment, forms))
+    return replace(parts, forms=told, rewritten=forms.chosen is not assignment)
+
+
+@dataclass(slots=True)
+class _Drafts:
+    """The kernels that forms of an assignment are taken apart into, each form once."""
+
+    operands: Mapping[str, Operand]
+    request: Request
+    known: dict[Assignment, Split] = field(default_factory=dict)
+
+    def parts(self, form: Assignment) -> Split:
+        if form not in self.known:
+            names = Names((*self.operands, form.target.tensor))
+            found = _split(sums_apart(form), self.operands, self.request, names, None, True)
+            self.known[form] = found
+        return self.known[form]
+
+    def price(self, form: Assignment) -> float:
+        """What all kernels of a form cost."""
+        return cost_of(self.parts(form), self.request)
+
+    def compared(self, assignment: Assignment, forms: Forms) -> Iterator[str]:
+        """What the chosen form and the other one cost on the operands as large as they are."""
+        if forms.other is None:
+            return
+        mine, its = (
+            f"{cost_of(self.parts(form), self.request, real_statistics):.2g}"
+            for form in (forms.chosen, forms.other)
+        )
+        small = statistics(assignment, self.operands).sizes
+        if small != real_statistics(assignment, self.operands).sizes:
+            its += f"; planned for sizes of {SMALL} and more"
+        target = assignment.target.tensor
+        if forms.chosen is assignment:
+            what = f"left, about {mine} operations, multiplied out {its}"
+        else:
+            what = f"multiplied out, about {mine} operations, as it is written {its}"
+        yield f"{target}: sums in products are {what}"
+
+
+def cost_of(
+    parts: Split,
+    request: Request,
+    known: Callable[[Assignment, Mapping[str, Operand]], Statistics] = statistics,
+) -> float:
+    """What kernels in turn cost, with the temporaries between them.
+
+    known  what is known of the operands of an assignment
+    """
+    *before, last = parts.assignments
+    sizes = known(last, parts.operands).sizes
+    splitter = Splitter(dict(parts.operands), request, Names(()), sizes, [], [], known)
+    return chain_cost(splitter, before, last, each=kernel_cost) + merging(splitter, last)
+
+
+def _split(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    names: Names,
+    path: Path | None,
+    pairs: bool,
+) -> Split:
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [])
     dtypes = splitter.dtypes

@@ -19,19 +19,16 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from taco_py.autoschedule.dense import choose_strategy
-from taco_py.cost.machine import DENSE_SIZE, GAIN, RATE, STEP
+from taco_py.cost.machine import DENSE_SIZE, GAIN
 from taco_py.formats import Format, dense
-from taco_py.notation.checks import all_indices, operand_names
+from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.costs import best_cost, keeping
+from taco_py.plan.costs import keeping, kernel_cost
 from taco_py.plan.formats import COMPRESSED, DENSE, unordered_last
 from taco_py.plan.nodes import Compute, Operand, Step
-from taco_py.plan.request import Request, draft_of
 from taco_py.plan.splitter import Splitter
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.loops import Loops
-from taco_py.strategy import Strategy
 
 MODES = 3
 """Modes up to which a temporary is considered in every order."""
@@ -67,18 +64,8 @@ def _cost(
     for each in (part, *readers):
         target = changed.operands.get(each.target.tensor)
         type = splitter.request.type if target is None else target.type
-        cost += _kernel_cost(changed, each, replace(splitter.request, type=type))
+        cost += kernel_cost(changed, each, replace(splitter.request, type=type))
     return cost
-
-
-def _kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
-    """What a kernel costs in loops or, as a product of dense matrices, in register tiles."""
-    problem = draft_of(assignment, splitter.operands, request)
-    if all(type.format.is_dense for _, type in problem.operands):
-        stats = splitter.statistics(assignment.value)
-        if choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind:
-            return stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
-    return best_cost(splitter, assignment, request)
 
 
 def _stored(usual: Operand, form: Format) -> Operand:

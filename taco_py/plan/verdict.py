@@ -19,7 +19,7 @@ from codegen.names import Names
 from taco_py.autoschedule.frontier import Cost, Frontier, frontier
 from taco_py.autoschedule.orders import Ranked
 from taco_py.autoschedule.streams import chosen_order
-from taco_py.concrete.concretize import shared_prefix
+from taco_py.concrete.concretize import concretize, shared_prefix
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -38,11 +38,11 @@ from taco_py.cost.domination import Costs, Union, assumptions
 from taco_py.cost.estimate import Statistics, query_size
 from taco_py.cost.protocols import Directed, choices
 from taco_py.cost.tasks import Recorder, Scope
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
 from taco_py.plan.apart import apart
-from taco_py.plan.costs import in_turn, keeping
+from taco_py.plan.costs import in_turn, keeping, term_cost
 from taco_py.plan.estimates import with_estimates
 from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
@@ -80,20 +80,14 @@ def chosen_nests(
     operands: Mapping[str, Operand],
     request: Request,
     options: Options,
-) -> Nests | None:
-    """The kernels that a plan without a schedule consists of.
-
-    None where one has sums inside its terms, of which the model knows nothing.
-    """
+) -> Nests:
+    """The kernels that a plan without a schedule consists of."""
     names = Names((*operands, assignment.target.tensor))
     parts = split(assignment, operands, request, names, options.path, options.contract)
     before = parts.assignments[:-1]
     known = parts.operands
     made = [known[part.target.tensor] for part in before]
     types = (*(temporary.type for temporary in made), request.type)
-    for part in parts.assignments:
-        if any(True for term in split_terms(part.value) for _ in reductions(term.body)):
-            return None
     kernels = [partial(_nest_cost, part, known) for part in parts.assignments]
     estimate = in_turn(made, kernels, request, keeping)
     *others, whole = (
@@ -128,13 +122,24 @@ def _best(
 
 def _nest_cost(part: Assignment, operands: Mapping[str, Operand], request: Request) -> float:
     """What the best loops of one kernel cost."""
-    return sum(found.cost for found in _best(part, operands, request)[1])
+    if not _sums_inside(part):
+        return sum(found.cost for found in _best(part, operands, request)[1])
+    stats, draft = statistics(part, operands), draft_of(part, operands, request)
+    terms = split_terms(part.value)
+    return sum(term_cost(draft, term, stats, request.effort) for term in terms)
+
+
+def _sums_inside(part: Assignment) -> bool:
+    """Whether terms have sums inside them."""
+    return any(True for term in split_terms(part.value) for _ in reductions(term.body))
 
 
 def _nest(part: Assignment, operands: Mapping[str, Operand], request: Request) -> Statement:
     """The best loops of one kernel: terms share the loops with which all begin, and have nests of
     their own inside them."""
     draft, best = _best(part, operands, request)
+    if _sums_inside(part):
+        return concretize(draft, tuple(found.order for found in best))
     terms, orders = split_terms(part.value), tuple(found.order for found in best)
     shared = shared_prefix(draft, terms, orders) if len(terms) > 1 else ()
     if set(orders) == {shared}:
@@ -144,6 +149,19 @@ def _nest(part: Assignment, operands: Mapping[str, Operand], request: Request) -
         for term, order in zip(terms, orders, strict=True)
     )
     return nests[0] if len(nests) == 1 else forall(shared, Both(nests))
+
+
+def loops_in(statement: Statement) -> set[str]:
+    """The indices of all loops."""
+    match statement:
+        case Forall(index, body):
+            return {index} | loops_in(body)
+        case Where(_, consumer, producer):
+            return loops_in(consumer) | loops_in(producer)
+        case Both(statements):
+            return set().union(*map(loops_in, statements))
+        case _:
+            return set()
 
 
 def _in_turn(statement: Statement) -> bool:
@@ -216,8 +234,10 @@ def report(
     half = budget / 2
     found = frontier(assignment, formats, budget=half, dtype=request.type.dtype)
     known = with_estimates(found, operands, request)
-    if nests is None:
-        return f"{known.explain()}\nchosen: not among these, a kernel has sums inside its terms"
+    foreign = loops_in(nests.statement) - set(all_indices(assignment))
+    if foreign:
+        why = f"not compared, for the text has no loops over {', '.join(sorted(foreign))}"
+        return f"{known.explain()}\nchosen, estimated {nests.estimate:.3g}: {why}"
     standing = verdict(nests, assignment, operands, known, budget=half)
     return "\n".join((known.explain(), *_standing(standing, nests, found.complete)))
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from codegen.names import identifier, is_reserved
 from taco_py.api.arguments import Settings, check_threads
-from taco_py.api.compute import accumulated, parsed
 from taco_py.api.draft import draft
 from taco_py.api.kernel import Kernel, compile_draft
+from taco_py.api.prepare import accumulated, parsed
 from taco_py.api.tensor import Tensor, tensor, write
 from taco_py.driver import make_source
 from taco_py.formats import Format

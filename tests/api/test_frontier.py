@@ -138,7 +138,7 @@ REPLAYED: tuple[tuple[str, dict[str, tp.Format], int], ...] = (
     # (expression, formats, how many different loops have a schedule)
     ("y[i] = A[i,j] * B[j,k] * x[k]", dict.fromkeys("AB", tp.CSR), 4),
     ("y[i] = (A[i,j] + B[i,j]) * x[j]", dict.fromkeys("AB", tp.CSR), 5),
-    ("y[i] = sum(j, A[i,j]) / x[i]", {"A": tp.CSR}, 0),
+    ("y[i] = sum(j, A[i,j]) / x[i]", {"A": tp.CSR}, 1),
     ("A[i,j] = B[i,k] * C[k,j]", dict.fromkeys("BC", tp.CSR), 4),
 )
 

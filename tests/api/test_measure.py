@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +15,12 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from codegen.toolchain.store import Store
 from taco_py.api.arguments import Settings
-from taco_py.api.measure import Choice, alternatives, fastest
+from taco_py.api.measure import PLAIN, Choice, alternatives, fastest
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.kernels import KERNELS
+from taco_py.plan.nodes import Plan, Squeeze
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands as sizes_of
 from tests.problems import problem
@@ -45,9 +52,124 @@ def test_results_are_the_same(text: str) -> None:
         assert abs(found - expected).max() < 1e-12
 
 
-def test_explain_shows_what_was_measured() -> None:
-    given = operands(TEXTS[0])
-    assert "loop order" in tp.explain(TEXTS[0], given, schedule="measure")
+def times_of(told: str) -> tuple[str, dict[str, str]]:
+    """The first line, and what stands before each name of a choice."""
+    first, *rest = told.splitlines()
+    assert first.startswith("measured  ")
+    found = {}
+    for line in rest:
+        if not line.startswith("  ") or not line[2:13].strip():
+            break
+        found[line[15:]] = line[:15].strip()
+    return first, found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, as another process has it."""
+    monkeypatch.setattr(KERNELS, "_store", Store(tmp_path))
+    KERNELS.memo.clear()
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("text", TEXTS[:3])
+def test_explain_shows_each_candidate_with_its_time(text: str) -> None:
+    told = tp.explain(text, operands(text), schedule="measure")
+    first, found = times_of(told)
+    taken = [name for name in found if name.endswith(", taken")]
+    assert len(found) > 1
+    assert first == f"measured  {taken[0].removesuffix(', taken')}; in this process"
+    timed = [float(t.removesuffix(" ms")) for t in found.values() if t.endswith(" ms")]
+    assert len(timed) > 1
+    assert timed == sorted(timed)
+    assert found[taken[0]] == f"{timed[0]:.3f} ms"
+    assert "loop order" in told
+
+
+def test_sums_in_products_are_measured_both_ways() -> None:
+    given = {**operands(TEXTS[0]), "A": operands(TEXTS[0])["B"], "x": np.ones(30)}
+    told = tp.explain("y[i] = (A[i,j] * B[j,k] + C[i,k]) * x[k]", given, schedule="measure")
+    _, found = times_of(told)
+    assert any("sums as they are written" in name for name in found)
+
+
+def first_line(text: str) -> str:
+    KERNELS.memo.clear()
+    return tp.explain(text, operands(text), schedule="measure").splitlines()[0]
+
+
+def test_times_are_remembered_beside_the_kernels(folder: Path) -> None:
+    text = TEXTS[1]
+    before = first_line(text)
+    assert before.endswith("; in this process")
+    assert list(folder.rglob("*.note"))
+    again = first_line(text)
+    assert again == before.replace("in this process", "in an earlier process, remembered")
+    KERNELS.clear()
+    assert first_line(text).endswith("; in this process")
+
+
+DAMAGE = ("", "[1, 2", "[]", '{"taken": "nothing such", "tried": []}', '{"taken": 3}',
+          '{"taken": "in one kernel", "tried": [[1]]}')  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DAMAGE)
+def test_damaged_notes_are_measured_again(folder: Path, text: str) -> None:
+    first_line(TEXTS[0])
+    for note in folder.rglob("*.note"):
+        note.write_text(text)
+    assert first_line(TEXTS[0]).endswith("; in this process")
+    assert first_line(TEXTS[0]).endswith("; in an earlier process, remembered")
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(KERNELS, "_store", Store(tmp_path / "file" / "below"))
+    assert first_line(TEXTS[0]).endswith("; in this process")
+
+
+def test_other_sizes_and_fuller_rows_are_measured_for_themselves(folder: Path) -> None:
+    text = TEXTS[0]
+    given = operands(text)
+    first_line(text)
+    keys = len(list(folder.rglob("*.note")))
+    KERNELS.memo.clear()
+    full = given["B"].tolil()
+    entries = given["B"].nnz
+    full[:] = 0
+    full.rows[0], full.data[0] = list(range(30)), [1.0] * 30
+    for k in range(entries - 30):
+        full[1 + k // 29, k % 29] = 1.0
+    tp.explain(text, {**given, "B": full.tocsr()}, schedule="measure")
+    assert len(list(folder.rglob("*.note"))) > keys
+
+
+PROCESS = """
+import sys
+import numpy as np, scipy.sparse as sp
+import taco_py as tp
+rng = np.random.default_rng(2)
+B, C = (sp.random_array((30, 30), density=0.2, format="csr", rng=rng) for _ in "BC")
+told = tp.explain("A[i,j] = B[i,k] * C[k,j]", B=B, C=C, schedule="measure")
+print(told.splitlines()[0])
+"""
+
+
+def test_processes_that_measure_at_once_agree_afterwards(tmp_path: Path) -> None:
+    environment = {**os.environ, "TACO_PY_CACHE_DIR": str(tmp_path)}
+
+    def begin() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PROCESS]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+    both = [begin(), begin()]
+    lines = [process.communicate(timeout=120)[0] for process in both]
+    assert all(line.startswith("measured  ") for line in lines)
+    last = begin().communicate(timeout=120)[0]
+    assert last.strip().endswith("in an earlier process, remembered")
 
 
 def test_formats_alone_cannot_be_measured() -> None:
@@ -66,10 +188,12 @@ def test_contractions_that_were_given_are_kept() -> None:
 def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch) -> None:
     given = operands(TEXTS[0])
     measured: list[int] = []
+    KERNELS.memo.clear()
+    monkeypatch.setattr("taco_py.api.remembered.recalled", lambda *_: None)
 
-    def counted(plain: Settings, others: Any, attempt: Any) -> Settings:
+    def counted(*given: Any) -> Any:
         measured.append(1)
-        return fastest(plain, others, attempt)
+        return fastest(*given)
 
     monkeypatch.setattr("taco_py.api.measure.fastest", counted)
     text = TEXTS[0].replace("A[", "Once[")
@@ -97,18 +221,37 @@ def counting(order: dict[Settings, float]) -> Callable[[Settings], None]:
     return attempt
 
 
+def planned(choice: Settings) -> Plan:
+    """Different steps for different settings."""
+    return Plan((Squeeze(str(choice.schedule), "", ()),))
+
+
 def test_the_fastest_is_taken_and_refusals_are_passed_over() -> None:
     first, second, third = choices()
     times = {first: 0.02, second: -1.0, third: 0.0}
-    assert fastest(first, (Choice(second), Choice(third)), counting(times)) == third
+    others = (Choice(second, "refused"), Choice(third, "fast"))
+    taken, tried = fastest(first, others, counting(times), planned)
+    assert taken == third
+    assert [t.label for t in tried if t.seconds is not None] == [PLAIN, "fast"]
+    assert [t.why[:7] for t in tried if t.seconds is None] == ["refused"]
 
 
 def test_what_is_expected_to_be_much_slower_is_not_tried() -> None:
     first, second, third = choices()
-    tried: list[Settings] = []
-    others = (Choice(second, 1e-4), Choice(third, 1e4))
-    fastest(first, others, tried.append)
-    assert set(tried) == {first, second}
+    run: list[Settings] = []
+    others = (Choice(second, "near", 1e-4), Choice(third, "far", 1e4))
+    _, tried = fastest(first, others, run.append, planned)
+    assert set(run) == {first, second}
+    assert [t.why for t in tried if t.seconds is None] == ["expected to take 1e+04 s"]
+
+
+def test_what_leads_to_the_same_steps_is_timed_once() -> None:
+    first, second, third = choices()
+    run: list[Settings] = []
+    others = (Choice(second, "same"), Choice(third, "same again"))
+    _, tried = fastest(first, others, run.append, lambda _: planned(first))
+    assert set(run) == {first}
+    assert len(tried) == 1
 
 
 def test_what_is_much_slower_is_not_tried_again() -> None:
@@ -120,7 +263,7 @@ def test_what_is_much_slower_is_not_tried_again() -> None:
         tried.append(choice)
         run(choice)
 
-    assert fastest(first, (Choice(second),), attempt) == first
+    assert fastest(first, (Choice(second, "slow"),), attempt, planned)[0] == first
     assert tried.count(second) == 2
 
 
@@ -130,3 +273,25 @@ def test_products_are_tried_in_pairs_and_loops_only_where_they_may_pay() -> None
     subscripts = "ij,jk,kl,lm->im"
     found = tp.einsum(subscripts, *matrices, schedule="measure")
     np.testing.assert_allclose(found, np.linalg.multi_dot(matrices), rtol=1e-12)
+
+
+def test_axes_of_size_one_are_taken_off_before() -> None:
+    rng = np.random.default_rng(4)
+    given = [rng.random((30, 1)), rng.random((30, 20)), rng.random((20, 10))]
+    found = tp.einsum("ij,ij,jk->ik", *given, schedule="measure")
+    expected = np.einsum("ij,ij,jk->ik", np.broadcast_to(given[0], (30, 20)), *given[1:])
+    np.testing.assert_allclose(found, expected)
+
+
+def test_quotients_and_several_terms_are_measured_too() -> None:
+    rng = np.random.default_rng(5)
+    A = sp.random_array((40, 40), density=0.2, format="csr", rng=rng)  # noqa: N806
+    x, z = rng.random(40), 1 + rng.random(40)
+    for text in (
+        "y[i] = z[i] - A[i,j] * x[j]",
+        "y[i] = z[i] / (1 + A[i,j] * A[j,k] * x[k])",
+    ):
+        told = tp.explain(text, A=A, x=x, z=z, schedule="measure")
+        assert len(times_of(told)[1]) > 1
+        found = tp.evaluate(text, A=A, x=x, z=z, schedule="measure")
+        np.testing.assert_allclose(found, tp.evaluate(text, A=A, x=x, z=z))

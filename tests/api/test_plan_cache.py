@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api import compute as front
+from taco_py.api import prepare as front
 from taco_py.kernels import KERNELS
 
 RNG = np.random.default_rng(6)

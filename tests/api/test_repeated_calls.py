@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.api import compute as front
+from taco_py.api import prepare as checked
 from taco_py.api.kernel import Kernel
 from taco_py.kernels import KERNELS
 from taco_py.notation.parser import parse_assignment
@@ -194,9 +195,9 @@ def test_what_is_not_finite_stays_numpys(long_way: list[int]) -> None:
 
 def test_one_kernel_reads_each_operand_in_its_own_dtype() -> None:
     given = [np.ones((3, 3), "f4"), np.ones(3), np.ones(3, "i2")]
-    found = front.converted(
-        front.give({str(n): each for n, each in enumerate(given)}),
-        front.Settings(dtype=np.dtype("f8")),
+    found = checked.converted(
+        checked.give({str(n): each for n, each in enumerate(given)}),
+        checked.Settings(dtype=np.dtype("f8")),
     )
     assert all(found[str(n)].data.values is each for n, each in enumerate(given))
     assert [g.operand.type.dtype for g in found.values()] == ["float64"] * 3

@@ -47,6 +47,20 @@ GROUPINGS = (
     ),
     # a sum inside an expression is always made first
     ("r[i] = b[i] - A[i,j] * x[j]", ["r[i] = b[i] - u[i]; u[i] = sum(j) A[i,j] * x[j]"]),
+    # what a quotient is linear in is taken apart in pairs, or summed before it is divided
+    (
+        "y[i] = A[i,j] * B[j,k] * x[k] / z[i]",
+        [
+            "y[i] = sum(k) sum(j) A[i,j] * B[j,k] * x[k] / z[i]",
+            "y[i] = sum(j) A[i,j] * u[j] / z[i]; u[j] = sum(k) B[j,k] * x[k]",
+            "y[i] = sum(k) sum(j) u[i,j,k] * B[j,k] / z[i]; u[i,j,k] = A[i,j] * x[k]",
+            "y[i] = sum(k) u[i,k] * x[k] / z[i]; u[i,k] = sum(j) A[i,j] * B[j,k]",
+            "y[i] = u[i] / z[i]; u[i] = sum(j) sum(k) A[i,j] * B[j,k] * x[k]",
+            "y[i] = v[i] / z[i]; v[i] = sum(j) A[i,j] * u[j]; u[j] = sum(k) B[j,k] * x[k]",
+            "y[i] = v[i] / z[i]; v[i] = sum(j) sum(k) u[i,j,k] * B[j,k]; u[i,j,k] = A[i,j] * x[k]",
+            "y[i] = v[i] / z[i]; v[i] = sum(k) u[i,k] * x[k]; u[i,k] = sum(j) A[i,j] * B[j,k]",
+        ],
+    ),
     # products are distributed over sums, or not
     (
         "y[i] = a[i] * (b[i] + c[i])",

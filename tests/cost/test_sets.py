@@ -7,8 +7,8 @@ from itertools import compress
 import numpy as np
 import pytest
 
-from taco_py.api.compute import parsed
 from taco_py.api.operands import give
+from taco_py.api.prepare import parsed
 from taco_py.api.tensor import Tensor
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.sets import One, Sets, every_set, sets_near

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from taco_py.api.compute import parsed
 from taco_py.api.operands import give
+from taco_py.api.prepare import parsed
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.sets import One

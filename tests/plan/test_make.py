@@ -123,7 +123,10 @@ def test_names_of_temporaries_are_no_operands_names() -> None:
     """T is computed as a coordinate list first, whose name an operand may have already."""
     text = "s = F[i,j,k] * T_raw[i] * y[j] * z[k]"
     formats = {"F": "sss", "T_raw": "COO", "z": "s"}
-    made = plan(problem(text, formats))
+    whole = problem(text, formats)
+    made = make_plan(
+        whole.assignment, operands(whole), Request(whole.result, look_up=False), Options()
+    )
     targets = [step.target for step in made.steps]
     assert len({*targets, *formats, "y"}) == len(targets) + len(formats) + 1
     assert "T_raw_1" in targets and "T" in targets

@@ -120,7 +120,7 @@ def test_numpys_limit_reaches_the_plan(
         plans.append(make_plan(*given))
         return plans[-1]
 
-    monkeypatch.setattr("taco_py.api.compute.make_plan", recorded)
+    monkeypatch.setattr("taco_py.api.prepare.make_plan", recorded)
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # of an earlier process
     found = tp.einsum("ij,jk,k->i", a, b, x, optimize=("greedy", limit))
     np.testing.assert_allclose(found, a @ b @ x)

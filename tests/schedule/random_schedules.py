@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
 from taco_py.api.arguments import Settings, settings_of
-from taco_py.api.compute import Prepared, accumulated, parsed, prepare, start
+from taco_py.api.prepare import Prepared, accumulated, parsed, prepare, start
 from taco_py.api.results import hand_out
 from taco_py.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms, sums_apart, sums_outside

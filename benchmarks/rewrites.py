@@ -1,0 +1,71 @@
+"""How fast is what a person would rewrite by hand: sums in products, lists beside sparse vectors?
+
+1000 rows, 100 entries each, against scipy with the rewriting done by hand. The contender "as
+written" runs the loops of the text; a difference is left as it is written by choice, for it keeps
+digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from operator import matmul
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import taco_py as tp
+from benchmarks.measure import OURS, REFERENCE, Contest, Record, records
+
+SIZE, DENSITY = 1000, 0.1
+WRITTEN = f"{OURS} as written"
+
+
+def run() -> Iterator[Record]:
+    return records("rewrites", contests())
+
+
+def contests() -> Iterator[Contest]:
+    rng = np.random.default_rng(0)
+    a, b, c = (_matrix(rng, SIZE) for _ in "abc")
+    u, v, x = rng.random(SIZE), rng.random(SIZE), rng.random(SIZE)
+    yield _contest(
+        "y[i] = (A[i,j] * B[j,k] + C[i,k]) * x[k]", "reorder(i,k,j)",
+        lambda: a @ (b @ x) + c @ x, A=a, B=b, C=c, x=x,
+    )  # fmt: skip
+    text = "y[i] = (A[i,j] + B[i,j]) * x[j]"
+    for form in ("csr", "csc", "coo"):
+        other = b.asformat(form)
+        by_hand = partial(_sum_by_hand, a, other, x)
+        yield _contest(text, "reorder(i,j)", by_hand, f", B {form}", A=a, B=other, x=x)
+    yield _contest(
+        "y[i] = (A[i,j] + u[i] * v[j]) * x[j]", "reorder(i,j)",
+        lambda: a @ x + u * (v @ x), A=a, u=u, v=v, x=x,
+    )  # fmt: skip
+    yield _contest(
+        "y[i] = (A[i,j] - B[i,j]) * x[j]", "reorder(i,j)",
+        lambda: a @ x - b @ x, A=a, B=b, x=x,
+    )  # fmt: skip
+    for share in (0.01, 0.1, 0.5):
+        z = tp.tensor(x * (rng.random(SIZE) < share), format="s")
+        for form in ("coo", "csr"):
+            operands = {"A": a.asformat(form), "x": z}
+            by_hand = partial(matmul, operands["A"], z.to_numpy())
+            name = f", A {form}, x of {share:.0%}"
+            yield _contest("y[i] = A[i,j] * x[j]", "reorder(i,j)", by_hand, name, **operands)
+
+
+def _matrix(rng: np.random.Generator, size: int) -> Any:
+    return sp.random_array((size, size), density=DENSITY, format="csr", rng=rng)
+
+
+def _sum_by_hand(a: Any, b: Any, x: Any) -> Any:
+    return a @ x + b @ x
+
+
+def _contest(text: str, loops: str, by_hand: Any, name: str = "", **operands: Any) -> Contest:
+    ours = partial(tp.evaluate, text, operands, format="d", threads=1)
+    return Contest(
+        text + name, {REFERENCE: by_hand, OURS: ours, WRITTEN: partial(ours, schedule=loops)}
+    )

@@ -1,0 +1,41 @@
+"""A tensor whose entries are found at their coordinates, without a search and without zeros."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from taco_py.formats import Format, dense
+from taco_py.storage.pack import is_sorted, is_unique, pack_coo, unpack
+from taco_py.storage.sizes import index_dtype_of
+from taco_py.storage.tensor_data import LevelArrays, TensorData
+
+
+def located(data: TensorData) -> TensorData:
+    """The tensor with one mode more, of size 1: dense levels, and below each element its entries.
+
+        x = [0 7 0 5]  →  pos = [0 0 1 1 2], crd = [0 0], values = [7 5]
+
+    Duplicates are added up; a stored zero stays an entry.
+    """
+    form = located_format(len(data.shape))
+    shape, dtype = (*data.shape, 1), index_dtype_of(data)
+    listed = data.format.order == 1 and data.levels[0].crd is not None
+    if not (listed and is_sorted(data) and is_unique(data)):
+        coords, values = unpack(data)
+        unit = np.zeros(len(values), dtype)
+        return pack_coo((*coords, unit), values, shape, form, dtype)
+    pos = np.zeros(data.shape[0] + 1, dtype)
+    crd = data.levels[0].crd
+    assert crd is not None
+    pos[1:][crd] = 1
+    np.cumsum(pos, out=pos)
+    levels = (LevelArrays(), LevelArrays(pos, np.zeros(data.nnz, dtype)))
+    return TensorData(form, shape, levels, data.values, sorted=True, unique=True)
+
+
+def located_format(order: int) -> Format:
+    """`ds` for a vector, `dds` for a matrix …"""
+    below = Format.parse("s").levels
+    return replace(dense(order + 1), levels=(*dense(order).levels, *below))

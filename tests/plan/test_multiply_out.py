@@ -1,0 +1,241 @@
+"""Sums in products: where they are multiplied out, where they are left, and that numbers agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import taco_py as tp
+from taco_py.autoschedule.effort import Effort
+from taco_py.kernels import KERNELS
+from taco_py.notation.printer import to_text
+from taco_py.plan import multiply_out
+from taco_py.plan.make import Options, make_plan
+from taco_py.plan.multiply_out import cheapest_form, may_multiply_out
+from taco_py.plan.request import Request
+from taco_py.schedule.schedule import Schedule
+from tests.problems import assignment, operands, plan, problem
+
+FLOAT = np.dtype("float64")
+
+FORMS = (
+    (
+        "y[i] = (A[i,j] * B[j,k] + C[i,k]) * x[k]",
+        "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k]) + sum(k, C[i,k] * x[k])",
+    ),
+    ("y[i] = (A[i,j] + B[i,j]) * x[j]", "y[i] = sum(j, A[i,j] * x[j]) + sum(j, B[i,j] * x[j])"),
+    (
+        "y[i] = b[i] + x[j] * (A[i,j] + B[i,j]) / z[i]",
+        "y[i] = b[i] + (sum(j, x[j] * A[i,j]) / z[i] + sum(j, x[j] * B[i,j]) / z[i])",
+    ),
+    (
+        "s = (x[i] + y[i]) * (A[i,j] + B[i,j])",
+        "s = sum(i, x[i] * sum(j, A[i,j])) + sum(i, x[i] * sum(j, B[i,j])) "
+        "+ (sum(i, y[i] * sum(j, A[i,j])) + sum(i, y[i] * sum(j, B[i,j])))",
+    ),
+    # inside what is not linear in it, as far as it is
+    (
+        "y[i] = z[i] / (1 + (A[i,j] + B[i,j]) * x[j])",
+        "y[i] = z[i] / (1 + (sum(j, A[i,j] * x[j]) + sum(j, B[i,j] * x[j])))",
+    ),
+    ("y[i] = -(-A[i,j] - B[i,j]) * x[j]", "y[i] = sum(j, A[i,j] * x[j]) + sum(j, B[i,j] * x[j])"),
+    ("y[i] = (A[i,j] + 1) * x[j]", "y[i] = sum(j, A[i,j] * x[j]) + sum(j, 1 * x[j])"),
+)
+
+
+def out(text: str, dtype: np.dtype[Any] = FLOAT) -> str:
+    """The form with everything multiplied out that may be."""
+    whole = assignment(text)
+    names = (access for access in "ABCbxyz")
+    known = dict.fromkeys(names, dtype)
+    forms = cheapest_form(whole, known, lambda form: -len(to_text(form)), Effort(), True)
+    return to_text(forms.chosen)
+
+
+@pytest.mark.parametrize(("text", "expected"), FORMS)
+def test_what_they_become(text: str, expected: str) -> None:
+    assert out(text) == expected
+
+
+KEPT = (
+    "y[i] = (A[i,j] - B[i,j]) * x[j]",  # cancels
+    "y[i] = (A[i,j] + -2 * B[i,j]) * x[j]",
+    "y[i] = (A[i,j] + 1 - B[i,j]) * x[j]",
+    "y[i] = x[i] * (b[i] + z[i])",  # nothing is summed
+    "y[i] = sum(j, A[i,j] + b[i])",  # no product
+    "y[i] = (1 - x) * b[i] * sum(j, A[i,j])",  # numbers
+    "y[i] = sum(j, (A[i,j] + b[i]) * 2)",  # b would be added once for each j
+)
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_what_is_never_multiplied_out(text: str) -> None:
+    assert not may_multiply_out(assignment(text), dict.fromkeys("ABCbxyz", FLOAT))
+
+
+def test_differences_of_integers_are_exact() -> None:
+    text = "y[i] = (A[i,j] - B[i,j]) * x[j]"
+    expected = "y[i] = sum(j, A[i,j] * x[j]) - sum(j, B[i,j] * x[j])"
+    assert out(text, np.dtype("int32")) == expected
+
+
+MIXED: tuple[dict[str, str], ...] = (
+    {"A": "int8", "B": "int8", "x": "float64"},  # A + B wraps
+    {"A": "float32", "B": "float32", "x": "float64"},  # A + B is rounded
+    {"A": "float64", "B": "float32", "x": "float32"},  # B * x would be rounded
+    {"A": "int64", "B": "int64", "x": "int64", "z": "float64"},  # wraps before it is divided
+)
+
+
+@pytest.mark.parametrize("dtypes", MIXED)
+def test_parts_of_another_type_are_left(dtypes: dict[str, str]) -> None:
+    known = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
+    text = "y[i] = (A[i,j] + B[i,j]) * x[j]" + (" / z[i]" if "z" in dtypes else "")
+    assert not may_multiply_out(assignment(text), known)
+
+
+# ---------------------------------------------------------------- plans
+
+
+CHAIN = "y[i] = (A[i,j] * B[j,k] + C[i,k]) * x[k]"
+CSRS = dict.fromkeys("ABC", "CSR")
+
+
+def test_the_price_of_the_whole_plan_decides() -> None:
+    known = problem(CHAIN, CSRS)
+    made = plan(known)
+    assert to_text(made.kernels[-1].problem.assignment) == (
+        "y[i] = sum(j, A[i,j] * T[j]) + sum(k, C[i,k] * x[k])"
+    )
+    assert all(len(order) <= 2 for kernel in made.kernels for order in kernel.orders)
+    (told,) = made.forms
+    assert re.fullmatch(
+        r"y: sums in products are multiplied out, about \S+ operations, as it is written \S+", told
+    )
+    assert made.rewritten
+
+
+def test_what_costs_as_much_is_left_and_told() -> None:
+    made = plan(problem("C[i,k] = (A[i,j] + B[i,j]) * D[j,k]", {"A": "CSR", "B": "CSR"}))
+    assert len(made.kernels[-1].orders) == 1
+    assert re.search(r"are left, about \S+ operations, multiplied out \S+", made.forms[0])
+    assert not made.rewritten
+
+
+def test_what_is_told_is_of_the_operands_as_large_as_they_are() -> None:
+    (told,) = plan(problem(CHAIN, CSRS), dict.fromkeys("ijk", 4), dict.fromkeys("ABC", 4.0)).forms
+    assert told.endswith("; planned for sizes of 64 and more")
+    costs = re.findall(r"\d[\d.e+]*", told.partition(";")[0])
+    assert len(costs) == 2
+    assert all(float(cost) < 1000 for cost in costs)
+
+
+def test_forms_are_compared_while_there_is_time() -> None:
+    known = problem(CHAIN, CSRS)
+    request = Request(known.result, effort=Effort(0.0))
+    made = make_plan(known.assignment, operands(known), request, Options())
+    assert not made.rewritten
+    assert any("before all sums that may be were multiplied out" in cut for cut in made.cuts)
+
+
+def test_differences_are_left_and_told() -> None:
+    made = plan(problem("y[i] = (A[i,j] - B[i,j]) * x[j]", {"A": "CSR", "B": "CSR"}))
+    (told,) = made.forms
+    assert "A[i,j] - B[i,j] is not multiplied out: differences keep digits" in told
+
+
+@pytest.mark.parametrize("schedule", ["reorder(i,k,j)", "parallelize(i)"])
+def test_a_schedule_about_loops_is_about_those_of_the_text(schedule: str) -> None:
+    made = plan(problem(CHAIN, CSRS), options=Options(schedule=Schedule.parse(schedule)))
+    assert not made.rewritten
+
+
+def test_a_schedule_about_nothing_leaves_the_choice() -> None:
+    made = plan(problem(CHAIN, CSRS), options=Options(schedule=Schedule()))
+    assert made.rewritten
+
+
+def test_a_low_rank_part_is_never_formed() -> None:
+    made = plan(problem("y[i] = (A[i,j] + u[i] * v[j]) * x[j]", {"A": "CSR"}))
+    assert made.rewritten
+    assert sum(order == ("i", "j") for k in made.kernels for order in k.orders) == 1
+
+
+# ---------------------------------------------------------------- results
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever it costs."""
+    KERNELS.memo.clear()
+    monkeypatch.setattr(multiply_out, "GAIN", 0.0)
+    yield
+    KERNELS.memo.clear()
+
+
+TEXTS = (
+    "y[i] = (A[i,j] * B[j,k] + C[i,k]) * x[k]",
+    "y[i] = (A[i,j] + B[i,j]) * x[j]",
+    "y[i] = x[i] + (A[i,j] + x[j]) * (B[i,j] + C[i,j])",
+    "D[i,k] = (A[i,j] + B[i,j]) * C[j,k]",
+    "D[i,k] = (A[i,j] * B[j,k] + C[i,k]) * A[i,k]",
+    "s = (A[i,j] + B[i,j]) * (A[i,j] + C[i,j])",
+    "y[i] = (A[i,j] - B[i,j]) * x[j] - (B[i,j] + 2) * x[j]",
+    "y[i] = (A[i,j] + sum(k, B[i,k] * (C[k,j] + A[k,j]))) * x[j]",
+)
+DTYPES = ("int8", "uint8", "int64", "float32", "float64", "complex64", "bool")
+STORED = ("dd", "ds", "ds:1,0", "ss", "uq")
+
+
+@pytest.mark.usefixtures("always")
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_results_are_those_of_the_text(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from(TEXTS))
+    dtype = data.draw(st.sampled_from(DTYPES if " - " not in text else DTYPES[:-1]))
+    if dtype == "bool" and " 2" in text:
+        dtype = "int8"
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    arrays: dict[str, Any] = {}
+    for name in "ABC":
+        entries = rng.integers(0, 5, (6, 6)) * (rng.random((6, 6)) < 0.5)
+        arrays[name] = entries.astype(dtype)
+    arrays["x"] = rng.integers(1, 5, 6).astype(dtype)
+    read = {name: array for name, array in arrays.items() if name in text.partition(" = ")[2]}
+    stored = {
+        name: tp.tensor(array, format=data.draw(st.sampled_from(STORED)))
+        if array.ndim == 2
+        else array
+        for name, array in read.items()
+    }
+    found = tp.evaluate(text, stored)
+    expected = tp.evaluate_dense(text, read)
+    found = found.to_numpy() if isinstance(found, tp.Tensor) else np.asarray(found)
+    assert found.dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_what_is_fastest_by_hand_is_what_runs() -> None:
+    """explain() says so of the kernels that ran."""
+    rng = np.random.default_rng(1)
+    import scipy.sparse as sp
+
+    given_: dict[str, Any] = {
+        name: sp.random_array((300, 300), density=0.02, format="csr", rng=rng) for name in "ABC"
+    }
+    given_["x"] = rng.random(300)
+    told = tp.explain(CHAIN, given_, frontier_budget=0)
+    assert "sums      y: sums in products are multiplied out, about" in told
+    A, B, C, x = (given_[name] for name in "ABCx")  # noqa: N806
+    np.testing.assert_allclose(tp.evaluate(CHAIN, given_), A @ (B @ x) + C @ x)
+    kernel = tp.compile(CHAIN, **dict.fromkeys("ABC", tp.CSR), x=tp.dense(1))
+    again = tp.compile(
+        CHAIN, **dict.fromkeys("ABC", tp.CSR), x=tp.dense(1), schedule=kernel.schedule
+    )
+    assert again.source == kernel.source
