@@ -90,11 +90,10 @@ def make_plan(
         return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
     if options.schedule is None:
         if options.path is None and options.contract:
-            for first, why in ((absorb, ABSORBED), (small_first, SMALL)):
-                *small, assignment = first(assignment, known, request, names)
-                for part in small:
-                    steps += _temporary(part, known, request, names, options.libraries)
-                    notes += (f"{part.target.tensor}: {why}",)
+            assignment, notes, small = _multiplied_first(
+                assignment, known, request, names, options.libraries
+            )
+            steps += small
         assignment, lined = line_up(assignment, known, request, names)
         fused = fuse(assignment, known, request, names)
         assignment, request = fused.assignment, fused.request
@@ -115,6 +114,24 @@ def make_plan(
     told = (*notes, *parts.notes)
     cuts = request.effort.notes
     return Plan(shared, told, cuts, request.stored, parts.forms, parts.rewritten)
+
+
+def _multiplied_first(
+    assignment: Assignment,
+    known: dict[str, Operand],
+    request: Request,
+    names: Names,
+    libraries: Libraries | None,
+) -> tuple[Assignment, tuple[str, ...], tuple[Step, ...]]:
+    """The assignment with small dense factors multiplied by each other before, why, and how."""
+    notes: list[str] = []
+    steps: list[Step] = []
+    for first, why in ((absorb, ABSORBED), (small_first, SMALL)):
+        *parts, assignment = first(assignment, known, request, names)
+        for part in parts:
+            steps += _temporary(part, known, request, names, libraries)
+            notes.append(f"{part.target.tensor}: {why}")
+    return assignment, tuple(notes), tuple(steps)
 
 
 def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
