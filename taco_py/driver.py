@@ -58,13 +58,17 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What explain() tells of one kernel."""
+    """What explain() tells of one kernel.
+
+    stored  indices of which a sparse result stores every coordinate
+    """
 
     concrete: str
     graph: str
     parallel: str
     workspaces: tuple[str, ...]
     tiles: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +127,7 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
             report["parallel"],
             tuple(report["workspaces"]),
             tuple(report.get("tiles", ())),
+            tuple(report.get("stored", ())),
         ),
         found.hit,
         found.seconds,
@@ -247,6 +252,7 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
             "graph": graph_text(graph),
             "parallel": _told(parallel, graph),
             "workspaces": workspaces,
+            "stored": graph.stored_wholly,
         },
     }
     module = Module((function,), header=_header(recipe, concrete))

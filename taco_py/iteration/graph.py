@@ -127,6 +127,16 @@ class IterationGraph:
         return self.zeroing is not None or (plain and not _adds_to(self.statement, target))
 
     @property
+    def stored_wholly(self) -> tuple[str, ...]:
+        """The indices of which a sparse result stores every coordinate, for the loop that writes it
+        walks nothing that leaves some out."""
+        target, form = self.problem.assignment.target, self.problem.result.format
+        levels = zip(form.stored(target.indices), form.levels, strict=True)
+        listed = [index for index, level in levels if not level.full]
+        met = {loop.index for loop in self.loops if loop.writes_result and loop.lattice.full}
+        return tuple(index for index in listed if index in met)
+
+    @property
     def zeroing(self) -> Forall | None:
         """The loop at whose body's beginning a part of a dense result is zeroed, then added to.
 

@@ -95,6 +95,10 @@ def _kernel(
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors)))
     yield from _block("  library     ", step.why)
+    if kernel.report.stored:
+        target = problem.assignment.target.tensor
+        every = " and ".join(kernel.report.stored)
+        yield f"  stores      every {every} of {target}, for nothing that is walked leaves some out"
     yield "  workspaces  " + ("; ".join(kernel.report.workspaces) or "none")
     needs = [
         f"{tensor} {' and '.join(w for w, on in (('sorted', o), ('without duplicates', u)) if on)}"

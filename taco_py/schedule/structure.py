@@ -45,26 +45,17 @@ def _check_stored(
     command: Structural,
 ) -> None:
     """Raise ScheduleError where a sparse result would store what it did not store before."""
-    form, target = problem.result.format, problem.assignment.target
-    levels = zip(form.stored(target.indices), form.levels, strict=True)
-    stored = {index for index, level in levels if not level.full}
-    if not stored:
+    if problem.result.format.is_dense:
         return
-    every = _met_wholly(problem, provenance, after) - _met_wholly(problem, provenance, before)
-    if every & stored:
-        index = next(index for index in target.indices if index in every & stored)
-        raise refused(
-            command,
-            f"{target.tensor} would store every {index}, for the loop over it would walk nothing "
-            "that leaves coordinates out",
-            "ask for a dense result, or leave the loop whole",
-        )
-
-
-def _met_wholly(problem: Problem, provenance: Provenance, statement: Statement) -> set[str]:
-    """The indices of which a loop comes to every coordinate of the result."""
-    loops = build_graph(problem, statement, provenance).loops
-    return {loop.index for loop in loops if loop.writes_result and loop.lattice.full}
+    known = build_graph(problem, before, provenance).stored_wholly
+    for index in build_graph(problem, after, provenance).stored_wholly:
+        if index not in known:
+            raise refused(
+                command,
+                f"{problem.assignment.target.tensor} would store every {index}, for the loop over "
+                "it would walk nothing that leaves coordinates out",
+                "ask for a dense result, or leave the loop whole",
+            )
 
 
 def _check_sums(whole: Where, command: Structural) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
@@ -150,3 +151,14 @@ def test_made_for_static_sizes() -> None:
     fixed = replace(step, problem=replace(step.problem, static=(("j", 8),)))
     assert "made for" not in shown(made)
     assert shown(replace(made, steps=(fixed,)))["made for"] == "j = 8"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "whole"),
+    [(None, False), ("split(i,i0,i1,8)", True), ("reorder(i,k,j), split(i,i0,i1,8)", False)],
+)
+def test_loops_that_store_every_coordinate_are_told(schedule: str | None, whole: bool) -> None:
+    """A tile of the loops as they are written: i, j, k."""
+    a = sp.random_array((30, 30), density=0.1, format="csr", rng=0)
+    told = tp.explain("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, schedule=schedule)
+    assert ("  stores      every j of C," in told) == whole
