@@ -2,7 +2,8 @@
 
     python -m tests.schedule.all_schedules [--depth 2] [--every 1] [--rest 0] [--only "A[i,k]"]
 
-tries each command that could come next, after each other, on each program in each format. As in
+tries each command that could come next, after each other, on each program in each format: after
+none, and after the tiles and positions of BEGINNINGS, with which few random ones begin. As in
 `random_schedules`, a schedule is refused with a ScheduleError that says what would help, or gives
 what the oracle gives; what does neither is printed, and counted. With `--every 7` each seventh
 schedule is tried, spread by what it says, and others for each `--rest` from 0 to 6.
@@ -29,13 +30,24 @@ from taco_py.notation.tree import walk
 from taco_py.plan import work
 from taco_py.provenance.relations import Bound, BoundKind
 from taco_py.schedule import moves
-from taco_py.schedule.apply import apply
+from taco_py.schedule.apply import apply, apply_all
 from taco_py.schedule.commands import Command, Precompute
 from taco_py.schedule.loops import Loops
+from taco_py.schedule.schedule import Schedule
 from tests.corpus.formats import store
 from tests.corpus.programs import Program
 from tests.schedule.random_schedules import Scheduled, Tally, check, first_loops
 
+BEGINNINGS = (
+    "",
+    "split(i,i0,i1,2), pos(i1,p,A)",
+    "split(j,j0,j1,3), pos(j1,p,A)",
+    "divide(j,j0,j1,2), pos(j1,p,B)",
+    "split(k,k0,k1,2), pos(k1,p,B)",
+    "split(k,k0,k1,2), pos(k1,p,T)",
+    "fuse(i,j,f), pos(f,p,A), split(p,p0,p1,3)",
+    "split(j,j0,j1,3), fuse(i,j0,f)",
+)
 SIZE = {"i": 5, "j": 7, "k": 4, "l": 3}
 
 
@@ -104,6 +116,18 @@ def schedules(loops: Loops, program: Program, depth: int) -> Iterator[tuple[Comm
             yield (command, *rest)
 
 
+def all_of(program: Program, depth: int) -> Iterator[tuple[Command, ...]]:
+    """Those of so many commands after each of the beginnings that the program's loops allow."""
+    for text in BEGINNINGS:
+        beginning = Schedule.parse(text)
+        try:
+            loops = apply_all(first_loops(program), beginning)
+        except ScheduleError:
+            continue
+        for commands in schedules(loops, program, depth):
+            yield (*beginning.commands, *commands)
+
+
 def failures(
     depth: int, every: int, rest: int, only: str, tally: Tally
 ) -> Iterator[tuple[Scheduled, Exception]]:
@@ -111,7 +135,7 @@ def failures(
     for program in cases():
         if only not in repr(program):
             continue
-        for commands in schedules(first_loops(program), program, depth):
+        for commands in all_of(program, depth):
             case = Scheduled(program, commands, phases=False)
             if zlib.crc32(repr(case).encode()) % every != rest:
                 continue

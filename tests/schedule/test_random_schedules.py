@@ -17,6 +17,7 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.formats import store
 from tests.corpus.programs import Program
+from tests.schedule import all_schedules
 from tests.schedule.random_schedules import Scheduled, Tally, results, same, search
 
 INTERPRETED, PARTS = 500, 4
@@ -228,3 +229,10 @@ def test_refused(
         run(program(text, forms, result), schedule)
     assert reason in caught.value.message
     assert caught.value.hint
+
+
+def test_each_command_after_tiles_and_positions() -> None:
+    """Some of `tests.schedule.all_schedules --depth 1`."""
+    tally, failed = all_schedules.search(1, every=30)
+    assert not failed
+    assert tally.ran > 200
