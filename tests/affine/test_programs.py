@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,8 +14,9 @@ from benchmarks.polybench_programs import KERNELS, Kernel
 from polyhedral.dependence import dependences
 from polyhedral.legality import check_order
 from polyhedral.program_plan import plan_program
-from polyhedral.question import ProgramQuestion
+from polyhedral.question import Processor, ProgramQuestion
 from taco_py.affine.oracle import run_program
+from taco_py.affine.statements import size_names
 from tests.codegen.test_emit import needs_compiler
 
 pytestmark = needs_compiler
@@ -27,7 +29,8 @@ Arrays = Mapping[str, Any]
 def expected(kernel: Kernel, program: Any, data: Arrays) -> Arrays:
     found = {name: array.copy() for name, array in data.items()}
     numbers = {name: np.asarray(value) for name, value in kernel.numbers.items()}
-    run_program(program.parsed, {**found, **numbers}, kernel.sizes(SIZE, STEPS))
+    sizes = kernel.sizes(SIZE, STEPS) if size_names(program.parsed) else {}
+    run_program(program.parsed, {**found, **numbers}, sizes)
     return found
 
 
@@ -41,6 +44,35 @@ def test_every_kernel_in_tiles_of_any_size(name: str) -> None:
         program(
             **found, **kernel.sizes(SIZE, STEPS), **kernel.numbers, tiles=tiles, threads=threads
         )
+        for each, array in found.items():
+            np.testing.assert_allclose(array, right[each], 1e-10, 1e-12, err_msg=str(tiles))
+
+
+def with_literals(kernel: Kernel) -> str:
+    """The text with numbers for its sizes: no bound of a loop has a name."""
+    text = re.sub(r"\bN\b", str(SIZE), re.sub(r"\bT\b", str(STEPS), kernel.text))
+    if not kernel.steps:
+        return text
+    return re.sub(r"^    (\w+\[([^]]*)\] -?= )", _loops_around, text, flags=re.MULTILINE)
+
+
+def _loops_around(statement: re.Match[str]) -> str:
+    """Loops from 1 to the last but one for the indices of a stencil."""
+    indices = [each for each in statement[2].split(",") if each.isalpha()]
+    loops = [f"for {index} in 1..{SIZE - 1}: " for index in indices]
+    return f"    {''.join(loops)}{statement[1]}"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_whose_sizes_are_literals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planned for caches so small that the model has tiles of its own for them."""
+    monkeypatch.setattr("taco_py.affine.compile.processor_of", lambda target: Processor((256, 512)))
+    kernel = KERNELS[name]
+    program, data = tp.program(with_literals(kernel)), kernel.data(SIZE)
+    right = expected(kernel, program, data)
+    for tiles, threads in ((None, 2), ("auto", 1), ("auto", 2), ((2, 3), 2)):
+        found = {each: array.copy() for each, array in data.items()}
+        program(**found, **kernel.numbers, tiles=tiles, threads=threads)
         for each, array in found.items():
             np.testing.assert_allclose(array, right[each], 1e-10, 1e-12, err_msg=str(tiles))
 

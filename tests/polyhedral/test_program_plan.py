@@ -44,7 +44,12 @@ def planned(data: Any) -> tuple[Nest, ProgramPlan]:
     sizes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
     tiles = data.draw(st.one_of(st.none(), sizes))
     question = ProgramQuestion(
-        made, PARAMETERS, tiles=tiles, reorder=data.draw(st.booleans()), parallel=True
+        made,
+        PARAMETERS,
+        processor=Processor(data.draw(st.sampled_from(((32768,), (64, 4096), (256, 512))))),
+        tiles=tiles,
+        reorder=data.draw(st.booleans()),
+        parallel=True,
     )
     plan = plan_program(question)
     note(f"{made}\n{plan.schedule}")
