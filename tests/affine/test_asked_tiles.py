@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import taco_py as tp
+from benchmarks.polybench_programs import KERNELS
+from benchmarks.tile_sizes import NAMES, choice
 from polyhedral.asked import plan_asked
 from polyhedral.model import nest, statement
 from polyhedral.question import ProgramQuestion
@@ -78,3 +81,20 @@ def test_a_small_budget_leaves_the_loops_and_says_so() -> None:
         plan = plan_asked(question(SWEEP), {"t": 4, "i": 4}, budget)
         assert plan.schedule == original(SWEEP)
         assert f"as written: Expected ISL to answer within {budget} operations" in str(plan)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_picture_of_tile_sizes_draws_programs_that_the_model_tiles(name: str) -> None:
+    kernel = replace(KERNELS[name], large=512)
+    program, data = tp.program(kernel.text), kernel.data(512)
+    loops, sizes = choice(program, kernel, data)
+    assert len(loops) == len(sizes) == 3
+    assert set(loops) == set("ijk")
+    again = program.explain(**data, **kernel.sizes(512, 1), **kernel.numbers, tiles=sizes)
+    assert f"tile {', '.join(loops)} by {', '.join(map(str, sizes))}" in again
+
+
+def test_a_program_that_the_model_does_not_tile_is_not_drawn() -> None:
+    kernel = KERNELS["jacobi-1d"]
+    with pytest.raises(ValueError, match="Expected a program that the model tiles"):
+        choice(tp.program(kernel.text), replace(kernel, large=64), kernel.data(64))
