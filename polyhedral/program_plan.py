@@ -22,7 +22,7 @@ from polyhedral.isl.held import Held, carried, hold
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest, Statement
 from polyhedral.plan import Band, TilePlan, choose_sizes
-from polyhedral.point_order import PointOrder, as_written, choose_order, padded
+from polyhedral.point_order import PointOrder, Sized, as_written, choose_order, padded, sized
 from polyhedral.program_product import ProductPlan, plan_product
 from polyhedral.question import ProgramQuestion
 from polyhedral.register_jam import choose_factors
@@ -100,10 +100,10 @@ class _Part:
 
 def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
     nest = question.nest
-    parts, found = [], components(held)
+    parts, found, known = [], components(held), sized(nest, question.values)
     choose = choose_order if question.reorder else _keep_order
     for component in found:
-        order = choose(held, nest, found, component)
+        order = choose(held, known, found, component)
         sizes = _sizes(question, component, order)
         parts.append(_Part(component, order, sizes, _product(held, question, component)))
     if not any(part.changed for part in parts):
@@ -124,9 +124,9 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
 
 
 def _keep_order(
-    held: Held, nest: Nest, parts: Sequence[Component], component: Component
+    held: Held, known: Sized, parts: Sequence[Component], component: Component
 ) -> PointOrder:
-    return as_written(nest, component)
+    return as_written(known.nest, component)
 
 
 def _product(held: Held, question: ProgramQuestion, component: Component) -> ProductPlan | None:
