@@ -259,7 +259,8 @@ def _planned(
     type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
-    request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
+    effort = Effort(settings.budget)
+    request = Request(type, settings.static, effort, memory=settings.memory, sized=True)
     if kind.kind == "tensor" and settings.format is None and settings.schedule is None:
         request = arranged(assignment, operands, request)
         kind = replace(kind, format=request.type.format)

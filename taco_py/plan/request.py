@@ -30,6 +30,8 @@ class Request:
     effort  the searches for loop orders: how long they may take, and what they have found
     stored  for explain(): why the result is stored in `type`, where that was chosen
     memory  elements that each intermediate of a contraction may store
+    sized   whether the plan is for calls with operands of these size classes only, so that kernels
+            may have short sizes compiled in
     """
 
     type: TensorType
@@ -37,6 +39,7 @@ class Request:
     effort: Effort = field(default_factory=Effort, compare=False, repr=False)
     stored: str = ""
     memory: float = inf
+    sized: bool = False
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
