@@ -23,6 +23,7 @@ from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest, Statement
 from polyhedral.plan import Band, TilePlan, choose_sizes
 from polyhedral.point_order import PointOrder, Sized, as_written, choose_order, padded, sized
+from polyhedral.product_call import SHARING
 from polyhedral.program_product import ProductPlan, plan_product
 from polyhedral.question import ProgramQuestion
 from polyhedral.register_jam import choose_factors
@@ -108,7 +109,8 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
         parts.append(_Part(component, order, sizes, _product(held, question, component)))
     if not any(part.changed for part in parts):
         rows = {each.name: original(nest).of(each.name) for each in nest.statements}
-        reasons = tuple(line for part in parts for line in part.sizes.reasons)
+        reasons = [line for part in parts for line in part.sizes.reasons]
+        reasons += _threads(question, ())
         return finished(held, question, rows, ("as written", *(f"  {line}" for line in reasons)))
     points: dict[str, tuple[Row, ...]] = {}
     for place, part in enumerate(parts):
@@ -198,6 +200,20 @@ def _tile_rows(
     return (wave, replace(second, tag=Tag.PARALLEL), *rows[2:])
 
 
+def _threads(question: ProgramQuestion, tiles: Sequence[Row]) -> list[str]:
+    """Which loop over `tiles` threads share, or why none; nothing where there is one thread."""
+    if not question.parallel:
+        return []
+    shared = next((row.name for row in tiles if row.tag is Tag.PARALLEL), None)
+    if shared is None and tiles:
+        return ["threads share: none, for each tile needs those before it"]
+    if shared is None:
+        return ["threads share: none, for they share tiles and there are none"]
+    waves = [row.name for row in tiles if len(row.quotients) > 1]
+    along = f", tile by tile along diagonals of {waves[0]} and {shared}" if waves else ""
+    return [f"threads share: {shared}{along}"]
+
+
 def _assembled(
     question: ProgramQuestion,
     parts: Sequence[_Part],
@@ -210,14 +226,18 @@ def _assembled(
         if part.product is not None:
             rows[part.product.statement] = (Row("", affine(place)),)
             reasons += part.product.reasons
+            if part.product.threaded:
+                reasons.append(f"    {SHARING}")
             continue
         names = _plane_names(question.nest, part.component)
         planes = dict(part.component.planes)
+        tiles: tuple[Row, ...] = ()
         for name in part.component.statements:
             tiles = _tile_rows(question, part, names, planes[name]) if part.sizes.tiles else ()
             tiles = apart(tiles) if ends else tiles
             rows[name] = (Row("", affine(place)), *tiles, *jammed[name][1:])
-        reasons += [*_told(part, names, jammed), *why]
+        shared = (f"  {line}" for line in _threads(question, tiles))
+        reasons += [*_told(part, names, jammed), *why, *shared]
     products = tuple(part.product for part in parts if part.product is not None)
     return ProgramPlan(padded(rows), tuple(reasons), products)
 

@@ -177,6 +177,27 @@ def test_explain_names_planes_sizes_and_reasons() -> None:
     assert "for sizes about those of the call, T = 128, A_n0 = 2048, A_n1 = 2048:" in text
 
 
+SHARED_BY_THREADS = [
+    (
+        KERNELS["jacobi-2d"].text,
+        "threads share: j_tile, tile by tile along diagonals of t_tile and",
+    ),
+    ("for a in 5: O[i,j] += K[a] * A[a+i,j] / B[i,j]", "threads share: i_tile"),
+    ("for i in 64: for j in 64: A[i,j] = A[i,j] + B[j,i]", "none, for they share tiles and there"),
+    ("A[i,j] += B[i,k] * C[k,j]", "threads share: blocks of the result, of contractions of"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), SHARED_BY_THREADS)
+def test_explain_says_what_threads_share(text: str, words: str) -> None:
+    program = tp.program(text)
+    given: dict[str, Any] = {name: np.ones((1200, 1200)) for name in program.operands}
+    given |= {"T": 50} if "T" in given else {}
+    given |= {"K": np.ones(5)} if "K" in given else {}
+    assert words in program.explain(**given, threads=2)
+    assert "threads share" not in program.explain(**given, threads=1)
+
+
 def test_explain_has_the_numbers_of_the_call_where_they_lead_to_the_same_loops() -> None:
     program = tp.program("y[i] += A[i,j] * x[j]")
     for n, taken in ((1000, 16112), (600, 9712)):  # two vectors of 8 n bytes, and of a line's rest
