@@ -58,8 +58,12 @@ class ProgramPlan:
         are."""
         if not any(row.apart for _, rows in self.schedule.rows for row in rows):
             return None
-        why = "full tiles: in the same loops after all, for ISL ran out of its budget"
-        return replace(self, schedule=together(self.schedule), reasons=(*self.reasons, why))
+        return self.together("ISL ran out of its budget")
+
+    def together(self, why: str) -> ProgramPlan:
+        """With full tiles in the same loops as the others, for that reason."""
+        told = f"full tiles: in the same loops after all, for {why}"
+        return replace(self, schedule=together(self.schedule), reasons=(*self.reasons, told))
 
     def __str__(self) -> str:
         return "\n".join(self.reasons)
@@ -117,7 +121,14 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
         for name, own in part.order.rows:
             points[name] = (Row("", affine(place)), *own)
     jammed = {
-        name: _jammed(held, question, padded(points), nest.statement(name), dict(part.order.own))
+        name: _jammed(
+            held,
+            question,
+            padded(points),
+            nest.statement(name),
+            dict(part.order.own),
+            _iterations(known, part, name),
+        )
         for part in parts
         if part.product is None
         for name in part.component.statements
@@ -347,8 +358,10 @@ def _jammed(
     schedule: Schedule,
     statement: Statement,
     own: Mapping[str, int],
+    iterations: Mapping[str, int],
 ) -> tuple[Row, ...]:
-    """The rows of `statement` with vectors marked and the loops above the innermost jammed."""
+    """The rows of `statement` with vectors marked and the loops above the innermost jammed; these
+    have at most so many `iterations`."""
     rows = list(_vector_rows(held, schedule, statement))
     places = [place for place, row in enumerate(rows) if row.name][-own[statement.name] :]
     if not question.reorder or own[statement.name] < 2:
@@ -361,10 +374,21 @@ def _jammed(
     if backwards or any(rows[place].name not in statement.variables for place in places):
         return tuple(rows)
     loops = [rows[place].name for place in places]
-    factors = choose_factors(statement, loops[:-1], loops[-1], question.processor.registers)
+    registers = question.processor.registers
+    factors = choose_factors(statement, loops[:-1], loops[-1], registers, iterations)
     for place, factor in zip(places[:-1], factors, strict=True):
         rows[place] = replace(rows[place], unroll=factor)
     return tuple(rows)
+
+
+def _iterations(known: Sized, part: _Part, statement: str) -> dict[str, int]:
+    """How many iterations the loops of `statement` have, inside a tile where they are tiled."""
+    found = dict(known.iterations[statement])
+    planes = dict(part.component.planes)[statement]
+    for plane, size in zip(planes, part.sizes.sizes, strict=False):
+        if len(plane.names) == 1:
+            found[plane.names[0]] = min(size, found.get(plane.names[0], size))
+    return found
 
 
 def _side_by_side(places: Sequence[int]) -> list[int]:
