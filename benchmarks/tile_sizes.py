@@ -20,8 +20,8 @@ from benchmarks.polybench import once
 from benchmarks.polybench_programs import KERNELS, Kernel
 
 SIZES = (8, 16, 32, 64, 128, 256, 512)
-NAMES = {"gemm": 1024, "syrk": 1024}
-"""The kernels, and how large."""
+NAMES = {"syr2k": 768, "trmm": 1024}
+"""Kernels that run in tiles of the model (gemm and syrk are contractions), and how large."""
 ROUNDS = 3
 PICTURE = Path(__file__).with_name("tile_sizes.svg")
 
@@ -69,8 +69,10 @@ def choice(
     """The loops and the sizes of the plan's last band with tiles."""
     values = {**kernel.sizes(kernel.large, 1), **kernel.numbers}
     plan = program.explain(**data, **values, threads=1)
-    (*_, line) = (line for line in plan.splitlines() if ": tile " in line)
-    loops, sizes = line.split(": tile ")[1].split(" by ")
+    bands = [line.split(": tile ")[1] for line in plan.splitlines() if ": tile " in line]
+    if not bands:
+        raise ValueError(f"Expected a program that the model tiles, found this plan:\n{plan}")
+    loops, sizes = bands[-1].split(" by ")
     return tuple(loops.split(", ")), tuple(int(size) for size in sizes.split(", "))
 
 

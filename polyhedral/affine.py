@@ -93,10 +93,19 @@ def variable(name: str) -> Affine:
 
 
 def affine(value: Affine | int | str) -> Affine:
-    """`value` itself, a constant, or what a text says (`parse_affine`)."""
-    if isinstance(value, int):
-        return Affine((), value)
-    return parse_affine(value) if isinstance(value, str) else value
+    """`value` itself, a constant, or what a text says (`parse_affine`).
+
+    Raises NonAffineError for anything else.
+    """
+    match value:
+        case int():
+            return Affine((), value)
+        case str():
+            return parse_affine(value)
+        case Affine():
+            return value
+        case _:
+            raise NonAffineError(f"Expected an affine expression, found {value!r}.")
 
 
 def parse_affine(text: str) -> Affine:

@@ -102,7 +102,17 @@ def _caches(tile: Tile, blocks: Blocks, machine: Machine) -> Iterable[str]:
     size = machine.element_bytes
     for level, (cache, (one, other, what)) in enumerate(zip(machine.caches, held, strict=False), 1):
         taken = one * other * size
-        yield f"cache {level}: {one} * {other} * {size} = {taken} of {cache} bytes hold {what}"
+        counted = f"cache {level}: {one} * {other} * {size} = {taken}"
+        if taken <= cache:
+            yield f"{counted} of {cache} bytes hold {what}"
+        else:
+            yield f"{counted} bytes, more than its {cache}: {_holder(machine, taken)} holds {what}"
+
+
+def _holder(machine: Machine, taken: int) -> str:
+    """The nearest cache with room for so many bytes."""
+    levels = (level for level, cache in enumerate(machine.caches, 1) if taken <= cache)
+    return next((f"cache {level}" for level in levels), "no cache")
 
 
 def predicted_traffic(

@@ -26,3 +26,7 @@ class ScheduleError(PolyhedralError):
 
 class BudgetExceededError(PolyhedralError):
     """An ISL operation used up its budget. Callers fall back to what needs no answer."""
+
+
+class LargeCodeError(PolyhedralError):
+    """A plan makes more loops than a C compiler takes well. Callers fall back to a plainer one."""

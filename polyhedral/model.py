@@ -131,6 +131,8 @@ class Nest:
     def __post_init__(self) -> None:
         for statement in self.statements:
             _check_statement(statement, self.parameters)
+        for condition in self.context:
+            _check_names(condition, {*self.parameters}, f"the condition {condition} >= 0 of a nest")
         for first, second in combinations(self.statements, 2):
             _check_pair(first, second)
 
@@ -258,8 +260,12 @@ def statement(
     return Statement(name, nested, tuple(map(access, parts)), order or (0,) * (len(nested) + 1))
 
 
-def nest(*statements: Statement, context: Iterable[str | Affine] = ()) -> Nest:
-    """A nest whose parameters are the names that bounds use and no loop of their statement has."""
+def nest(*statements: Statement, context: str | Iterable[str | Affine] = ()) -> Nest:
+    """A nest whose parameters are the names that bounds use and no loop of their statement has.
+
+    context  expressions of them that are 0 or more, in a text with ';' between them
+    """
+    given = context.split(";") if isinstance(context, str) else context
     used = {
         name
         for each in statements
@@ -268,7 +274,7 @@ def nest(*statements: Statement, context: Iterable[str | Affine] = ()) -> Nest:
         for name in bound.names
         if name not in each.variables
     }
-    return Nest(statements, tuple(sorted(used)), tuple(affine(value) for value in context))
+    return Nest(statements, tuple(sorted(used)), tuple(map(affine, given)))
 
 
 def _split(text: str) -> list[str]:

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from math import log2
 
 from polyhedral.affine import Affine, affine, variable
-from polyhedral.directions import introduced
+from polyhedral.directions import introduced, ranges
 from polyhedral.isl.bands import Component
 from polyhedral.isl.held import Held, keeps_order
 from polyhedral.model import Mode, Nest, Statement
@@ -26,6 +27,12 @@ from polyhedral.tile_size import advances_by_one, changes
 
 CANDIDATES = 12
 """How many orders ISL is asked about."""
+
+LONG, SHORTEST = 64, 4
+"""Iterations from which a row is as good as an endless one, and to which no row is worse."""
+OCTAVE = 0.75
+"""What an access loses for each halving of LONG: a straight row of any length is better than one of
+SHORTEST (2 to 4 an access), and one of those still better than a longer one with leaps (-16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +53,37 @@ class PointOrder:
         return names[-1] if names else None
 
 
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A nest, and how many iterations its loops have at most, by statement and loop."""
+
+    nest: Nest
+    iterations: Mapping[str, Mapping[str, int]]
+
+
+def sized(nest: Nest, values: Mapping[str, int]) -> Sized:
+    """`nest` where its parameters have these `values`."""
+    return Sized(
+        nest,
+        {
+            each.name: {name: high - low + 1 for name, (low, high) in ranges(each, values).items()}
+            for each in nest.statements
+        },
+    )
+
+
 def choose_order(
-    held: Held, nest: Nest, parts: Sequence[Component], component: Component
+    held: Held, known: Sized, parts: Sequence[Component], component: Component
 ) -> PointOrder:
     """The best order of the instances of `component`, one of `parts` that run one after the other,
     inside a tile; it is legal everywhere."""
+    nest = known.nest
     written = as_written(nest, component)
-    best = _score(nest, written)
-    found = {candidate.rows: candidate for candidate in _candidates(nest, component)}
-    ranked = sorted(found.values(), key=lambda each: _score(nest, each), reverse=True)
+    best = _score(known, written)
+    found = {candidate.rows: candidate for candidate in _candidates(known, component)}
+    ranked = sorted(found.values(), key=lambda each: _score(known, each), reverse=True)
     for candidate in ranked[:CANDIDATES]:
-        if _score(nest, candidate) <= best:
+        if _score(known, candidate) <= best:
             break
         if keeps_order(held, _schedule(nest, parts, candidate)):
             return candidate
@@ -102,38 +129,41 @@ def padded(rows: Mapping[str, tuple[Row, ...]]) -> Schedule:
 # ---------------------------------------------------------------- candidates
 
 
-def _candidates(nest: Nest, component: Component) -> Iterator[PointOrder]:
-    yield _rearranged(nest, component)
+def _candidates(known: Sized, component: Component) -> Iterator[PointOrder]:
+    yield _rearranged(known, component)
+    nest = known.nest
     deepest = max(len(nest.statement(name).loops) for name in component.statements)
     for depth in range(deepest):
-        yield _distributed(nest, component, depth)
-    yield from _along_planes(nest, component, component.statements)
+        yield _distributed(known, component, depth)
+    yield from _along_planes(known, component, component.statements)
     text = tuple(each.name for each in nest.statements if each.name in component.statements)
     if text != component.statements:
-        yield from _along_planes(nest, component, text)
+        yield from _along_planes(known, component, text)
 
 
-def _rearranged(nest: Nest, component: Component) -> PointOrder:
+def _rearranged(known: Sized, component: Component) -> PointOrder:
     """As written, with the own loops of each statement in the order that suits it best."""
+    nest = known.nest
     written = as_written(nest, component)
     own = dict(written.own)
     rows = {}
     for name, found in written.rows:
         statement, kept = nest.statement(name), len(nest.statement(name).loops) - own[name]
-        inner = _best_order(statement, statement.variables[kept:])
+        inner = _best_order(known, statement, statement.variables[kept:])
         rows[name] = (*found[: 2 * kept + 1], *(Row(each, variable(each)) for each in inner))
     return PointOrder(tuple(rows.items()), written.own, ())
 
 
-def _distributed(nest: Nest, component: Component, depth: int) -> PointOrder:
+def _distributed(known: Sized, component: Component, depth: int) -> PointOrder:
     """As written down to `depth` loops; below, the statements one after the other."""
+    nest = known.nest
     written = original(nest)
     rows: dict[str, tuple[Row, ...]] = {}
     own: dict[str, int] = {}
     text = [each.name for each in sorted(nest.statements, key=lambda each: each.order)]
     for name in component.statements:
         statement = nest.statement(name)
-        rest = _best_order(statement, statement.variables[depth:])
+        rest = _best_order(known, statement, statement.variables[depth:])
         kept = 2 * (len(statement.loops) - len(rest))
         place = Row("", affine(text.index(name)))
         rows[name] = (*written.of(name)[:kept], place, *(Row(n, variable(n)) for n in rest))
@@ -142,7 +172,7 @@ def _distributed(nest: Nest, component: Component, depth: int) -> PointOrder:
 
 
 def _along_planes(
-    nest: Nest, component: Component, statements: Sequence[str]
+    known: Sized, component: Component, statements: Sequence[str]
 ) -> Iterator[PointOrder]:
     """Some planes first, then `statements` in this order."""
     planes = dict(component.planes)
@@ -151,7 +181,7 @@ def _along_planes(
         for chosen in permutations(range(width), count):
             rows = {
                 name: _candidate_rows(
-                    nest.statement(name), [planes[name][at] for at in chosen], place
+                    known, known.nest.statement(name), [planes[name][at] for at in chosen], place
                 )
                 for place, name in enumerate(statements)
             }
@@ -165,13 +195,15 @@ def _along_planes(
 
 
 def _candidate_rows(
-    statement: Statement, planes: Sequence[Affine], place: int
+    known: Sized, statement: Statement, planes: Sequence[Affine], place: int
 ) -> tuple[tuple[Row, ...], int] | None:
     """`planes`, then the place of the statement, then its other loops; and how many of those."""
     names = introduced(planes, statement.variables)
     if names is None:
         return None
-    rest = _best_order(statement, [name for name in statement.variables if name not in names])
+    rest = _best_order(
+        known, statement, [name for name in statement.variables if name not in names]
+    )
     outer = [
         Row(name or f"c{at}", plane)
         for at, (name, plane) in enumerate(zip(names, planes, strict=True))
@@ -180,37 +212,42 @@ def _candidate_rows(
     return (*outer, Row("", affine(place)), *inner), len(rest)
 
 
-def _best_order(statement: Statement, loops: Sequence[str]) -> tuple[str, ...]:
+def _best_order(known: Sized, statement: Statement, loops: Sequence[str]) -> tuple[str, ...]:
     """`loops`, the one innermost that suits that place best."""
     if not loops:
         return ()
-    vector = max(reversed(loops), key=lambda name: loop_score(statement, name))
+    sizes = known.iterations[statement.name]
+    vector = max(reversed(loops), key=lambda name: loop_score(statement, name, sizes[name]))
     return (*(name for name in loops if name != vector), vector)
 
 
 # ---------------------------------------------------------------- scores
 
 
-def loop_score(statement: Statement, loop: str) -> int:
+def loop_score(statement: Statement, loop: str, iterations: int) -> float:
     """How well `loop` suits the innermost place: 2 for an access that advances by one element, 4
-    for one that stays, -16 for any other."""
-    total = 0
+    for one that stays, -16 for any other; OCTAVE less for each time that `iterations` must be
+    doubled to be LONG, for short rows fill no vectors."""
+    short = OCTAVE * log2(LONG / min(LONG, max(iterations, SHORTEST)))
+    total = 0.0
     for access in statement.accesses:
         weight = 2 if access.mode is Mode.UPDATE else 1
         if not changes(access, loop):
-            total += 4 * weight
+            total += (4 - short) * weight
         else:
-            total += weight * (2 if advances_by_one(access, loop) else -16)
+            total += weight * ((2 if advances_by_one(access, loop) else -16) - short)
     return total
 
 
-def _score(nest: Nest, order: PointOrder) -> tuple[int, ...]:
+def _score(known: Sized, order: PointOrder) -> tuple[float, ...]:
     """The scores of the innermost loops of the deepest statements, how many loops statements have
     for themselves, then the scores of the others."""
-    depths = {len(nest.statement(name).loops): 0 for name, _ in order.rows}
+    nest = known.nest
+    depths = {len(nest.statement(name).loops): 0.0 for name, _ in order.rows}
     for name, _ in order.rows:
         statement, loop = nest.statement(name), order.innermost(name)
         if loop in statement.variables:
-            depths[len(statement.loops)] += loop_score(statement, loop)
+            iterations = known.iterations[name][loop]
+            depths[len(statement.loops)] += loop_score(statement, loop, iterations)
     deepest, *others = (depths[depth] for depth in sorted(depths, reverse=True))
     return (deepest, sum(count for _, count in order.own), *others)

@@ -17,6 +17,8 @@ from polyhedral.contract import ONE_THREAD, SHARED, Data, Operands, class_steps
 from polyhedral.model import Access, Loop, Statement
 from polyhedral.program_product import ProductPlan, loop_of
 
+SHARING = f"threads share: blocks of the result, of contractions of {SHARED:.0e} products or more"
+
 
 @dataclass(frozen=True, slots=True)
 class Strided:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from codegen.ir import Block, Expr
+from codegen.ir import Block, Expr, For, LoopKind
 from codegen.names import Names
+from codegen.tree import find
+from polyhedral.errors import LargeCodeError
 from polyhedral.isl.limits import BUDGET
 from polyhedral.jam import unroll_and_jam
 from polyhedral.model import Nest
@@ -13,6 +15,10 @@ from polyhedral.program_calls import without_loops
 from polyhedral.program_plan import ProgramPlan
 from polyhedral.sums import hoist_sums, used_names
 from polyhedral.to_loops import Body, to_loops
+
+MOST_LOOPS = 12
+"""Vector loops of a program whose full tiles run apart, at most: passes make several of each, and a
+C compiler takes a tenth of a second for every one of those."""
 
 
 def program_loops(
@@ -26,9 +32,14 @@ def program_loops(
     """Loops that run `nest` as `plan` says; their names differ from those that are `taken`. The
     bodies of its products run all of their instances.
 
-    Raises BudgetExceededError.
+    Raises BudgetExceededError, and LargeCodeError where full tiles in loops of their own make more
+    than MOST_LOOPS for vectors.
     """
     nest = without_loops(nest, (product.statement for product in plan.products))
     loops = to_loops(nest, plan.schedule, bodies, parameters, budget, taken)
     names = Names({*taken, *used_names(loops)})
-    return hoist_sums(unroll_and_jam(loops, names), names)
+    made = hoist_sums(unroll_and_jam(loops, names), names)
+    count = sum(loop.kind is LoopKind.VECTOR for loop in find(made, For))
+    if count > MOST_LOOPS and plan.simpler is not None:
+        raise LargeCodeError(f"loops of their own made {count} vector loops, {MOST_LOOPS} at most")
+    return made

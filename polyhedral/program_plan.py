@@ -22,7 +22,8 @@ from polyhedral.isl.held import Held, carried, hold
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest, Statement
 from polyhedral.plan import Band, TilePlan, choose_sizes
-from polyhedral.point_order import PointOrder, as_written, choose_order, padded
+from polyhedral.point_order import PointOrder, Sized, as_written, choose_order, padded, sized
+from polyhedral.product_call import SHARING
 from polyhedral.program_product import ProductPlan, plan_product
 from polyhedral.question import ProgramQuestion
 from polyhedral.register_jam import choose_factors
@@ -57,8 +58,12 @@ class ProgramPlan:
         are."""
         if not any(row.apart for _, rows in self.schedule.rows for row in rows):
             return None
-        why = "full tiles: in the same loops after all, for ISL ran out of its budget"
-        return replace(self, schedule=together(self.schedule), reasons=(*self.reasons, why))
+        return self.together("ISL ran out of its budget")
+
+    def together(self, why: str) -> ProgramPlan:
+        """With full tiles in the same loops as the others, for that reason."""
+        told = f"full tiles: in the same loops after all, for {why}"
+        return replace(self, schedule=together(self.schedule), reasons=(*self.reasons, told))
 
     def __str__(self) -> str:
         return "\n".join(self.reasons)
@@ -100,22 +105,30 @@ class _Part:
 
 def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
     nest = question.nest
-    parts, found = [], components(held)
+    parts, found, known = [], components(held), sized(nest, question.values)
     choose = choose_order if question.reorder else _keep_order
     for component in found:
-        order = choose(held, nest, found, component)
+        order = choose(held, known, found, component)
         sizes = _sizes(question, component, order)
         parts.append(_Part(component, order, sizes, _product(held, question, component)))
     if not any(part.changed for part in parts):
         rows = {each.name: original(nest).of(each.name) for each in nest.statements}
-        reasons = tuple(line for part in parts for line in part.sizes.reasons)
+        reasons = [line for part in parts for line in part.sizes.reasons]
+        reasons += _threads(question, ())
         return finished(held, question, rows, ("as written", *(f"  {line}" for line in reasons)))
     points: dict[str, tuple[Row, ...]] = {}
     for place, part in enumerate(parts):
         for name, own in part.order.rows:
             points[name] = (Row("", affine(place)), *own)
     jammed = {
-        name: _jammed(held, question, padded(points), nest.statement(name), dict(part.order.own))
+        name: _jammed(
+            held,
+            question,
+            padded(points),
+            nest.statement(name),
+            dict(part.order.own),
+            _iterations(known, part, name),
+        )
         for part in parts
         if part.product is None
         for name in part.component.statements
@@ -124,9 +137,9 @@ def _planned(held: Held, question: ProgramQuestion) -> ProgramPlan:
 
 
 def _keep_order(
-    held: Held, nest: Nest, parts: Sequence[Component], component: Component
+    held: Held, known: Sized, parts: Sequence[Component], component: Component
 ) -> PointOrder:
-    return as_written(nest, component)
+    return as_written(known.nest, component)
 
 
 def _product(held: Held, question: ProgramQuestion, component: Component) -> ProductPlan | None:
@@ -198,6 +211,20 @@ def _tile_rows(
     return (wave, replace(second, tag=Tag.PARALLEL), *rows[2:])
 
 
+def _threads(question: ProgramQuestion, tiles: Sequence[Row]) -> list[str]:
+    """Which loop over `tiles` threads share, or why none; nothing where there is one thread."""
+    if not question.parallel:
+        return []
+    shared = next((row.name for row in tiles if row.tag is Tag.PARALLEL), None)
+    if shared is None and tiles:
+        return ["threads share: none, for each tile needs those before it"]
+    if shared is None:
+        return ["threads share: none, for they share tiles and there are none"]
+    waves = [row.name for row in tiles if len(row.quotients) > 1]
+    along = f", tile by tile along diagonals of {waves[0]} and {shared}" if waves else ""
+    return [f"threads share: {shared}{along}"]
+
+
 def _assembled(
     question: ProgramQuestion,
     parts: Sequence[_Part],
@@ -210,14 +237,18 @@ def _assembled(
         if part.product is not None:
             rows[part.product.statement] = (Row("", affine(place)),)
             reasons += part.product.reasons
+            if part.product.threaded:
+                reasons.append(f"    {SHARING}")
             continue
         names = _plane_names(question.nest, part.component)
         planes = dict(part.component.planes)
+        tiles: tuple[Row, ...] = ()
         for name in part.component.statements:
             tiles = _tile_rows(question, part, names, planes[name]) if part.sizes.tiles else ()
             tiles = apart(tiles) if ends else tiles
             rows[name] = (Row("", affine(place)), *tiles, *jammed[name][1:])
-        reasons += [*_told(part, names, jammed), *why]
+        shared = (f"  {line}" for line in _threads(question, tiles))
+        reasons += [*_told(part, names, jammed), *why, *shared]
     products = tuple(part.product for part in parts if part.product is not None)
     return ProgramPlan(padded(rows), tuple(reasons), products)
 
@@ -327,8 +358,10 @@ def _jammed(
     schedule: Schedule,
     statement: Statement,
     own: Mapping[str, int],
+    iterations: Mapping[str, int],
 ) -> tuple[Row, ...]:
-    """The rows of `statement` with vectors marked and the loops above the innermost jammed."""
+    """The rows of `statement` with vectors marked and the loops above the innermost jammed; these
+    have at most so many `iterations`."""
     rows = list(_vector_rows(held, schedule, statement))
     places = [place for place, row in enumerate(rows) if row.name][-own[statement.name] :]
     if not question.reorder or own[statement.name] < 2:
@@ -341,10 +374,21 @@ def _jammed(
     if backwards or any(rows[place].name not in statement.variables for place in places):
         return tuple(rows)
     loops = [rows[place].name for place in places]
-    factors = choose_factors(statement, loops[:-1], loops[-1], question.processor.registers)
+    registers = question.processor.registers
+    factors = choose_factors(statement, loops[:-1], loops[-1], registers, iterations)
     for place, factor in zip(places[:-1], factors, strict=True):
         rows[place] = replace(rows[place], unroll=factor)
     return tuple(rows)
+
+
+def _iterations(known: Sized, part: _Part, statement: str) -> dict[str, int]:
+    """How many iterations the loops of `statement` have, inside a tile where they are tiled."""
+    found = dict(known.iterations[statement])
+    planes = dict(part.component.planes)[statement]
+    for plane, size in zip(planes, part.sizes.sizes, strict=False):
+        if len(plane.names) == 1:
+            found[plane.names[0]] = min(size, found.get(plane.names[0], size))
+    return found
 
 
 def _side_by_side(places: Sequence[int]) -> list[int]:

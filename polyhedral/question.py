@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import index
+from typing import Any
 
 from codegen.types import ScalarType
 from polyhedral.errors import NestError, ScheduleError
@@ -43,7 +45,8 @@ class ProgramQuestion:
     parallel       whether threads may share tiles
     products       statements that add or subtract products of two elements, by name
 
-    Raises NestError where a parameter has no value, ScheduleError for sizes that no tile can have.
+    Raises NestError where a parameter has no value or one that is no integer, ScheduleError for
+    sizes that no tile can have.
     """
 
     nest: Nest
@@ -59,5 +62,15 @@ class ProgramQuestion:
         missing = [name for name in self.nest.parameters if name not in self.values]
         if missing:
             raise NestError(f"Expected a value for each parameter, found none for {missing[0]}.")
+        values = {name: _integer(name, value) for name, value in self.values.items()}
+        object.__setattr__(self, "values", values)
         if self.tiles is not None:
             object.__setattr__(self, "tiles", tuple(map(checked_size, self.tiles)))
+
+
+def _integer(name: str, value: Any) -> int:
+    """The value of a parameter, NumPy's integers too."""
+    try:
+        return index(value)
+    except TypeError:
+        raise NestError(f"Expected an integer for {name}, found {value!r}.") from None

@@ -24,12 +24,22 @@ SPARE = 3
 
 
 def choose_factors(
-    statement: Statement, outer: Sequence[str], vector: str, registers: int
+    statement: Statement,
+    outer: Sequence[str],
+    vector: str,
+    registers: int,
+    iterations: Mapping[str, int] | None = None,
 ) -> tuple[int, ...]:
-    """A factor for each loop of `outer`, 1 for one that is not to be jammed."""
+    """A factor for each loop of `outer`, 1 for one that is not to be jammed.
+
+    iterations  of loops, where they are known: more are not jammed, for they would never run
+    """
+    most = iterations or {}
     best, chosen = cost(statement, dict.fromkeys(outer, 1), vector), (1,) * len(outer)
     for factors in product(FACTORS, repeat=len(outer)):
         sizes = dict(zip(outer, factors, strict=True))
+        if any(size > max(1, most.get(loop, size)) for loop, size in sizes.items()):
+            continue
         if prod(factors) > LARGEST or _registers(statement, sizes, vector) + SPARE > registers:
             continue
         found = cost(statement, sizes, vector)

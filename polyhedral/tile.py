@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from polyhedral.affine import Affine, variable
+from polyhedral.affine import Affine, affine
 from polyhedral.errors import ScheduleError
 from polyhedral.model import Nest
 from polyhedral.schedule import Row, Schedule, checked_size, rearrange
@@ -22,11 +22,11 @@ def tile(
     loops: Sequence[str],
     *levels: Mapping[str, int],
     points: Sequence[str] | None = None,
-    planes: Mapping[str, Affine] | None = None,
+    planes: Mapping[str, Affine | str] | None = None,
 ) -> Schedule:
     """The band of `loops` tiled; the loops inside the innermost tile in the order `points`.
 
-    `planes` gives a loop another direction, e.g. `{"i": i + t}`; tiles and points both follow it,
+    `planes` gives a loop another direction, e.g. `{"i": "i + t"}`; tiles and points both follow it,
     and the directions together must be a unimodular combination of the loops.
 
     >>> from polyhedral.model import nest, statement
@@ -40,7 +40,7 @@ def tile(
     foreign = [name for name in planes or {} if name not in loops]
     if foreign:
         raise ScheduleError(f"Expected planes of {', '.join(loops)}, found one of {foreign[0]}.")
-    along = {name: variable(name) for name in loops} | dict(planes or {})
+    along = {name: affine((planes or {}).get(name, name)) for name in loops}
     rows = []
     for level, sizes in enumerate(levels):
         _check_loops(sizes, loops)

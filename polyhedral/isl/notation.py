@@ -18,7 +18,10 @@ class Notation:
 
     @property
     def header(self) -> str:
-        return f"[{', '.join(self._parameters().values())}] -> "
+        """`[p0, p1] -> `; nothing without parameters, where ISL may take `[] ->` for the tuple of a
+        space."""
+        parameters = ", ".join(self._parameters().values())
+        return f"[{parameters}] -> " if parameters else ""
 
     def instance(self, statement: Statement, letter: str) -> str:
         """`S0[i0, i1]`."""

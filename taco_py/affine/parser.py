@@ -134,9 +134,22 @@ class _Parser(Cursor):
         bounds = Range()
         if self.at("in"):
             self.take()
+            self.expect_colon(index)
             bounds = self.range()
         self.expect(":", f"'in' or ':' after `for {index}`", 'as in "for i in 1..N-1: …"')
         return index, bounds
+
+    def expect_colon(self, index: str) -> None:
+        """Refuse a range without ':', which another `for` or an assignment would be read into."""
+        rest = self.tokens[self.position :]
+        ends = ((":", "for"), _ASSIGNMENTS, ("*=", "/=", "=="))
+        found = next((t for t in rest if any(t.text in each for each in ends)), None)
+        if found is None or found.text != ":":
+            raise NotationError(
+                f"Expected ':' after the range of `for {index}`, found none",
+                rest[0].span,
+                'as in "for i in 1..N-1: x[i] = 0"',
+            )
 
     def range(self) -> Range:
         first: tuple[Affine, ...] = () if self.at("..") else self.bounds("max")

@@ -24,6 +24,7 @@ from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Operand
 from taco_py.problem import TensorType
+from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData
 
 INT32_MAX = 2**31 - 1
@@ -149,8 +150,9 @@ def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
     """All that planning reads of the operands; operands with equal facts share plans.
 
     Of sizes and numbers of entries it is the number of bits, for they only decide between loop
-    orders; 0, 1 and what passes 32 bits are told apart by it too. How entries are spread is looked
-    at for the first of such operands, and taken to be alike in the others.
+    orders; 0, 1 and what passes 32 bits are told apart by it too, and sizes of 2 and 3 besides. How
+    entries are spread is looked at for the first of such operands, and taken to be alike in the
+    others.
     """
     return tuple(
         (
@@ -158,7 +160,8 @@ def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
             type(g.object),
             g.operand.type,
             g.operand.joined,
-            *map(int.bit_length, (g.data.nnz, *g.data.shape)),
+            g.data.nnz.bit_length(),
+            *size_classes(g.data.shape),
         )
         for name, g in given.items()
     )

@@ -129,6 +129,7 @@ def _planned(
         memory=settings.memory,
         forms=settings.forms,
         look_up=settings.look_up,
+        sized=True,
     )
     if kind.kind == "tensor" and settings.format is None and settings.schedule is None:
         request = arranged(assignment, operands, request)

@@ -179,7 +179,7 @@ class Program:
         parallel: bool,
         tiles: Wish,
     ) -> tuple[ProgramPlan, CompiledProgram]:
-        from polyhedral.errors import BudgetExceededError
+        from polyhedral.errors import BudgetExceededError, LargeCodeError
         from polyhedral.isl.limits import BUDGET
         from polyhedral.program_plan import unchanged
         from taco_py.driver import native_target
@@ -197,6 +197,8 @@ class Program:
                     plan = unchanged(self.lowered.nest, error.message)
                     return plan, compile_program(*given, plan, target, 0)
                 plan = plan.simpler
+            except LargeCodeError as error:
+                plan = plan.together(error.message)
 
     def _question(
         self,

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from taco_py.storage.borrow import DTYPES
+from taco_py.storage.size_classes import size_classes
 
 Array = np.ndarray[Any, Any]
 Signature = tuple[object, ...]
@@ -77,11 +78,11 @@ def of_tensor(T: Any) -> Signature:  # noqa: N803
 
 def of_array(array: Array) -> Signature:
     """Of an ndarray: the order of its strides if they are not those of a fresh array."""
-    bits = tuple(map(int.bit_length, array.shape))
+    sizes = size_classes(array.shape)
     if array.flags.num & CONTIGUOUS:
-        return (array.dtype, None, bits)
+        return (array.dtype, None, sizes)
     modes, unit = stride_order(array)
-    return (array.dtype, modes, unit, joined(array, modes), bits)
+    return (array.dtype, modes, unit, joined(array, modes), sizes)
 
 
 def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:

@@ -25,6 +25,7 @@ from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype, require_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
+from taco_py.storage.size_classes import size_classes
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 
@@ -143,7 +144,7 @@ class Tensor:
                 tuple(level.ordered for level in data.format.levels),
                 of_array(data.values),
                 *(a.dtype for a in arrays if a is not None),
-                *map(int.bit_length, data.shape),
+                *size_classes(data.shape),
             )
         return self._signature
 

@@ -2,6 +2,8 @@
 
 A product of matrices uses each element of left once for every column, and each of right once for
 every row; loops alone do as well where either is few, for then it is memory that takes the time.
+Where the depth is little, they do where right lies along the rows of the result; across them, the
+innermost loop would be the sum of two or three terms.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from taco_py.problem import Problem
 from taco_py.strategy import Strategy
 
 FEW = 3
-"""Rows, columns or depth that are too few to fill tiles."""
+"""Rows or columns that are too few to fill tiles, or depth for which loops along rows do."""
+ROW = 8
+"""Columns from which the rows of a result are long enough for loops to run along them."""
 SHORT = 16
 """Sizes too short for tiles that are transposed in registers."""
 NARROW = 32
@@ -89,8 +93,16 @@ def _tiled(found: Contraction, stats: Statistics) -> Strategy | None:
 
     rows, columns, depth = size(found.rows), size(found.columns), size(found.depth)
     moved = rows * depth + depth * columns + rows * columns
-    if min(rows, columns, depth) <= FEW or rows * columns * depth < REUSE * moved:
+    if min(rows, columns) <= FEW or rows * columns * depth < REUSE * moved:
+        return None
+    if depth <= FEW and columns >= ROW and _along_columns(found):
         return None
     if found.batch and columns < NARROW:
         return replace(Strategy.TILES, width=1 << (int(columns).bit_length() - 1))
     return Strategy.TILES
+
+
+def _along_columns(found: Contraction) -> bool:
+    """Whether neighbours of right are columns, as those of the result are: a sum of few such rows
+    needs no copies of them in another order, and loops take it as they are."""
+    return any(loop in found.columns for loop in found.right.subscripts[-1].names)

@@ -33,6 +33,8 @@ class Request:
     forms   False leaves sums in products as they are written, True multiplies them out; None for
             what costs less
     look_up whether copies may be made in which entries are looked up
+    sized   whether the plan is for calls with operands of these size classes only, so that kernels
+            may have short sizes compiled in
     """
 
     type: TensorType
@@ -42,6 +44,7 @@ class Request:
     memory: float = inf
     forms: bool | None = None
     look_up: bool = True
+    sized: bool = False
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

@@ -37,12 +37,14 @@ from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step
 from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
 from taco_py.plan.roots import look_up_rows
 from taco_py.plan.sharing import shared_inside
+from taco_py.plan.short_sizes import with_short_sizes
 from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
+from taco_py.strategy import Strategy
 
 
 def plan_single(
@@ -89,6 +91,8 @@ def plan_single(
         choice = choose_strategy(final, real, libraries)
         marks = leaps(final, orders, real)
         marks = marks.then(shared_inside(final, orders, real, marks))
+        if request.sized and choice.strategy == Strategy.LOOPS:
+            kernel = replace(kernel, problem=with_short_sizes(final, real.sizes))
         kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=marks)
     else:
         try:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import taco_py as tp
+from benchmarks.polybench_programs import KERNELS
+from benchmarks.tile_sizes import NAMES, choice
 from polyhedral.asked import plan_asked
 from polyhedral.model import nest, statement
+from polyhedral.program_loops import MOST_LOOPS
+from polyhedral.program_plan import plan_program
 from polyhedral.question import ProgramQuestion
 from polyhedral.schedule import Tag, original
 
@@ -78,3 +83,43 @@ def test_a_small_budget_leaves_the_loops_and_says_so() -> None:
         plan = plan_asked(question(SWEEP), {"t": 4, "i": 4}, budget)
         assert plan.schedule == original(SWEEP)
         assert f"as written: Expected ISL to answer within {budget} operations" in str(plan)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_picture_of_tile_sizes_draws_programs_that_the_model_tiles(name: str) -> None:
+    kernel = replace(KERNELS[name], large=512)
+    program, data = tp.program(kernel.text), kernel.data(512)
+    loops, sizes = choice(program, kernel, data)
+    assert len(loops) == len(sizes) == 3
+    assert set(loops) == set("ijk")
+    again = program.explain(**data, **kernel.sizes(512, 1), **kernel.numbers, tiles=sizes)
+    assert f"tile {', '.join(loops)} by {', '.join(map(str, sizes))}" in again
+
+
+def test_a_program_that_the_model_does_not_tile_is_not_drawn() -> None:
+    kernel = KERNELS["jacobi-1d"]
+    with pytest.raises(ValueError, match="Expected a program that the model tiles"):
+        choice(tp.program(kernel.text), replace(kernel, large=64), kernel.data(64))
+
+
+def test_full_tiles_that_would_make_too_much_code_stay_with_the_others() -> None:
+    kernel = KERNELS["trmm"]
+    program, data = tp.program(kernel.text), kernel.data(13)
+    given = {**data, **kernel.sizes(13, 1), **kernel.numbers}
+    told = program.explain(**given, tiles=(3, 8, 2))
+    assert "in the same loops after all, for loops of their own made" in told
+    made = program.source(**given, tiles=(3, 8, 2)).count("omp simd")
+    assert made < 3 * MOST_LOOPS  # passes make several of one; 69 where full tiles run apart
+    plain = {name: array.copy() for name, array in data.items()}
+    program(**{**given, **plain}, tiles=None)
+    program(**given, tiles=(3, 8, 2))
+    np.testing.assert_allclose(data["B"], plain["B"])
+
+
+def test_no_more_iterations_are_jammed_than_a_tile_has() -> None:
+    made = nest(statement("S", "i in 0..N, j in 0..N, k in 0..N", "C[i,j] +=; A[i,k]; B[k,j]"))
+    for size in (1, 2, 3, 16):
+        plan = plan_program(ProgramQuestion(made, {"N": 512}, tiles=(size, 64, 64)))
+        jammed = {row.name: row.unroll for row in plan.schedule.of("S") if row.name}
+        assert jammed["i"] <= size
+        assert jammed["i"] * jammed["k"] > 1

@@ -36,6 +36,10 @@ TEXTS = [
     ("x[i] = 36893488147419103232", "fits 64 bits", "36893488147419103232"),
     pytest.param("x[i] = " + "9" * 5000, "(5000 characters)", None, id="digits"),
     pytest.param("x[" + "-" * 5000 + "i] = 1", "(5001 characters)", None, id="signs"),
+    ("for i in N x[i] = 1", "Expected ':' after the range of `for i`, found none", "N"),
+    ("for i in 1..N x[i] += 1", "Expected ':' after the range of `for i`, found none", "1"),
+    ("for i in N for j in N: x[i,j] = 1", "Expected ':' after the range of `for i`", "N"),
+    ("for i in N\n    x[i] = 1", "Expected ':' after the range of `for i`", "N"),
     ("for is in N: x[is] = 1", "no keywords of Python, found is", "is"),
 ]
 

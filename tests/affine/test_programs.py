@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,8 +14,9 @@ from benchmarks.polybench_programs import KERNELS, Kernel
 from polyhedral.dependence import dependences
 from polyhedral.legality import check_order
 from polyhedral.program_plan import plan_program
-from polyhedral.question import ProgramQuestion
+from polyhedral.question import Processor, ProgramQuestion
 from taco_py.affine.oracle import run_program
+from taco_py.affine.statements import size_names
 from tests.codegen.test_emit import needs_compiler
 
 pytestmark = needs_compiler
@@ -27,7 +29,8 @@ Arrays = Mapping[str, Any]
 def expected(kernel: Kernel, program: Any, data: Arrays) -> Arrays:
     found = {name: array.copy() for name, array in data.items()}
     numbers = {name: np.asarray(value) for name, value in kernel.numbers.items()}
-    run_program(program.parsed, {**found, **numbers}, kernel.sizes(SIZE, STEPS))
+    sizes = kernel.sizes(SIZE, STEPS) if size_names(program.parsed) else {}
+    run_program(program.parsed, {**found, **numbers}, sizes)
     return found
 
 
@@ -41,6 +44,35 @@ def test_every_kernel_in_tiles_of_any_size(name: str) -> None:
         program(
             **found, **kernel.sizes(SIZE, STEPS), **kernel.numbers, tiles=tiles, threads=threads
         )
+        for each, array in found.items():
+            np.testing.assert_allclose(array, right[each], 1e-10, 1e-12, err_msg=str(tiles))
+
+
+def with_literals(kernel: Kernel) -> str:
+    """The text with numbers for its sizes: no bound of a loop has a name."""
+    text = re.sub(r"\bN\b", str(SIZE), re.sub(r"\bT\b", str(STEPS), kernel.text))
+    if not kernel.steps:
+        return text
+    return re.sub(r"^    (\w+\[([^]]*)\] -?= )", _loops_around, text, flags=re.MULTILINE)
+
+
+def _loops_around(statement: re.Match[str]) -> str:
+    """Loops from 1 to the last but one for the indices of a stencil."""
+    indices = [each for each in statement[2].split(",") if each.isalpha()]
+    loops = [f"for {index} in 1..{SIZE - 1}: " for index in indices]
+    return f"    {''.join(loops)}{statement[1]}"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_whose_sizes_are_literals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planned for caches so small that the model has tiles of its own for them."""
+    monkeypatch.setattr("taco_py.affine.compile.processor_of", lambda target: Processor((256, 512)))
+    kernel = KERNELS[name]
+    program, data = tp.program(with_literals(kernel)), kernel.data(SIZE)
+    right = expected(kernel, program, data)
+    for tiles, threads in ((None, 2), ("auto", 1), ("auto", 2), ((2, 3), 2)):
+        found = {each: array.copy() for each, array in data.items()}
+        program(**found, **kernel.numbers, tiles=tiles, threads=threads)
         for each, array in found.items():
             np.testing.assert_allclose(array, right[each], 1e-10, 1e-12, err_msg=str(tiles))
 
@@ -143,6 +175,27 @@ def test_explain_names_planes_sizes_and_reasons() -> None:
     assert "planes: S0: t, i + 2*t, j + 2*t" in text
     assert "cycles an instance" in text
     assert "for sizes about those of the call, T = 128, A_n0 = 2048, A_n1 = 2048:" in text
+
+
+SHARED_BY_THREADS = [
+    (
+        KERNELS["jacobi-2d"].text,
+        "threads share: j_tile, tile by tile along diagonals of t_tile and",
+    ),
+    ("for a in 5: O[i,j] += K[a] * A[a+i,j] / B[i,j]", "threads share: i_tile"),
+    ("for i in 64: for j in 64: A[i,j] = A[i,j] + B[j,i]", "none, for they share tiles and there"),
+    ("A[i,j] += B[i,k] * C[k,j]", "threads share: blocks of the result, of contractions of"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), SHARED_BY_THREADS)
+def test_explain_says_what_threads_share(text: str, words: str) -> None:
+    program = tp.program(text)
+    given: dict[str, Any] = {name: np.ones((1200, 1200)) for name in program.operands}
+    given |= {"T": 50} if "T" in given else {}
+    given |= {"K": np.ones(5)} if "K" in given else {}
+    assert words in program.explain(**given, threads=2)
+    assert "threads share" not in program.explain(**given, threads=1)
 
 
 def test_explain_has_the_numbers_of_the_call_where_they_lead_to_the_same_loops() -> None:

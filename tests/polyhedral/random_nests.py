@@ -16,11 +16,11 @@ PARAMETERS = {"N": 4}
 
 
 @st.composite
-def loops(draw: st.DrawFn, depth: int) -> tuple[Loop, ...]:
+def loops(draw: st.DrawFn, depth: int, longest: Affine) -> tuple[Loop, ...]:
     made: list[Loop] = []
     for name in NAMES[:depth]:
         lowers = [affine(0), affine(1), *(variable(outer.name) for outer in made)]
-        uppers = [affine(3), affine(2), variable("N"), *(variable(o.name) + 1 for o in made)]
+        uppers = [affine(3), affine(2), longest, *(variable(o.name) + 1 for o in made)]
         lower, upper = draw(st.sampled_from(lowers)), draw(st.sampled_from(uppers))
         made.append(Loop(name, (lower,), (upper,)))
     return tuple(made)
@@ -55,8 +55,11 @@ operators = st.sampled_from((None, "+", "+", "*"))
 
 @st.composite
 def nests(draw: st.DrawFn) -> Nest:
-    """One to three loops around one or two statements, the second inside some of them."""
-    nested = draw(loops(draw(st.sampled_from((1, 2, 2, 3)))))
+    """One to three loops around one or two statements, the second inside some of them; bounds may
+    use the parameter N, or there is none."""
+    parameters = draw(st.sampled_from((("N",), ())))
+    size = variable("N") if parameters else affine(PARAMETERS["N"])
+    nested = draw(loops(draw(st.sampled_from((1, 2, 2, 3))), size))
     names = tuple(loop.name for loop in nested)
     first = Statement("S", nested, draw(accesses(names)), (0,) * (len(nested) + 1))
     statements = [first]
@@ -65,15 +68,15 @@ def nests(draw: st.DrawFn) -> Nest:
         order = (*(0,) * shared, draw(st.sampled_from((-1, 1))))
         own = draw(accesses(names[:shared]))
         statements.append(Statement("T", nested[:shared], own, order))
-    context = (variable("N") - PARAMETERS["N"], PARAMETERS["N"] - variable("N"))
-    return Nest(tuple(statements), ("N",), context)
+    known = (size - PARAMETERS["N"], PARAMETERS["N"] - size) if parameters else ()
+    return Nest(tuple(statements), parameters, known)
 
 
 @st.composite
 def nests_of_updates(draw: st.DrawFn) -> Nest:
     """Two statements in one innermost loop that update the same or near elements of one array, by
     one operator or by two."""
-    nested = draw(loops(draw(st.sampled_from((1, 2)))))
+    nested = draw(loops(draw(st.sampled_from((1, 2))), variable("N")))
     first, last = nested[0].name, nested[-1].name
     place = draw(st.sampled_from((affine(0), variable(first), variable(last))))
     made = [

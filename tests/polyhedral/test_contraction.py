@@ -112,6 +112,19 @@ def test_a_plan_says_why() -> None:
     assert textwrap.indent(text, "    ") in str(contraction_plan.__doc__)
 
 
+@pytest.mark.parametrize(
+    ("caches", "words"),
+    [
+        ((65536, 1 << 20), "cache 1: 256 * 32 * 8 = 65536 of 65536 bytes hold a panel of right"),
+        ((49152, 1 << 20), "= 65536 bytes, more than its 49152: cache 2 holds a panel of right"),
+        ((49152,), "= 65536 bytes, more than its 49152: no cache holds a panel of right"),
+    ],
+)
+def test_a_plan_names_the_cache_that_has_room(caches: tuple[int, ...], words: str) -> None:
+    machine = Machine(8, 8, 32, caches)
+    assert words in str(plan_contraction(found("ik,kj->ij"), machine))
+
+
 # ---------------------------------------------------------------- what it computes
 
 

@@ -127,6 +127,26 @@ REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
         ScheduleError,
         "Expected planes of i, j, found one of q",
     ),
+    (
+        lambda: nest(statement("S", "i in 0..N", "A[i] ="), context=["M - 1"]),
+        NonAffineError,
+        "parameters only in the condition M - 1 >= 0 of a nest, found M",
+    ),
+    (
+        lambda: nest(statement("S", "i in 0..N", "A[i] ="), context=[1.5]),  # type: ignore[list-item]
+        NonAffineError,
+        "Expected an affine expression, found 1.5",
+    ),
+    (
+        lambda: tile(GEMM, "ij", {"i": 2}, planes={"i": 1.5}),  # type: ignore[dict-item]
+        NonAffineError,
+        "found 1.5",
+    ),
+    (
+        lambda: ProgramQuestion(GEMM, {**SIZES, "N": 2.5}),
+        NestError,
+        "Expected an integer for",
+    ),
     (lambda: Cache(0), ScheduleError, "a cache of 1 byte or more in lines of 1 or more, found 0"),
     (
         lambda: statement("S", "i in 0..N, j in 0..B[i]", "A[i] ="),
@@ -154,6 +174,15 @@ def test_sizes_may_be_integers_of_numpy() -> None:
     made = nest(statement("S", "i in 0..N", "y[i] ="))
     assert tile(made, "i", {"i": np.int64(4)}) == tile(made, "i", {"i": 4})  # type: ignore[dict-item]
     assert ProgramQuestion(made, {"N": 9}, tiles=(np.int64(4),)).tiles == (4,)  # type: ignore[arg-type]
+
+
+def test_planes_and_conditions_may_be_texts() -> None:
+    one = statement("S", "t in 0..T, i in 0..N", "A[i] =; A[i-1]")
+    assert nest(one, context="N - 1; T - 2") == nest(one, context=["N - 1", "T - 2"])
+    skewed = {"i": variable("i") + variable("t")}
+    assert tile(nest(one), "ti", {"i": 2}, planes={"i": "i + t"}) == tile(
+        nest(one), "ti", {"i": 2}, planes=skewed
+    )
 
 
 @pytest.mark.parametrize(("make", "error", "words"), REFUSED, ids=[words for *_, words in REFUSED])

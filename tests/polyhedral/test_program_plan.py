@@ -44,7 +44,12 @@ def planned(data: Any) -> tuple[Nest, ProgramPlan]:
     sizes = st.lists(st.integers(1, 3), min_size=0, max_size=3).map(tuple)
     tiles = data.draw(st.one_of(st.none(), sizes))
     question = ProgramQuestion(
-        made, PARAMETERS, tiles=tiles, reorder=data.draw(st.booleans()), parallel=True
+        made,
+        PARAMETERS,
+        processor=Processor(data.draw(st.sampled_from(((32768,), (64, 4096), (256, 512))))),
+        tiles=tiles,
+        reorder=data.draw(st.booleans()),
+        parallel=True,
     )
     plan = plan_program(question)
     note(f"{made}\n{plan.schedule}")
@@ -204,6 +209,25 @@ def test_a_product_gets_sizes_an_order_and_jammed_loops() -> None:
     assert "tau = " in told
     assert "traffic: into cache 1 " in told
     assert ", into cache 2 " in told
+
+
+@pytest.mark.parametrize("order", ["iajb", "ijab", "iabj"])
+@pytest.mark.parametrize(("weights", "vector"), [(3, "j"), (8, "j"), (32, "j"), (512, "b")])
+def test_a_short_loop_is_no_vector_loop(order: str, weights: int, vector: str) -> None:
+    """By themselves, sums along b leave more in place than rows along j do."""
+    ends = {"i": "N", "j": "N", "a": "A", "b": "A"}
+    loops = ", ".join(f"{each} in 0..{ends[each]}" for each in order)
+    made = nest(statement("S", loops, "O[i,j] +=; K[a,b]; I[i+a,j+b]"))
+    plan = plan_program(ProgramQuestion(made, {"N": 1024, "A": weights}))
+    tags = {row.name: row.tag for row in plan.schedule.of("S")}
+    assert tags[vector] is Tag.VECTOR, f"{plan}"
+
+
+def test_a_short_row_is_better_than_leaps() -> None:
+    loops = "k in 0..N, j in 0..4, i in 0..N"
+    made = nest(statement("S", loops, "C[i,j] +=; A[k,i]; B[k,j]"))
+    plan = plan_program(question(made))
+    assert [row.name for row in plan.schedule.of("S") if row.name][-1] == "j"
 
 
 def test_a_factorisation_runs_by_columns() -> None:

@@ -1,0 +1,20 @@
+"""Classes of sizes for which plans are shared: numbers of bits, and two and three by themselves,
+which loops have compiled in (`plan.short_sizes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+SHORT = (2, 3)
+"""Sizes of a class of their own: points, colours, the sides of small matrices."""
+
+_class: Callable[[int, int], int] = {size: -size for size in SHORT}.get
+
+
+def size_classes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The class of each size; 0, 1 and what passes 32 bits are told apart too.
+
+    >>> size_classes((1, 2, 3, 4, 1000))
+    (1, -2, -3, 3, 10)
+    """
+    return tuple(map(_class, shape, map(int.bit_length, shape)))
