@@ -266,15 +266,16 @@ class IterationGraph:
         return iterator.level == form.order - 1 and unique and not shared
 
     def _searches(self, loop: Loop, iterator: Iterator) -> bool:
-        """Whether a part of the level's coordinates is looked for: those of a tile, or those that
-        positions of another operand lie between."""
+        """Whether a part of the level's coordinates is looked for: those of a tile, also where it
+        has been turned into positions, or those that another operand's positions lie between."""
         if loop.range is not Range.POSITIONS:
             return loop.range is not Range.WHOLE
         pos = self.provenance.position_of(loop.index)
         if pos is None:
             return True
         access, roots = iterator.access, self.provenance.roots(pos.parent)
-        return not pos.means(access.tensor, access.indices, roots)
+        tiled = any(True for _ in self.provenance.tiles_above(pos.parent))
+        return tiled or not pos.means(access.tensor, access.indices, roots)
 
     def _result_demand(self, loop: Loop) -> tuple[bool, bool]:
         """The same, as far as the result asks for it."""

@@ -71,7 +71,7 @@ def _values(
 ) -> tuple[str, Interval | None]:
     """The variable whose values are shared, and these values, None for all of its own."""
     index = forall.index
-    pos = None if env.provenance.is_derived(index) else walked_positions(env, forall)
+    pos = None if env.provenance.is_derived(index) else walked_positions(env, scope, forall)
     chosen = env.provenance.is_chosen(index, scope.bound)
     if env.provenance.is_derived(index) or (pos is None and not chosen):
         return index, None

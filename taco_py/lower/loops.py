@@ -51,7 +51,7 @@ def lower_loop(
         return
     opening = _open(env, forall, scope)
     prelude: list[Stmt] = []
-    pos = walked_positions(env, forall)
+    pos = walked_positions(env, scope, forall)
     walker = Walker(env, opening.scope, forall.index, pos, prelude)
     it = LoopLowering(env, result, forall, opening.scope, lattice, body, walker)
     walks = tuple(walker.walk(iterator) for iterator in lattice.iterators)
@@ -63,7 +63,7 @@ def lower_loop(
 
 def _open(env: Environment, forall: Forall, scope: Scope) -> Opening:
     """What a loop needs before it whose index is walked through an operand's positions."""
-    pos = walked_positions(env, forall)
+    pos = walked_positions(env, scope, forall)
     if pos is None:
         return Opening(scope)
     scope, code = open_positions(env, scope, forall.index)

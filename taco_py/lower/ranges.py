@@ -226,11 +226,14 @@ def is_absent(env: Environment, scope: Scope, forall: Forall) -> bool:
     return nothing or chain(env, pos)[0] in scope.absent
 
 
-def walked_positions(env: Environment, forall: Forall) -> Pos | None:
-    """The operand's positions through which a loop over an index walks, if it does."""
+def walked_positions(env: Environment, scope: Scope, forall: Forall) -> Pos | None:
+    """The operand's positions through which a loop over an index walks, if it does; it does not
+    where the operand has nothing."""
     pos = env.provenance.position_of(forall.index)
-    reads = pos is not None and chain(env, pos)[0] in read_in(forall.body)
-    return pos if reads else None
+    if pos is None:
+        return None
+    access, _ = chain(env, pos)
+    return pos if access in read_in(forall.body) and access not in scope.absent else None
 
 
 def segments(

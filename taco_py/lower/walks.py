@@ -58,7 +58,7 @@ class Walker:
         parent = self.scope.position(access, level - 1)
         full = self.env.tensors[access.tensor].type.format.levels[level].full
         if left is None or parent is None or not full:
-            return ranges.whole(self.index)
+            return ranges.remaining(self.index)
         start = build.mul(parent, self.env.sizes[self.index])
         found = Interval(build.sub(left.lo, start), build.sub(left.hi, start))
         return found if level == levels[0] else found.clipped(ranges.whole(self.index))

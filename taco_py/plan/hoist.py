@@ -1,4 +1,5 @@
-"""Sums inside products, computed first where the loops around them would repeat them."""
+"""Sums computed first where loops around them would repeat them: those inside products, and terms
+without an index of the result."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
 from taco_py.plan.costs import chain_cost, copy_cost, term_cost
@@ -50,6 +52,33 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
             why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
     return expr
+
+
+def hoist_term(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
+    """Compute first a sum that is added for every coordinate of an index that it does not have.
+
+    y[i] = A[i] - sum(j, x[j])    →   T = sum(j, x[j]);  y[i] = A[i] - T
+
+    Only in the type of the result: another one would be rounded at another place.
+    """
+    dtypes = splitter.dtypes
+    if not isinstance(expr, Reduce) or not expr.operator.additive:
+        return expr
+    target = assignment.target.indices
+    needs = tuple(index for index in target if index in free_indices(expr))
+    others = tuple(index for index in target if index not in needs)
+    whole = expression_dtype(assignment.value, dtypes)
+    if not others or expression_dtype(expr, dtypes) != whole:
+        return expr
+    (term, *more) = split_terms(expr)
+    if more:
+        return expr
+    stats = splitter.statistics(expr)
+    own = frozenset((*needs, *(i for a in accesses(expr) for i in a.indices)))
+    alone = stats.iterations(term.body, own) + TEMPORARY * result_size(stats, expr, needs)
+    if alone * GAIN >= stats.iterations(term.body, own | frozenset(others)):
+        return expr
+    return splitter.temporary(expr, needs, _reason(others))
 
 
 def _apart(

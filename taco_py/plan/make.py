@@ -81,7 +81,7 @@ def make_plan(
     if options.schedule is not None and options.schedule.shapes:
         if has_narrow_sums(assignment, known):
             raise ScheduleError(
-                "Expected sums in the result's own type where loops are reordered, found one in a "
+                "Expected sums in the result's own type under commands on loops, found one in a "
                 "narrower integer type, which must be computed first",
                 hint="convert the operands, or leave the schedule open",
             )

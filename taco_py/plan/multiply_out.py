@@ -20,6 +20,7 @@ from itertools import islice
 from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import GAIN
+from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
@@ -198,11 +199,20 @@ def _out(expr: Expr, site: Call, whole: DType, dtypes: Mapping[str, DType]) -> E
     """`expr` with one of its sums multiplied out, as far as the products and sums around it are
     linear; None where that changes nothing, or a part is computed in another type than the whole.
     """
-    if expression_dtype(site, dtypes) != whole:
+    if _type_of(site, dtypes) != whole:
         return None
     parts = _lifted(expr, site, whole, dtypes)
     value = None if parts is None else _joined(parts, whole, dtypes)
     return None if value == expr else value
+
+
+def _type_of(expr: Expr, dtypes: Mapping[str, DType]) -> DType | None:
+    """The type that an expression is computed in; None where it has a number that its operands have
+    no room for, but those of the sum that it was a part of had."""
+    try:
+        return expression_dtype(expr, dtypes)
+    except NumberOverflowError:
+        return None
 
 
 def _lifted(
@@ -242,7 +252,7 @@ def _with(expr: Expr, place: int, part: Expr) -> Expr:
 def _joined(parts: tuple[Signed, ...], whole: DType, dtypes: Mapping[str, DType]) -> Expr | None:
     """The sum of terms; None where one is of another type than the whole."""
     (negative, first), *others = parts
-    if others and any(expression_dtype(part, dtypes) != whole for _, part in parts):
+    if others and any(_type_of(part, dtypes) != whole for _, part in parts):
         return None
     found: Expr = Call(NEG, (first,)) if negative else first
     for minus, part in others:

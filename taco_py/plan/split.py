@@ -3,8 +3,8 @@
 Sums in products may be multiplied out before (`multiply_out`). Four reasons to split a term off,
 each in a file of its own:
 
-* a sum inside a product would be computed again in every round of a loop it does not depend on
-  (`hoist`);
+* a sum inside a product, or a term without an index of the result, would be computed again in every
+  round of a loop it does not depend on (`hoist`);
 * a product of three or more operands has a cheaper order of pairwise contractions, as A·(B·x) is
   for A·B·x (`contract`);
 * a sum has an integer or bool type that its accumulation in the result's type would not respect
@@ -26,7 +26,7 @@ from taco_py.cost.estimate import Statistics
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.contract import Path, contract, contract_sums
 from taco_py.plan.costs import chain_cost, kernel_cost, merging
-from taco_py.plan.hoist import hoist
+from taco_py.plan.hoist import hoist, hoist_term
 from taco_py.plan.in_turn import sum_in_turn
 from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.narrow import narrow_sums
@@ -152,6 +152,7 @@ def _split(
     value = map_terms(value, lambda term: hoist(splitter, assignment, term))
     if path is not None or pairs:
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
+    value = map_terms(value, lambda term: hoist_term(splitter, assignment, term))
     value = sum_in_turn(splitter, narrow_sums(splitter, value))
     last = replace(assignment, value=value)
     store_well(splitter, last)

@@ -208,6 +208,16 @@ class Provenance:
             variable = relation.children[-1]
         return None
 
+    def tiles_above(self, variable: str) -> Iterator[str]:
+        """What chooses the tiles that `variable` is in."""
+        relation = self.above(variable)
+        if relation is None:
+            return
+        if isinstance(relation, Split | Divide) and variable == relation.inner:
+            yield relation.outer
+        for parent in relation.parents:
+            yield from self.tiles_above(parent)
+
     def positions_above(self, variable: str) -> Pos | None:
         """The nearest `pos` that `variable` derives from."""
         relation = self.above(variable)

@@ -11,7 +11,7 @@ Workspaces   the entries of a list or a table come in no order that others have:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from taco_py.concrete.concretize import restricts
@@ -22,7 +22,6 @@ from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.problem import Problem
-from taco_py.provenance.provenance import Provenance
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.assembly import check_assembly
 from taco_py.schedule.lanes import check_modes
@@ -128,7 +127,7 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
             hint="put the loop over a tile outside the one over what is in it",
         )
     pos = graph.provenance.position_of(loop.index)
-    if pos is not None and len(loop.lattice.iterators) > 1:
+    if pos is not None and loop.merges:
         _check_positions_merged(graph, loop, pos)
     if loop.range is Range.TILE:
         for iterator in loop.lattice.iterators:
@@ -145,8 +144,15 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
 
 
 def _check_positions_merged(graph: IterationGraph, loop: Loop, pos: Pos) -> None:
-    if not graph.provenance.are_neighbours(pos.child, frozenset(loop.outer)):
-        walked = ", ".join(map(str, loop.lattice.iterators))
+    outer = frozenset(loop.outer)
+    walked = ", ".join(map(str, loop.lattice.iterators))
+    if loop.lattice.full and graph.provenance.is_chosen(pos.child, outer):
+        raise ScheduleError(
+            f"The loop over {loop.index} would meet every coordinate for each tile of positions of "
+            f"{pos.tensor}, for it walks {walked} together with all others",
+            hint=f"leave {pos.child} whole, or tile the coordinates: split them before {pos}",
+        )
+    if not graph.provenance.are_neighbours(pos.child, outer):
         raise ScheduleError(
             f"The loop over {loop.index} would meet every so-many-th position of {pos.tensor}, but "
             f"it walks {walked} together, one coordinate after another",
@@ -243,7 +249,7 @@ def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], p
     that they lie in; fused ones ascend."""
     provenance = loops.provenance
     leaves, whole = provenance.leaves(pos.child), provenance.leaves(roots[0])
-    tiles = tuple(_tiles_above(provenance, pos.parent))
+    tiles = tuple(provenance.tiles_above(pos.parent))
     for order in loops.orders:
         chosen = tuple(v for v in order if v in leaves)
         if not chosen:
@@ -271,17 +277,6 @@ def _check_order(loops: Loops, above: tuple[str, ...], roots: tuple[str, ...], p
                 f"the loops over {', '.join(chosen)} do not meet the positions in order",
                 "positions of fused levels come in order: the outer tile outside",
             )
-
-
-def _tiles_above(provenance: Provenance, variable: str) -> Iterator[str]:
-    """What chooses the tiles that `variable` is in."""
-    relation = provenance.above(variable)
-    if relation is None:
-        return
-    if isinstance(relation, Split | Divide) and variable == relation.inner:
-        yield relation.outer
-    for parent in relation.parents:
-        yield from _tiles_above(provenance, parent)
 
 
 def _check_coordinates(loops: Loops, coord: Coord) -> None:

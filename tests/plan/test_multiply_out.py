@@ -100,6 +100,15 @@ def test_parts_of_another_type_are_left(dtypes: dict[str, str]) -> None:
     assert not may_multiply_out(assignment(text), known)
 
 
+@pytest.mark.parametrize("text", ["(B[l,i] + C[j,i]) * 300", "-2 * (B[l,i] + C[j,i])"])
+def test_numbers_that_a_part_alone_has_no_room_for(text: str) -> None:
+    known = {"B": np.dtype("u1"), "C": np.dtype("i4")}
+    assert not may_multiply_out(assignment(f"z[l] = {text}"), known)
+    b, c = np.arange(12, dtype="u1").reshape(3, 4), np.ones((5, 4), "i4")
+    expected = tp.evaluate_dense(f"z[l] = {text}", B=b, C=c)
+    np.testing.assert_array_equal(tp.evaluate(f"z[l] = {text}", B=b, C=c), expected)
+
+
 # ---------------------------------------------------------------- plans
 
 

@@ -108,3 +108,48 @@ def test_narrow_sums_in_a_product_are_not_moved(schedule: str) -> None:
     assert tp.evaluate(text, operands) == tp.evaluate(text, operands, schedule="serial()") == -168
     with pytest.raises(ScheduleError, match="narrower integer type"):
         tp.evaluate(text, operands, schedule=schedule)
+
+
+TILES = ("split(j,j0,j1,3), pos(j1,p,A)", "split(j,j0,j1,3), fuse(i,j0,f), pos(j1,p,A)")
+OVER = ("p,p", "{j0,p},{j0,p}", "{i,j0,p},{i,j0,p}", "j,jw")
+
+
+@pytest.mark.parametrize("format", ["ds", "ss"])
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("tiles", TILES)
+def test_a_workspace_beside_the_positions_of_a_tile(tiles: str, over: str, format: str) -> None:
+    """What is left meets every coordinate of the tile, and rows that the operand does not have."""
+    dense = np.array([[1.0, 0, 2, 0, 3, 0], [0, 0, 0, 0, 0, 0], [0, 4, 0, 5, 0, 6]])
+    found = tp.evaluate(
+        "C[i,j] = 2 * A[i,j] + A[i,j] * 3",
+        A=tp.tensor(sp.csr_array(dense), format=format),
+        format="dd",
+        schedule=f"{tiles}, precompute(A(i,j) * 3,{over},w)",
+    )
+    np.testing.assert_allclose(found, 5 * dense)
+
+
+def test_tiles_of_positions_beside_every_coordinate() -> None:
+    schedule = "pos(j,p,A), split(p,p0,p1,2), precompute(A(i,j) * 3,p1,p1,w)"
+    with pytest.raises(ScheduleError, match="every coordinate for each tile of positions"):
+        tp.evaluate("C[i,j] = 2 * A[i,j] + A[i,j] * 3", A=A, format="dd", schedule=schedule)
+
+
+UNSORTED = (
+    "split(j,j0,j1,4), pos(j1,p,A), precompute(x(j),p,p,w)",
+    "split(j,j0,j1,4), pos(j1,p,A), coord(p,q), precompute(x(j),q,q,w)",
+    "split(j,j0,j1,4), pos(j1,p,A), split(p,p0,p1,2), precompute(x(j),p1,p1,w)",
+    "split(j,j0,j1,6), split(j1,j2,j3,2), pos(j3,p,A), precompute(x(j),{j2,p},{j2,p},w)",
+)
+
+
+@pytest.mark.parametrize("schedule", UNSORTED)
+def test_positions_of_a_tile_of_coordinates_want_them_sorted(schedule: str) -> None:
+    coordinates = np.array([7, 0, 5, 2])
+    a = sp.csr_array((np.arange(1.0, 5), coordinates, np.array([0, 4])), shape=(1, 8))
+    x, text = np.arange(1.0, 9), "y[i] = A[i,j] * x[j]"
+    np.testing.assert_allclose(tp.evaluate(text, A=a, x=x, schedule=schedule), a @ x)
+    assert "relies on   A sorted" in tp.explain(text, A=a, x=x, schedule=schedule)
+    shared = "reorder(i,j), split(j,j0,j1,4), pos(j1,p,A), reorder(j0,i,p)"
+    told = tp.explain("y[j] = A[i,j] * x[i]", A=a, x=np.ones(1), schedule=shared)
+    assert "relies on   A sorted" in told

@@ -1,0 +1,60 @@
+"""Terms without an index of the result are summed once, not for each of its coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+N = 60
+RNG = np.random.default_rng(0)
+A = sp.random_array((N, N), density=0.05, format="csr", rng=RNG)
+OPERANDS = {
+    "A": A,
+    "V": RNG.random((N, 7)),
+    "X": RNG.random((N, N)),
+    "m": RNG.random(N),
+    "x": RNG.random(N),
+    "s": 2.5,
+}
+DENSE = {name: a.toarray() if sp.issparse(a) else a for name, a in OPERANDS.items()}
+CASES = (
+    "y[i] = x[i] - sum(j, x[j])",
+    "y[i] = A[i,j] * x[j] + x[j]",
+    "y[i] = (A[i,j] + 1) * x[j]",
+    "y[i] = A[i,j] * x[j] + s * m[j] * x[j]",
+    "Y[i,f] = V[i,f] - m[j] * V[j,f]",
+    "Y[i,f] = (A[i,j] + m[j]) * V[j,f]",
+    "Y[i,j] = X[i,j] - X[k,j] - X[i,k]",
+    "Y[i,j] = X[i,j] + X[i,k] + X[k,j] + X[k,l]",
+    "Y[i,j] = X[i,j] + A[k,l] * X[l,m]",
+)
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_a_term_is_summed_once(text: str) -> None:
+    operands = {n: a for n, a in OPERANDS.items() if f"{n}[" in text or f"{n} *" in text}
+    dense = {name: DENSE[name] for name in operands}
+    found = tp.evaluate(text, operands)
+    np.testing.assert_allclose(found, tp.evaluate_dense(text, dense), rtol=1e-12)
+    assert "whose loop would repeat it" in tp.explain(text, operands)
+
+
+@pytest.mark.parametrize(
+    ("text", "operands"),
+    [
+        ("y[i] = x[i] + m[i]", ("x", "m")),  # nothing is summed
+        ("y[i] = A[i,j] * x[j] + m[i]", ("A", "x", "m")),  # every term has the index
+    ],
+)
+def test_other_terms_stay(text: str, operands: tuple[str, ...]) -> None:
+    told = tp.explain(text, {name: OPERANDS[name] for name in operands})
+    assert "would repeat" not in told
+
+
+def test_a_term_of_a_narrower_type_stays() -> None:
+    text, operands = "y[i] = x[i] - sum(j, z[j])", {"x": np.ones(N), "z": np.ones(N, np.float32)}
+    assert "would repeat" not in tp.explain(text, operands)
+    np.testing.assert_allclose(tp.evaluate(text, operands), 1.0 - N)
