@@ -66,7 +66,7 @@ def _parsed(note: str | None) -> Times | None:
     try:
         whole = json.loads(note)
         return str(whole["taken"]), tuple(_tried(row) for row in whole["tried"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

@@ -174,8 +174,8 @@ def _suffices(known: tuple[bool | None, bool | None], needed: tuple[bool, bool])
 def check_promises(plan: Plan, tensors: Mapping[str, TensorData]) -> None:
     """Raise BoundError where a bound of the schedule does not hold of operands made up for main.c;
     of those that are given, the program tells it."""
-    for step in plan.kernels if any(s.schedule.bounds for s in plan.kernels) else ():
-        broken = promise_broken_in(step, tensors)
+    for step in plan.kernels:
+        broken = promise_broken_in(step, tensors) if step.schedule.bounds else None
         if broken is not None:
             raise BoundError(
                 f"{broken.message}, of operands made up for main.c",

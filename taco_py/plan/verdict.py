@@ -34,6 +34,7 @@ from taco_py.concrete.nodes import (
 )
 from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import reductions, split_terms
+from taco_py.concrete.tree import foralls
 from taco_py.cost.domination import Costs, Union, assumptions
 from taco_py.cost.estimate import Statistics, query_size
 from taco_py.cost.protocols import Directed, choices
@@ -151,19 +152,6 @@ def _nest(part: Assignment, operands: Mapping[str, Operand], request: Request) -
     return nests[0] if len(nests) == 1 else forall(shared, Both(nests))
 
 
-def loops_in(statement: Statement) -> set[str]:
-    """The indices of all loops."""
-    match statement:
-        case Forall(index, body):
-            return {index} | loops_in(body)
-        case Where(_, consumer, producer):
-            return loops_in(consumer) | loops_in(producer)
-        case Both(statements):
-            return set().union(*map(loops_in, statements))
-        case _:
-            return set()
-
-
 def _in_turn(statement: Statement) -> bool:
     """Whether there are loops one after another that add up one result: no frontier has such."""
     match statement:
@@ -234,7 +222,8 @@ def report(
     half = budget / 2
     found = frontier(assignment, formats, budget=half, dtype=request.type.dtype)
     known = with_estimates(found, operands, request)
-    foreign = loops_in(nests.statement) - set(all_indices(assignment))
+    met = {loop.index for loop in foralls(nests.statement)}
+    foreign = met - set(all_indices(assignment))
     if foreign:
         why = f"not compared, for the text has no loops over {', '.join(sorted(foreign))}"
         return f"{known.explain()}\nchosen, estimated {nests.estimate:.3g}: {why}"

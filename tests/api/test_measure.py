@@ -111,10 +111,10 @@ def test_times_are_remembered_beside_the_kernels(folder: Path) -> None:
 
 
 DAMAGE = ("", "[1, 2", "[]", '{"taken": "nothing such", "tried": []}', '{"taken": 3}',
-          '{"taken": "in one kernel", "tried": [[1]]}')  # fmt: skip
+          '{"taken": "in one kernel", "tried": [[1]]}', "[" * 100_000)  # fmt: skip
 
 
-@pytest.mark.parametrize("text", DAMAGE)
+@pytest.mark.parametrize("text", DAMAGE, ids=range(len(DAMAGE)))
 def test_damaged_notes_are_measured_again(folder: Path, text: str) -> None:
     first_line(TEXTS[0])
     for note in folder.rglob("*.note"):
