@@ -28,17 +28,22 @@ _C_LIBRARY = frozenset(
         """
         abs acos asin atan atan2 cbrt ceil cos cosh erf exp exp2 expm1 fabs floor fma fmax fmin fmod
         free gamma hypot ldexp lgamma log log10 log1p log2 malloc memcpy memset nan pow qsort
-        remainder rint round signbit sin sinh sqrt tan tanh tgamma trunc
+        fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan
+        isnormal isunordered remainder rint round signbit sin sinh sqrt stderr stdin stdout tan
+        tanh tgamma trunc
         """,
     )
 )
+"""Also with an f or an l behind them, for float and long double."""
+
 _NOT_IN_A_NAME = re.compile(r"\W", re.ASCII)
 
 
 def is_reserved(name: str) -> bool:
     """Whether `name` means something in C or in the kernel runtime header already."""
-    known = name in C_KEYWORDS or name in _C_LIBRARY or _MACRO.fullmatch(name) is not None
-    return known or name.startswith(("taco_", "_"))
+    known = name in C_KEYWORDS or _MACRO.fullmatch(name) is not None
+    library = name in _C_LIBRARY or (name[-1:] in ("f", "l") and name[:-1] in _C_LIBRARY)
+    return known or library or name.startswith(("taco_", "_"))
 
 
 def identifier(text: str) -> str:

@@ -72,18 +72,32 @@ class TilePlan:
 
     No sizes: no tiles. The reasons are a line each: reuse counts or cycles, the footprint equation,
     tau, what of the caches a tile takes, and the bytes into each of them.
+
+    names   a loop's name for each plane
+    vector  the loop whose size is chosen for vectors: the one that runs innermost
     """
 
     sizes: tuple[int, ...]
     order: tuple[int, ...]
     reasons: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    vector: str | None = None
 
     @property
     def tiles(self) -> bool:
         return bool(self.sizes)
 
+    @property
+    def outline(self) -> str:
+        """The loops over tiles, the outermost first, and the sizes of the tiles along them."""
+        if not self.tiles:
+            return "no tiles"
+        loops = ", ".join(self.names[at] for at in self.order)
+        return f"tile {loops} by {', '.join(str(self.sizes[at]) for at in self.order)}"
+
     def __str__(self) -> str:
-        return "\n".join(self.reasons)
+        vector = () if self.vector is None else (f"vector loop: {self.vector}",)
+        return "\n".join((self.outline, *vector, *self.reasons))
 
 
 def choose_sizes(band: Band) -> TilePlan:
@@ -170,6 +184,8 @@ def _solved(
             _taken(solution, band.second),
             told(moved),
         ),
+        band.names,
+        band.names[vector] if vector is not None else None,
     )
 
 
@@ -224,7 +240,10 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
     tiles = prod(ceil(extent / size) for extent, size in zip(band.extents, sizes, strict=True))
     moved = [tiles * amount for amount in _moved(band, taken_by, sizes, order)]
     shown = f"footprint: {_shown(parts, band)}"
-    return TilePlan(sizes, order, (shown, share, told(moved), cycles))
+    reasons = (shown, share, told(moved), cycles)
+    return TilePlan(
+        sizes, order, reasons, band.names, None if vector is None else band.names[vector]
+    )
 
 
 def _whole(band: Band) -> tuple[int, ...]:

@@ -167,7 +167,7 @@ def _sizes(question: ProgramQuestion, component: Component, order: PointOrder) -
     if question.tiles is not None:
         given = question.tiles
         sizes = tuple(given[min(at, len(given) - 1)] for at in range(len(names))) if given else ()
-        return TilePlan(sizes, tuple(range(len(sizes))), ("sizes: asked for",))
+        return TilePlan(sizes, tuple(range(len(sizes))), ("sizes: asked for",), names)
     band = Band(
         tuple(statements),
         names,
@@ -248,7 +248,7 @@ def _assembled(
             tiles = apart(tiles) if ends else tiles
             rows[name] = (Row("", affine(place)), *tiles, *jammed[name][1:])
         shared = (f"  {line}" for line in _threads(question, tiles))
-        reasons += [*_told(part, names, jammed), *why, *shared]
+        reasons += [*_told(part, jammed), *why, *shared]
     products = tuple(part.product for part in parts if part.product is not None)
     return ProgramPlan(padded(rows), tuple(reasons), products)
 
@@ -265,16 +265,9 @@ def _ends(question: ProgramQuestion, part: _Part) -> tuple[bool, tuple[str, ...]
     return ends, (f"  {why}",)
 
 
-def _told(part: _Part, names: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> list[str]:
+def _told(part: _Part, rows: Mapping[str, Sequence[Row]]) -> list[str]:
     component, sizes = part.component, part.sizes
-    head = ", ".join(component.statements)
-    if sizes.tiles:
-        loops = ", ".join(names[at] for at in sizes.order)
-        by = ", ".join(str(sizes.sizes[at]) for at in sizes.order)
-        first = f"{head}: tile {loops} by {by}"
-    else:
-        first = f"{head}: no tiles"
-    lines = [first]
+    lines = [f"{', '.join(component.statements)}: {sizes.outline}"]
     if any(planes for _, planes in component.planes):
         shown = "; ".join(
             f"{name}: {', '.join(map(str, planes))}" for name, planes in component.planes

@@ -114,7 +114,8 @@ def _words(bound: BoundArguments) -> Iterator[str]:
     """The arguments as they are written in a schedule's text."""
     for name, argument in bound.arguments.items():
         if bound.signature.parameters[name].kind is Parameter.VAR_POSITIONAL:
-            yield from map(_word, argument)
+            listed = len(argument) == 1 and isinstance(argument[0], tuple | list)
+            yield from map(_word, argument[0] if listed else argument)
         else:
             yield _spelled(name, _word(argument))
 

@@ -61,6 +61,13 @@ def parse_commands(text: str) -> tuple[Command, ...]:
     place = 0
     while text[place:].strip():
         found = _call(text, place)
+        opened = None if found else _unclosed(text, place)
+        if opened is not None:
+            raise ScheduleError(
+                "Expected a parenthesis that is closed, found the text's end",
+                Span(source, opened, len(text)),
+                "each ( of a command has its )",
+            )
         if found is None:
             raise ScheduleError(
                 "Expected a command such as reorder(i,j), found something else",
@@ -102,6 +109,22 @@ def _call(text: str, place: int) -> _Call | None:
         return None
     arguments = text[opened.end() : stop - 1]
     return _Call(opened[1], arguments, opened.start(1), stop, separated.end())
+
+
+def _unclosed(text: str, place: int) -> int | None:
+    """Where the command at `place` opens a parenthesis that nothing closes."""
+    opened = _OPENED.match(text, place)
+    if opened is None:
+        return None
+    waiting: list[int] = [opened.end() - 1]
+    for at in range(opened.end(), len(text)):
+        if text[at] == "(":
+            waiting.append(at)
+        elif text[at] == ")":
+            waiting.pop()
+        if not waiting:
+            return None
+    return waiting[-1]
 
 
 def _command(call: _Call, source: Source) -> Command:

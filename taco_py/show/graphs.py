@@ -47,13 +47,22 @@ class Drawing:
         return self.svg
 
     def save(self, path: str | Path) -> None:
-        """Write the SVG into a file. Raises OutputError for a name that says another format."""
+        """Write the SVG into a file.
+
+        Raises OutputError for a name that says another format, or a file that cannot be made.
+        """
         if Path(path).suffix.lower() not in (".svg", ""):
             raise OutputError(
                 f"Expected the name of an SVG file, found {str(path)!r}",
                 hint="as in loops.svg; other programs turn that into PNG or PDF",
             )
-        Path(path).write_text(self.svg, encoding="utf-8")
+        try:
+            Path(path).write_text(self.svg, encoding="utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"Expected to write the drawing to {str(path)!r}, found {error}",
+                hint="choose a file in a folder that is there and can be written to",
+            ) from error
 
 
 def draw(graphs: Sequence[IterationGraph]) -> Drawing:

@@ -10,12 +10,14 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from codegen.pretty import pretty
+from polyhedral.affine import affine
 from polyhedral.dependence import dependences
 from polyhedral.isl.bands import components
 from polyhedral.isl.held import hold, keeps_order
 from polyhedral.isl.limits import limited
 from polyhedral.legality import check_order, check_parallel, check_reduction
 from polyhedral.model import Nest, nest, statement
+from polyhedral.plan import Band, choose_sizes
 from polyhedral.program_loops import program_loops
 from polyhedral.program_plan import ProgramPlan, plan_program
 from polyhedral.question import Processor, ProgramQuestion
@@ -209,6 +211,23 @@ def test_a_product_gets_sizes_an_order_and_jammed_loops() -> None:
     assert "tau = " in told
     assert "traffic: into cache 1 " in told
     assert ", into cache 2 " in told
+
+
+def test_a_tile_plan_tells_its_sizes_and_its_vector_loop() -> None:
+    (gemm,) = GEMM.statements
+    planes = tuple(affine(loop) for loop in "ijk")
+    held = dict.fromkeys("CAB", 8)
+    band = Band(
+        ((gemm, planes),), ("i", "j", "k"), (1024,) * 3, {"S": "j"}, {"N": 1024}, (2**20,), 64, held
+    )
+    plan = choose_sizes(band)
+    assert plan.vector == "j"
+    head, vector, *reasons = str(plan).splitlines()
+    assert head == f"tile i, j, k by {', '.join(map(str, plan.sizes))}"
+    assert vector == "vector loop: j"
+    assert tuple(reasons) == plan.reasons
+    small = choose_sizes(replace(band, extents=(8,) * 3, values={"N": 8}))
+    assert str(small).startswith("no tiles\n")
 
 
 @pytest.mark.parametrize("order", ["iajb", "ijab", "iabj"])

@@ -357,6 +357,15 @@ def test_the_drawing_as_svg(tmp_path: Any) -> None:
         assert 0 <= float(node.attrib["cx"]) <= width
         assert 0 <= float(node.attrib["cy"]) <= height
     assert drawing._repr_svg_() == (tmp_path / "s.svg").read_text()
+    with pytest.raises(tp.OutputError, match="Expected to write the drawing to"):
+        drawing.save(tmp_path / "absent" / "s.svg")
+
+
+def test_indices_to_reorder_come_one_by_one_or_as_a_list() -> None:
+    one, other = (tp.schedule("C[i,j] = A[i,k] * B[k,j]", A=tp.CSR, B=tp.CSR) for _ in range(2))
+    assert str(one.reorder("i", "k", "j")) == str(other.reorder(["i", "k", "j"]))
+    with pytest.raises(tp.ScheduleError, match="two or more different indices"):
+        one.reorder([["i", "k"], "j"])
 
 
 def test_several_kernels_are_drawn_one_above_the_other() -> None:

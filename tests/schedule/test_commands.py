@@ -114,6 +114,13 @@ MISTAKES = (
         "  ^^^^^^^^^^^^^^^^^^^^^\n"
         "hint: the commands are " + COMMANDS + ", with commas between them",
     ),
+    (
+        "serial(), precompute(x(j)*(y(i),j,j,w)",
+        "Expected a parenthesis that is closed, found the text's end\n"
+        "  serial(), precompute(x(j)*(y(i),j,j,w)\n"
+        "                      ^^^^^^^^^^^^^^^^^^\n"
+        "hint: each ( of a command has its )",
+    ),
 )
 
 
@@ -202,7 +209,7 @@ def test_expressions_are_read_as_deep_as_they_are_printed() -> None:
         nested = f"x(i) * (a(i) + {nested})"
     schedule = Schedule.parse(f"precompute({nested},i,i,w), distribute({nested}), parallelize(i)")
     assert Schedule.parse(str(schedule)) == schedule
-    with pytest.raises(ScheduleError, match="Expected a command such as"):
+    with pytest.raises(ScheduleError, match="Expected a parenthesis that is closed"):
         Schedule.parse(f"precompute({nested},i,i,w")
 
 
