@@ -11,6 +11,10 @@ largest nest in an order stands the loop whose rounds fetch lines:
     what its nest touches, each time  of one that it leads to other places of by a sparse operand
     what its nest touches, once       of any other
 
+One that it leads to single elements of is also fetched just once, all that is touched in the end,
+where a line is met again before so many others that it is gone: a vector that the rows of a matrix
+read, which is itself read through once.
+
 (The footprints of Wolf and Lam 1991, A data locality optimizing algorithm, with the counts of
 sparse loops in place of products of bounds.)
 
@@ -110,11 +114,16 @@ class Locality:
         fits = self._fits(touched)
         fits[-1] = True  # no loop is inside all
         entered, rounds = self.counts, self.counts[inside]
+        round_lines = fold(np.add, (each.lines for each in touched))[inside]
         found = np.zeros(inside.shape)
         for array, each in zip(self.arrays, touched, strict=True):
             cost, lines = each.cost, each.lines
             led = lines > lines[inside] * LED
-            steps = np.where(led, rounds, entered) * cost[inside]
+            between = lines * round_lines / lines[inside]  # what is touched before a line again
+            kept = (between * LINE_BYTES <= NEAR) & (each.each[inside] <= 1.0)
+            steps = np.where(led & ~kept, rounds, entered) * np.where(
+                led & kept, cost, cost[inside]
+            )
             own = list(array.stored)
             steps[own] = entered * cost
             found += array.moves * steps

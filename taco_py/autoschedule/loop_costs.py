@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from taco_py.autoschedule.steps import Steps
-from taco_py.concrete.concretize import copies_pattern, result_order
+from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Pattern, Statistics
@@ -90,6 +90,7 @@ class LoopCosts:
         self.innermost = self.steps.count(self.steps.every)
         self.result = result_order(problem)
         self.sparse_result = not problem.result.format.is_dense
+        self.repeated = frozenset() if copies_pattern(problem) else repeated(problem, term)
         self.above = self._above()
         self.below = self._below()
         self.copies = [copying(statistics.patterns[a.tensor]) for a in self.steps.accesses]
@@ -199,6 +200,8 @@ class LoopCosts:
         kept = len(outside.order)
         if kept >= len(self.result):
             return True  # none is left to come late
+        if self.sparse_result and index in self.repeated:
+            return False
         return index == self.result[kept] if self.sparse_result else index in self.result
 
     def _write_cost(self, rest: tuple[str, ...]) -> float:
@@ -215,14 +218,18 @@ def repeats_matter(
 ) -> bool:
     """Whether levels of `access` that may repeat coordinates are merged, or appended from.
 
+    A result of one mode is not appended to from there: its values are added up in a row workspace.
+
     order  of the loops: what cannot be walked in it is read from a copy, which has lists where the
            operand may have none; () for operands as they are stored
     """
     form = problem.type_of(access.tensor).format
     if all(level.unique for level in form.levels):
         return False
-    if not problem.result.format.is_dense:
-        return not copies_pattern(problem)
+    if copies_pattern(problem):
+        return False
+    if not problem.result.format.is_dense and not fits_row(problem):
+        return True
     levels = {a: _walked_levels(problem, a, order) for a in accesses(term.body)}
     regions = Regions(levels, frozenset())
     for index in access.indices:

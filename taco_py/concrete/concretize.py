@@ -164,14 +164,19 @@ def _in_place(problem: Problem, provenance: Provenance, prefix: Order, variable:
 
 def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
     """Whether no operand has `index` in a level with duplicates, or the result repeats them."""
-    for term in terms:
-        for access in accesses(term.body):
-            if index in access.indices:
-                form = problem.type_of(access.tensor).format
-                level = form.mode_order.index(access.indices.index(index))
-                if not all(above.unique for above in form.levels[: level + 1]):
-                    return copies_pattern(problem)
-    return True
+    repeats = any(index in repeated(problem, term) for term in terms)
+    return not repeats or copies_pattern(problem)
+
+
+def repeated(problem: Problem, term: Term) -> frozenset[str]:
+    """The indices of which the term's operands may store a coordinate more than once."""
+    found: set[str] = set()
+    for access in accesses(term.body):
+        form = problem.type_of(access.tensor).format
+        stored = form.stored(access.indices)
+        repeats = (k for k, level in enumerate(form.levels) if not level.unique)
+        found.update(stored[next(repeats, len(stored)) :])
+    return frozenset(found)
 
 
 def copies_pattern(problem: Problem) -> bool:
@@ -213,9 +218,18 @@ def can_scatter(problem: Problem, depth: int) -> bool:
     return all(level.full for level in problem.result.format.levels[depth:])
 
 
+def fits_row(problem: Problem) -> bool:
+    """Whether a row workspace holds the whole result."""
+    return _is_short(problem, result_order(problem))
+
+
+def _is_short(problem: Problem, rest: Order) -> bool:
+    return len(rest) == 1 and rest[0] not in problem.vast
+
+
 def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
     rest = _without(result_order(maker.problem), prefix)
-    short = len(rest) == 1 and rest[0] not in maker.problem.vast
+    short = _is_short(maker.problem, rest)
     kind = WorkspaceKind.ROW if short else WorkspaceKind.HASH
     levels = maker.problem.result.format.levels
     ordered = all(level.ordered for level in levels[len(levels) - len(rest) :])

@@ -12,7 +12,7 @@ which an infinity beside it needs; integers have none, and are read from such an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -47,36 +47,67 @@ def look_up(
     if not request.look_up:
         return assignment, operands, request, ()
     for access in dict.fromkeys(accesses(assignment)):
-        source = operands[access.tensor]
         if not _may(assignment, access, operands, request):
             continue
         exact = _is_exact(assignment, operands)
+        reading = _from_array if exact else _one_by_one
+        found = reading(assignment, access, names, operands, request)
         before = _cost(assignment, operands, request)
-        after = _cost(assignment, {**operands, access.tensor: _full(source)}, request)
-        after += _making(source)
-        after += 0.0 if exact else _asking(source) * _lookups(assignment, access, operands)
+        after = _cost(found.assignment, found.operands, found.request)
+        after += _making(operands[access.tensor])
+        if not exact:
+            after += _asking(operands[access.tensor]) * _lookups(assignment, access, operands)
         if after * GAIN >= before:
             continue
-        target = names.fresh(f"{access.tensor}_at")
         why = (
             f"about {after:.2g} operations where its entries are looked up, {before:.2g} where "
             "they are merged with others"
         )
-        if exact:
-            made = _full(source)
-            form, index_dtype = made.type.format, source.type.index_dtype
-            steps.append(Reformat(target, access.tensor, form, why, index_dtype))
-            new = replace(access, tensor=target)
-            assignment = _reading(assignment, access, new)
-        else:
-            made = _located(source)
-            unit = Names(all_indices(assignment)).fresh("u")
-            steps.append(Locate(target, access.tensor, access.indices, why))
-            new = replace(access, tensor=target, indices=(*access.indices, unit))
-            assignment = _reading(assignment, access, new, unit)
-            request = replace(request, static=(*request.static, (unit, 1)))
-        operands = {**operands, target: made}
+        steps.append(replace(found.step, reason=why))
+        assignment, operands, request = found.assignment, found.operands, found.request
     return assignment, operands, request, tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is computed where an operand is looked up, and the step that makes its copy."""
+
+    assignment: Assignment
+    operands: Mapping[str, Operand]
+    request: Request
+    step: Locate | Reformat
+
+
+def _from_array(
+    assignment: Assignment,
+    access: Access,
+    names: Names,
+    operands: Mapping[str, Operand],
+    request: Request,
+) -> _Found:
+    """From an array with zeros in between."""
+    source, target = operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    made = _full(source)
+    step = Reformat(target, access.tensor, made.type.format, "", source.type.index_dtype)
+    assignment = _reading(assignment, access, replace(access, tensor=target))
+    return _Found(assignment, {**operands, target: made}, request, step)
+
+
+def _one_by_one(
+    assignment: Assignment,
+    access: Access,
+    names: Names,
+    operands: Mapping[str, Operand],
+    request: Request,
+) -> _Found:
+    """From a copy in which each coordinate has its entries, one or none."""
+    source, target = operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    unit = Names(all_indices(assignment)).fresh("u")
+    new = replace(access, tensor=target, indices=(*access.indices, unit))
+    step = Locate(target, access.tensor, access.indices, "")
+    assignment = _reading(assignment, access, new, unit)
+    request = replace(request, static=(*request.static, (unit, 1)))
+    return _Found(assignment, {**operands, target: _located(source)}, request, step)
 
 
 def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:

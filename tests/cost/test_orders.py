@@ -103,9 +103,11 @@ COPIES = (
     (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "ikj", ""),
     (PRODUCT, {"A": "CSC", "B": "CSR"}, "ds", "ikj", "A"),
     (PRODUCT, {"A": "CSR", "B": "CSR"}, "ds", "kij", "A"),
-    # a list with duplicates is added up from anywhere, but not merged and not appended from
+    # a list with duplicates is added up from anywhere, but not merged and not appended from; a
+    # result of one mode is gathered from a row of numbers
     (SPMV, {"A": "COO"}, "d", "ij", ""),
-    (SPMV, {"A": "COO"}, "s", "ij", "A"),
+    (SPMV, {"A": "COO"}, "s", "ij", ""),
+    ("C[i,j] = A[i,j] * x[j]", {"A": "COO"}, "ss", "ij", "A"),
     (SPMV, {"A": "COO", "x": "s"}, "d", "ij", "A"),
     ("C[i,j] = 2 * A[i,j]", {"A": "COO"}, "COO", "ij", ""),
     ("C[i,j] = A[i,j] + B[i,j]", {"A": "COO", "B": "COO"}, "dd", "ij", ""),

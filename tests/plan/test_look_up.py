@@ -157,3 +157,50 @@ def test_calls_again_take_the_short_way() -> None:
         x = sp.random_array((400,), density=0.1 + seed / 10, format="coo", rng=rng)
         found = tp.evaluate(SPMV, A=A, x=x, format="d")
         np.testing.assert_allclose(found, A.toarray() @ x.toarray())
+
+
+# ---------------------------------------------------------------- lists that are not sorted
+
+GATHERED = (
+    SPMV,
+    "y[j] = A[i,j] * x[i]",
+    "y[i] = A[i,j] * B[i,j]",
+    "y[i] = A[i,j] * x[j] + b[i]",
+    "y[i] = A[i,j] * x[j] - B[j,i] * x[j] / 4",
+    "y[i] = A[i,j] * x[j] * A[i,k] * x[k]",
+)
+
+
+def test_a_sparse_result_of_one_mode_is_gathered_from_a_list_in_any_order() -> None:
+    made = plan(problem(SPMV, {"A": "COO"}, "s"), nnz={"A": 50_000.0})
+    assert not any(isinstance(step, Reformat) for step in made.steps)
+
+
+@pytest.mark.parametrize("text", GATHERED)
+@pytest.mark.parametrize("form", ["s", "u"])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_lists_with_duplicates_in_any_order(text: str, form: str, data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    dtype = data.draw(st.sampled_from(["float64", "complex64"]))
+    count = data.draw(st.integers(0, 12))
+    stored: dict[str, Any] = {"x": rng.random(6).astype(dtype)}
+    stored["x"][rng.random(6) < 0.5] = 0
+    for name in "AB":
+        coords = rng.integers(0, 6, (2, count))
+        values = rng.random(count).astype(dtype)
+        stored[name] = sp.coo_array((values, tuple(coords)), (6, 6))
+    stored["b"] = sp.coo_array(rng.random(6).astype(dtype) * (rng.random(6) < 0.4))
+    read = {name: each for name, each in stored.items() if f"{name}[" in text.split(" = ")[1]}
+    if data.draw(st.booleans()) and "x" in read:
+        read["x"] = tp.tensor(read["x"], format="s")
+    dense = {
+        name: each.toarray() if sp.issparse(each) else each
+        for name, each in {**read, "x": stored["x"]}.items()
+    }
+    expected = tp.evaluate_dense(text, {name: dense[name] for name in read})
+    found = tp.evaluate(text, read, format=form)
+    coords = found.coords[0] if sp.issparse(found) else found.to_coo()[0][:, 0]
+    found = found.toarray() if sp.issparse(found) else found.to_numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert len(set(coords.tolist())) == len(coords)
