@@ -244,6 +244,18 @@ class IterationGraph:
                 and not self.problem.type_of(access.tensor).format.is_dense
             ):
                 yield access.tensor, False, True
+        for tensor in self._cut_apart():
+            yield tensor, False, True
+
+    def _cut_apart(self) -> Iterable[str]:
+        """The operands whose entries are cut into tiles with workspaces of their own: entries with
+        equal coordinates that lie in two tiles are not added up in one workspace."""
+        for loop in self.loops:
+            pos = self.provenance.positions_above(loop.index)
+            if pos is None or loop.range is not Range.TILES:
+                continue
+            if any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body)):
+                yield pos.tensor
 
     def _demand(self, loop: Loop, iterator: Iterator) -> tuple[bool, bool]:
         """(ordered, unique) as the loop needs it of one iterator's level."""

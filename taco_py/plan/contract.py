@@ -32,7 +32,7 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     where a pair's own type would wrap or round differently, or would be too large.
     """
     (term, *more) = split_terms(expr)
-    product = as_product(term.body)
+    product = as_product(term.body, splitter.dtypes)
     if more or term.negative or product is None or any(True for _ in reductions(term.body)):
         return expr
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))

@@ -78,7 +78,7 @@ def make_plan(
     assignment = _take_diagonals(assignment, known, names, steps)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in known.items()}
     assignment = apart(assignment, known)
-    if options.schedule is not None and options.schedule.shapes:
+    if options.schedule is not None and (options.schedule.shapes or options.schedule.merges):
         if has_narrow_sums(assignment, known):
             raise ScheduleError(
                 "Expected sums in the result's own type under commands on loops, found one in a "

@@ -22,18 +22,18 @@ def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> 
     """Whether a sum's own type wraps or saturates where adding up in the result's would not."""
     dtypes = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
     whole = expression_dtype(assignment.value, dtypes)
-    summed = _summed(assignment.value)
+    summed = _summed(assignment.value, dtypes)
     return any(_is_narrow(expression_dtype(body, dtypes), whole) for body in summed)
 
 
-def _summed(expr: Expr) -> Iterator[Expr]:
+def _summed(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
     """What is summed in an expression, also in factors, out of which a sum can be moved."""
     for term in split_terms(expr):
         if term.reduced:
             yield term.body
-        product = as_product(term.body)
+        product = as_product(term.body, dtypes)
         for factor in () if product is None else product.factors:
-            yield from _summed(factor)
+            yield from _summed(factor, dtypes)
 
 
 def narrow_sums(splitter: Splitter, value: Expr) -> Expr:

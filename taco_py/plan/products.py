@@ -31,22 +31,39 @@ class Product:
         return fold(lambda left, right: Call(self.operator, (left, right)), others, first)
 
 
-def as_product(expr: Expr) -> Product | None:
+def as_product(expr: Expr, dtypes: Mapping[str, DType]) -> Product | None:
     """The factors of `expr` in the order in which they are written, None where it is no product.
 
-    as_product(a * (b * c)) = Product(MUL, (a, b, c))
+    as_product(a * (b * c)) = Product(MUL, (a, b, c)); where b * c wraps around by itself, in an
+    integer type that a has not, it is one factor.
     """
     if isinstance(expr, Call) and expr.operator.distributes:
-        return Product(expr.operator, tuple(_factors(expr, expr.operator)))
+        whole = expression_dtype(expr, dtypes)
+        return Product(expr.operator, tuple(_factors(expr, expr.operator, whole, dtypes)))
     return None
 
 
-def _factors(expr: Expr, operator: Operator) -> Iterator[Expr]:
-    if isinstance(expr, Call) and expr.operator == operator:
+def _factors(
+    expr: Expr, operator: Operator, whole: DType, dtypes: Mapping[str, DType]
+) -> Iterator[Expr]:
+    same = isinstance(expr, Call) and expr.operator == operator
+    if isinstance(expr, Call) and same and not _wraps(expression_dtype(expr, dtypes), whole):
         for arg in expr.args:
-            yield from _factors(arg, operator)
+            yield from _factors(arg, operator, whole, dtypes)
     else:
         yield expr
+
+
+def _wraps(own: DType, whole: DType) -> bool:
+    """Whether products in a type of their own wrap around where those of the whole's type would
+    not: integers, beside real numbers only the narrow ones."""
+    if own == whole or own.kind not in "ui":
+        return False
+    return whole.kind in "bui" or own.itemsize < WIDE
+
+
+WIDE = 4
+"""Bytes of an integer from which on its products are expected not to wrap beside real numbers."""
 
 
 def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
@@ -94,7 +111,7 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
     only  the indices that may move, None for all
     """
     (term, *more) = split_terms(expr)
-    product = as_product(term.body)
+    product = as_product(term.body, dtypes)
     if more or term.negative or product is None:
         return expr
     factors = list(product.factors)

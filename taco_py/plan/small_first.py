@@ -36,7 +36,7 @@ def small_first(
     order = walked_order(assignment, operands, request)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     (term, *_) = split_terms(flatten(assignment.value, dtypes))
-    product = as_product(term.body)
+    product = as_product(term.body, dtypes)
     if order is None or product is None or term.negative:
         return (assignment,)
     sizes = real_statistics(assignment, operands).sizes

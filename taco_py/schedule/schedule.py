@@ -71,6 +71,11 @@ class Schedule:
         return any(isinstance(c, _SHAPING) for c in self.commands)
 
     @property
+    def merges(self) -> bool:
+        """Whether a command says how operands meet, which they do in some orders of loops only."""
+        return any(isinstance(c, MergeBy) for c in self.commands)
+
+    @property
     def marked(self) -> frozenset[str]:
         """The variables whose loops are to be carried out in ways of their own."""
         return frozenset(c.index for c in self.commands if isinstance(c, _MARKING))

@@ -320,6 +320,11 @@ def messy(random: np.random.Generator, array: Array, form: str) -> Any:
     """
     if form not in ("COO", "CSR") or array.ndim == 0 or random.random() < 0.5:
         return store(array, form)
+    return shuffled(random, array, form)
+
+
+def shuffled(random: np.random.Generator, array: Array, form: str) -> Any:
+    """The array as scipy's COO or CSR, its entries shuffled and some of them split in two."""
     coordinates = np.stack(np.nonzero(array))
     values = array[tuple(coordinates)]
     split = random.random(values.size) < 0.3

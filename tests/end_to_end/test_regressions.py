@@ -313,3 +313,24 @@ def test_positions_that_threads_share_where_the_operand_has_none(race: str) -> N
     schedule = f"pos(j,p,A), parallelize(p,CPUThread,{race})"
     found = tp.evaluate("y[i] = b[i] - A[i,j] * x[j]", A=a, b=b, x=x, schedule=schedule, threads=2)
     np.testing.assert_array_equal(found, b - matrix @ x)
+
+
+WRAPPING = (
+    "y[i] = S[i,j] * x[i] * (2 * x[i])",
+    "y[i] = sum(j, S[i,j] * (2 * x[i]))",
+    "y[i] = S[i,j] * (x[i] * x[i])",
+    "y[i] = x[i] * x[i] * S[i,j]",
+    "y[i] = S[i,j] * S[j,k] * (x[i] * x[k])",
+    "y[i] = S[i,j] * S[j,k] * S[k,l] * (x[i] * x[l])",
+)
+
+
+@pytest.mark.parametrize("wide", ["int16", "int64", "float64"])
+@pytest.mark.parametrize("text", WRAPPING)
+def test_products_of_narrow_integers_wrap_by_themselves(text: str, wide: str) -> None:
+    """2 * x[i] is an int8, whatever it is multiplied by afterwards, also where a sum is moved."""
+    x = np.array([100, -128, 3, 64], np.int8)
+    stored = (matrix().toarray() % 5).astype(wide)
+    expected = tp.evaluate_dense(text, S=stored, x=x)
+    for s in (stored, sp.csr_array(stored)):
+        np.testing.assert_array_equal(to_dense(tp.evaluate(text, S=s, x=x)), expected)

@@ -34,7 +34,7 @@ from taco_py.schedule.apply import apply, apply_all
 from taco_py.schedule.commands import Command, Precompute
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.schedule import Schedule
-from tests.corpus.programs import Program, messy
+from tests.corpus.programs import Program, shuffled, store
 from tests.schedule.random_schedules import Scheduled, Tally, check, first_loops
 
 BEGINNINGS = (
@@ -45,6 +45,8 @@ BEGINNINGS = (
     "split(k,k0,k1,2), pos(k1,p,B)",
     "split(k,k0,k1,2), pos(k1,p,T)",
     "fuse(i,j,f), pos(f,p,A), split(p,p0,p1,3)",
+    "fuse(i,j,f), pos(f,p,A), split(p,p0,p1,3), fission(p1)",
+    "fuse(i,j,f), pos(f,p,A), split(p,p0,p1,3), parallelize(p0,CPUThread,Ordered)",
     "split(j,j0,j1,3), fuse(i,j0,f)",
 )
 SIZE = {"i": 5, "j": 7, "k": 4, "l": 3}
@@ -73,7 +75,8 @@ FAMILIES = (
 
 
 def cases() -> Iterator[Program]:
-    """Each family in each of its formats, half of the elements stored, in any order."""
+    """Each family in each of its formats, half of the elements stored; and with the entries of
+    lists and rows in any order, some of them twice."""
     for family in FAMILIES:
         assignment = parse_assignment(family.text)
         shapes = {a.tensor: tuple(SIZE[i] for i in a.indices) for a in accesses(assignment.value)}
@@ -84,9 +87,14 @@ def cases() -> Iterator[Program]:
         }
         for chosen in product(*(family.forms.get(name, ("dense",)) for name in arrays)):
             forms = dict(zip(arrays, chosen, strict=True))
-            stored = {name: messy(random, arrays[name], form) for name, form in forms.items()}
-            for result in family.results:
-                yield Program(family.text, arrays, stored, forms, result)
+            tidy = {name: store(arrays[name], form) for name, form in forms.items()}
+            mixed = {
+                name: shuffled(random, arrays[name], form)
+                for name, form in forms.items()
+                if form in ("COO", "CSR")
+            }
+            for result, more in product(family.results, ({}, mixed) if mixed else ({},)):
+                yield Program(family.text, arrays, {**tidy, **more}, forms, result)
 
 
 def next_commands(loops: Loops, program: Program) -> Iterator[Command]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
@@ -74,6 +75,19 @@ def test_refusals(text: str, schedule: str, reason: str) -> None:
     assert reason in caught.value.message
     assert "cannot gallop" in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("step", [7, 12, 40])
+def test_operands_leap_in_the_loops_of_the_text(step: int) -> None:
+    """Which others would be cheaper depends on how many entries they have."""
+    a = sp.random_array((50, 50), density=0.07, format="csr", rng=np.random.default_rng(1))
+    x = np.where(np.arange(50) % step == 0, 1.0, 0.0)
+    text, sparse = "y[i] = A[i,j] * x[j]", tp.tensor(x, "s")
+    schedule = tp.schedule(text, A=tp.CSR, x="s").mergeby("j", "gallop")
+    np.testing.assert_allclose(
+        tp.evaluate(text, A=a, x=sparse, schedule=schedule, format="d"), a @ x
+    )
+    assert "galloping" in tp.explain(text, A=a, x=sparse, schedule=schedule)
 
 
 def test_strategies_are_named() -> None:

@@ -130,3 +130,26 @@ def test_what_was_in_the_memory_of_the_result_is_not_added_to(schedule: str) -> 
     out = np.full((50, 7), 1000.0)
     tp.evaluate(PRODUCT, A=a, B=b, out=out, threads=2, schedule=f"reorder(i,k,j), {schedule}")
     np.testing.assert_allclose(out, a @ b)
+
+
+INSIDE = (
+    ("y[i] = A[i,j] * x[j]", "fission(p1)"),
+    ("y[i] = A[i,j] * B[j,k] * x[k]", "precompute(B(j,k)*x(k),k,k,w)"),
+)
+
+
+@pytest.mark.parametrize("race", ["Temporary", "Ordered"])
+@pytest.mark.parametrize(("text", "command"), INSIDE)
+def test_tiles_of_positions_with_workspaces_of_their_own(
+    text: str, command: str, race: str
+) -> None:
+    a = sp.random_array((9, 9), density=0.4, format="csr", rng=np.random.default_rng(2))
+    x = np.arange(9.0)
+    schedule = (
+        f"fuse(i,j,f), pos(f,p,A), split(p,p0,p1,4), {command}, parallelize(p0,CPUThread,{race})"
+    )
+    operands = {"A": a, "x": x} | ({"B": a} if "B[" in text else {})
+    expected = a @ (a @ x) if "B[" in text else a @ x
+    for threads in (1, 2, 3):
+        found = tp.evaluate(text, operands, schedule=schedule, threads=threads)
+        np.testing.assert_allclose(found, expected)

@@ -153,3 +153,24 @@ def test_positions_of_a_tile_of_coordinates_want_them_sorted(schedule: str) -> N
     shared = "reorder(i,j), split(j,j0,j1,4), pos(j1,p,A), reorder(j0,i,p)"
     told = tp.explain("y[j] = A[i,j] * x[i]", A=a, x=np.ones(1), schedule=shared)
     assert "relies on   A sorted" in told
+
+
+HALF_OF_THE_DUPLICATES = (
+    ("C[i,j] = A[i,j] * x[j]", "pos(j,p,A), split(p,p0,p1,2), precompute(A(i,j)*x(j),p1,p1,w)"),
+    ("C[i,j] = A[i,j] * x[j]", "pos(j,p,A), divide(p,p0,p1,2), precompute(A(i,j)*x(j),p1,p1,w)"),
+    ("C[i,j] = A[i,j] * U[i,k] * U[j,k]", "fuse(i,j,f), pos(f,p,A), split(p,p0,p1,2), fission(p1)"),
+    ("C[i,j] = A[i,j] * A[i,j]", "pos(j,p,A), split(p,p0,p1,2), precompute(A(i,j),p1,p1,w)"),
+)
+
+
+@pytest.mark.parametrize("format", ["dd", "ds"])
+@pytest.mark.parametrize(("text", "schedule"), HALF_OF_THE_DUPLICATES)
+def test_duplicates_in_two_tiles_of_positions(text: str, schedule: str, format: str) -> None:
+    """A workspace of each tile adds up those that lie in it, and the next begins anew."""
+    a = sp.csr_array((np.arange(1.0, 5), np.array([2, 2, 2, 0]), np.array([0, 4, 4, 4])), (3, 3))
+    others = {"x": np.arange(1.0, 4), "U": np.arange(6.0).reshape(3, 2)}
+    read = {name: each for name, each in others.items() if f"{name}[" in text}
+    found = tp.evaluate(text, A=a, format=format, schedule=schedule, **read)
+    expected = tp.evaluate_dense(text, A=a.toarray(), **read)
+    np.testing.assert_allclose(found if format == "dd" else found.toarray(), expected)
+    assert "without duplicates" in tp.explain(text, A=a, format=format, schedule=schedule, **read)
