@@ -10,13 +10,13 @@ from functools import partial
 from math import inf
 
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, summed
-from taco_py.cost.machine import GAIN, VECTOR
+from taco_py.cost.machine import GAIN
 from taco_py.formats import dense
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import exchange
-from taco_py.plan.costs import best_cost, chain_cost
+from taco_py.plan.costs import QUICKEST, chain_cost, kernel_cost
 from taco_py.plan.paths import near_trees
 from taco_py.plan.products import Product, as_product, flatten
 from taco_py.plan.request import SMALL
@@ -135,13 +135,14 @@ class _Chain:
         temporaries alone cost more than the `limit`, or one is too large or of a type of its own.
         """
         draft = splitter.drafting()
-        last = self.follow(draft, path, "")
+        value = self.follow(draft, path, "")
         if not self.keeps_type(draft):
             return inf
         stored = (draft.operands[part.target.tensor].stored for part in draft.made)
         if any(elements > draft.request.memory for elements in stored):
             return inf
-        return chain_cost(draft, draft.made, replace(self.assignment, value=last), limit)
+        last = replace(self.assignment, value=value)
+        return chain_cost(draft, draft.made, last, limit, kernel_cost)
 
     def depth(self, path: Path) -> int:
         """The loops of the deepest kernel along a path."""
@@ -166,11 +167,11 @@ def _cheapest(splitter: Splitter, chain: _Chain) -> tuple[Path, bool] | None:
     """
     request, stats = splitter.request, splitter.statistics(chain.assignment.value)
     trees = near_trees(stats, chain.tensors, chain.kept, request.effort, request.memory)
-    whole = best_cost(splitter, chain.assignment, request)
+    whole = kernel_cost(splitter, chain.assignment, request)
     least, best = whole * GAIN, None
     for full in (False, True):
         for tree in trees:
-            if VECTOR * tree.cost >= least:
+            if QUICKEST * tree.cost >= least:
                 continue
             cost = chain.cost_along(replace(splitter, full=full), tree.path, least)
             if cost < least:
@@ -185,10 +186,10 @@ def _why(splitter: Splitter, chain: _Chain, path: Path) -> str:
     """What the path and one kernel cost on the operands as large as they are."""
     real = splitter.real(chain.assignment.value)
     pairs = chain.cost_along(real, path)
-    whole = best_cost(real, chain.assignment, real.request)
+    whole = kernel_cost(real, chain.assignment, real.request)
     if pairs < whole:
         return f"in pairs about {pairs:.2g} operations instead of {whole:.2g} in one kernel"
     text = f"in pairs about {pairs:.2g} operations, in one kernel {whole:.2g}"
-    if chain.cost_along(splitter, path) < best_cost(splitter, chain.assignment, splitter.request):
+    if chain.cost_along(splitter, path) < kernel_cost(splitter, chain.assignment, splitter.request):
         return f"{text}; planned for sizes of {SMALL} and more, where pairs take fewer"
     return f"{text}, but in loops nested less deep, which pays the more the larger the operands"

@@ -19,7 +19,7 @@ from taco_py.autoschedule.loop_costs import copying
 from taco_py.autoschedule.orders import best_order, known_steps, needs_copy
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY
+from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Operand
@@ -100,14 +100,22 @@ def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> f
     return request.effort.once((best_cost, request.type, *splitter.key(assignment)), find)
 
 
+QUICKEST = min(VECTOR, 1 / RATE / STEP)
+"""Steps of an innermost iteration at least, in whatever way a kernel is carried out."""
+
+
 def kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
     """What a kernel costs in loops or, as a product of dense matrices, in register tiles."""
-    problem = draft_of(assignment, splitter.operands, request)
-    if all(type.format.is_dense for _, type in problem.operands):
-        stats = splitter.statistics(assignment.value)
-        if choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind:
-            return stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
-    return best_cost(splitter, assignment, request)
+
+    def find() -> float:
+        problem = draft_of(assignment, splitter.operands, request)
+        if all(type.format.is_dense for _, type in problem.operands):
+            stats = splitter.statistics(assignment.value)
+            if choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind:
+                return stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
+        return best_cost(splitter, assignment, request)
+
+    return request.effort.once((kernel_cost, request.type, *splitter.key(assignment)), find)
 
 
 def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -> float:

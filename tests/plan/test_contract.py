@@ -12,10 +12,11 @@ from taco_py.notation.nodes import Access
 from taco_py.notation.operators import MUL
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options
-from taco_py.plan.nodes import Reformat
+from taco_py.plan.nodes import Compute, Reformat
 from taco_py.plan.paths import cheapest_tree
 from taco_py.plan.products import Product
 from taco_py.plan.request import statistics
+from taco_py.strategy import Strategy
 from tests.problems import operands, plan, problem
 
 
@@ -164,6 +165,22 @@ def test_the_order_of_a_dense_chain_is_that_of_its_sizes() -> None:
     by_size, _ = contract_path("ij,jk,kl->il", *shapes, shapes=True)
     tree = cheapest_tree(known, Product(MUL, factors), ("i", "l"))
     assert tree.path == tuple(map(tuple, by_size))
+
+
+MATRICES = ("A[i,j] * B[j,k] * C[i,k]", "A[i,j] * B[k,j] * C[i,k]", "A[b,i] * B[i,j] * C[b,j]")
+
+
+@pytest.mark.parametrize("value", MATRICES)
+@pytest.mark.parametrize("target", ["s", "y[{}]"])
+def test_pairs_that_are_products_of_matrices_are_worth_it_without_saving_any(
+    value: str, target: str
+) -> None:
+    """The second kernel has as many products as the first, but those of tiles take a tenth."""
+    whole = problem(f"{target.format(value[2])} = {value}")
+    made = plan(whole, dict.fromkeys("bijk", 500))
+    first, second = (step for step in made.steps if isinstance(step, Compute))
+    assert first.strategy.kind == Strategy.TILES.kind
+    assert len(second.orders[0]) == 2
 
 
 def test_many_factors_are_paired_greedily() -> None:
