@@ -95,6 +95,7 @@ class LoopCosts:
         self.below = self._below()
         self.copies = [copying(statistics.patterns[a.tensor]) for a in self.steps.accesses]
         self.folded = [self._folded(a) for a in self.steps.accesses]
+        self.merged = [self._merged(a) for a in self.steps.accesses]
 
     def start(self) -> Outside:
         """No loop yet, with the copies that every order needs."""
@@ -136,9 +137,11 @@ class LoopCosts:
         copied = outside.copied
         cost = outside.cost + self.steps.step(outside.bound, index)
         for place, above in self.above[bit]:
-            if above & ~bound and not copied >> place & 1:
-                copied |= 1 << place
-                cost += self.copies[place] - self.folded[place]
+            if above & ~bound:
+                for each in (place, *self.merged[place]):
+                    if not copied >> each & 1:
+                        copied |= 1 << each
+                        cost += self.copies[each] - self.folded[each]
         write = outside.write
         if write is None and not self._goes_on(outside, index):
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
@@ -154,6 +157,17 @@ class LoopCosts:
         """What a copy costs that an access needs in any order; 0 where it needs none."""
         needed = repeats_matter(self.problem, self.term, access)
         return FOLDING * self.statistics.patterns[access.tensor].nnz if needed else 0.0
+
+    def _merged(self, copied: Access) -> list[int]:
+        """The accesses that must be copied with another, for they may repeat the coordinates that
+        its copy has lists of."""
+        return [
+            place
+            for place, access in enumerate(self.steps.accesses)
+            if access != copied and not self.folded[place]
+            if set(access.indices) & set(copied.indices)
+            if not all(level.unique for level in self.problem.type_of(access.tensor).format.levels)
+        ]
 
     def _strayed(self, outside: Outside, bit: int) -> int:
         """The arrays that are not run through as they are stored with this loop, not innermost."""

@@ -262,7 +262,8 @@ class IterationGraph:
         if loop.merges:
             return True, True
         ordered, unique = self._result_demand(loop)
-        in_pieces = (not loop.outer and self.in_pieces) or self.in_team(loop)
+        in_team = self.in_team(loop) and loop.range is not Range.POSITIONS
+        in_pieces = (not loop.outer and self.in_pieces) or in_team
         unique = unique or self.at_most_one(loop.index, iterator)
         return ordered or in_pieces or self._searches(loop, iterator), unique
 

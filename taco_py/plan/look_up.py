@@ -11,7 +11,7 @@ which an infinity beside it needs; integers have none, and are read from such an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -43,71 +43,78 @@ def look_up(
 ) -> tuple[Assignment, Mapping[str, Operand], Request, tuple[Locate | Reformat, ...]]:
     """The assignment on operands that are looked up where this pays, all operands, the request with
     the size of new indices, and the steps that make these operands."""
-    steps: list[Locate | Reformat] = []
     if not request.look_up:
         return assignment, operands, request, ()
-    for access in dict.fromkeys(accesses(assignment)):
-        if not _may(assignment, access, operands, request):
-            continue
-        exact = _is_exact(assignment, operands)
-        reading = _from_array if exact else _one_by_one
-        found = reading(assignment, access, names, operands, request)
-        before = _cost(assignment, operands, request)
-        after = _cost(found.assignment, found.operands, found.request)
-        after += _making(operands[access.tensor])
-        if not exact:
-            after += _asking(operands[access.tensor]) * _lookups(assignment, access, operands)
-        if after * GAIN >= before:
-            continue
-        why = (
-            f"about {after:.2g} operations where its entries are looked up, {before:.2g} where "
-            "they are merged with others"
-        )
-        steps.append(replace(found.step, reason=why))
-        assignment, operands, request = found.assignment, found.operands, found.request
-    return assignment, operands, request, tuple(steps)
+    found = _Found(assignment, operands, request)
+    able = [a for a in dict.fromkeys(accesses(assignment)) if _may(found, a)]
+    for access in able:
+        found = _better(found, (access,), names)
+    if not found.steps and len(able) > 1:  # a list is sorted as long as one of them is merged
+        found = _better(found, able, names)
+    return found.assignment, found.operands, found.request, found.steps
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is computed where an operand is looked up, and the step that makes its copy."""
+    """What is computed where some operands are looked up, and the steps that make their copies."""
 
     assignment: Assignment
     operands: Mapping[str, Operand]
     request: Request
-    step: Locate | Reformat
+    steps: tuple[Locate | Reformat, ...] = ()
+
+    @property
+    def cost(self) -> float:
+        """What the best loops cost with the copies that they need."""
+        known = statistics(self.assignment, self.operands)
+        draft = draft_of(self.assignment, self.operands, self.request)
+        terms = split_terms(self.assignment.value)
+        return sum(best_order(draft, term, known, self.request.effort).cost for term in terms)
 
 
-def _from_array(
-    assignment: Assignment,
-    access: Access,
-    names: Names,
-    operands: Mapping[str, Operand],
-    request: Request,
-) -> _Found:
+def _better(before: _Found, looked_up: Sequence[Access], names: Names) -> _Found:
+    """With more operands looked up, if that pays."""
+    exact = _is_exact(before.assignment, before.operands)
+    found, cost = before, 0.0
+    for access in looked_up:
+        source = found.operands[access.tensor]
+        cost += _making(source)
+        if not exact:
+            cost += _asking(source) * _lookups(found.assignment, access, found.operands)
+        found = (_from_array if exact else _one_by_one)(found, access, names)
+    cost += found.cost
+    merged = before.cost
+    if cost * GAIN >= merged:
+        return before
+    why = (
+        f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they are "
+        "merged with others"
+    )
+    kept = len(before.steps)
+    steps = (*before.steps, *(replace(step, reason=why) for step in found.steps[kept:]))
+    return replace(found, steps=steps)
+
+
+def _from_array(before: _Found, access: Access, names: Names) -> _Found:
     """From an array with zeros in between."""
-    source, target = operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
     made = _full(source)
     step = Reformat(target, access.tensor, made.type.format, "", source.type.index_dtype)
-    assignment = _reading(assignment, access, replace(access, tensor=target))
-    return _Found(assignment, {**operands, target: made}, request, step)
+    assignment = _reading(before.assignment, access, replace(access, tensor=target))
+    operands = {**before.operands, target: made}
+    return _Found(assignment, operands, before.request, (*before.steps, step))
 
 
-def _one_by_one(
-    assignment: Assignment,
-    access: Access,
-    names: Names,
-    operands: Mapping[str, Operand],
-    request: Request,
-) -> _Found:
+def _one_by_one(before: _Found, access: Access, names: Names) -> _Found:
     """From a copy in which each coordinate has its entries, one or none."""
-    source, target = operands[access.tensor], names.fresh(f"{access.tensor}_at")
-    unit = Names(all_indices(assignment)).fresh("u")
+    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    unit = Names(all_indices(before.assignment)).fresh("u")
     new = replace(access, tensor=target, indices=(*access.indices, unit))
     step = Locate(target, access.tensor, access.indices, "")
-    assignment = _reading(assignment, access, new, unit)
-    request = replace(request, static=(*request.static, (unit, 1)))
-    return _Found(assignment, {**operands, target: _located(source)}, request, step)
+    assignment = _reading(before.assignment, access, new, unit)
+    operands = {**before.operands, target: _located(source)}
+    request = replace(before.request, static=(*before.request.static, (unit, 1)))
+    return _Found(assignment, operands, request, (*before.steps, step))
 
 
 def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
@@ -117,12 +124,11 @@ def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
     return expression_dtype(assignment.value, dtypes).kind in "bui"
 
 
-def _may(
-    assignment: Assignment, access: Access, operands: Mapping[str, Operand], request: Request
-) -> bool:
+def _may(found: _Found, access: Access) -> bool:
     """Whether an operand may be looked up: where others walk its indices, its elements are not too
     many, terms are linear in it, and it does not say which elements of the result are stored."""
-    source, result = operands[access.tensor], request.type.format
+    assignment, operands = found.assignment, found.operands
+    source, result = operands[access.tensor], found.request.type.format
     if source.type.format.is_dense or prod(source.shape) > DENSE_SIZE:
         return False
     others = [
@@ -172,14 +178,6 @@ def _asking(source: Operand) -> float:
     """What it costs to find out whether an entry is there."""
     there = min(1.0, source.nnz / max(1, prod(source.shape)))
     return UNFORESEEN * min(there, 1.0 - there)
-
-
-def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> float:
-    """What the best loops cost with the copies that they need."""
-    known = statistics(assignment, operands)
-    draft = draft_of(assignment, operands, request)
-    terms = split_terms(assignment.value)
-    return sum(best_order(draft, term, known, request.effort).cost for term in terms)
 
 
 def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:

@@ -71,6 +71,8 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         return Parallelism(summed, names, f"loop {names}: {_SUMS}")
     if refusal is None or not graph.loops:
         return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
+    listed = (_listed_refusal(graph, loop) for loop in graph.loops if not loop.outer)
+    refusal = next(filter(None, listed), refusal)
     return Parallelism(statement, None, f"no loop, for {refusal}; to share one: {refusal.remedy}")
 
 
@@ -104,7 +106,25 @@ def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
     around = workspaces_around(graph, loop)
     numbers = {name for name, w in around.items() if w.kind is WorkspaceKind.SCALAR}
     adds = all(assign.target.tensor in numbers for assign in outward(loop))
-    return adds and (_taken(graph, loop) or apart_refusal(graph, loop)) is None
+    refusal = _taken(graph, loop) or apart_refusal(graph, loop) or _listed_refusal(graph, loop)
+    return adds and refusal is None
+
+
+def _listed_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where ranges of coordinates are looked for in a list, which would be sorted for that."""
+    operands = dict(graph.problem.operands)
+    for iterator in loop.lattice.iterators:
+        tensor = iterator.access.tensor
+        if loop.range is Range.POSITIONS or tensor not in operands:
+            continue
+        if not operands[tensor].format.levels[iterator.level].unique:
+            name = graph.called(loop)
+            return Refusal(
+                f"the coordinates of {iterator} may come in any order, and sorting them takes "
+                "longer than the loop",
+                f"pos({name},p,{tensor}), parallelize(p,CPUThread,Ordered)",
+            )
+    return None
 
 
 def _reason(loop: Loop) -> str:
