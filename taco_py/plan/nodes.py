@@ -80,6 +80,20 @@ class Locate:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeValues:
+    """`target` is the values alone of a sparse `source`, in a row.
+
+    indices   of the modes of the source
+    distinct  whether entries with equal coordinates are added up before
+    """
+
+    target: str
+    source: str
+    indices: tuple[str, ...]
+    distinct: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Fuse:
     """`target` is a dense `source` with the modes of each group as one, the last one fastest; it
     is stored in the order of the groups."""
@@ -126,7 +140,8 @@ class Compute:
         return dict(self.sources).get(operand, operand)
 
 
-Step = Reformat | TakeDiagonal | Squeeze | Locate | Fuse | Cast | Compute
+Transformation = Reformat | TakeDiagonal | Squeeze | Locate | TakeValues | Fuse | Cast
+Step = Transformation | Compute
 
 
 @dataclass(frozen=True, slots=True)

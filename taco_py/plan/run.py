@@ -38,6 +38,8 @@ from taco_py.plan.nodes import (
     Squeeze,
     Step,
     TakeDiagonal,
+    TakeValues,
+    Transformation,
 )
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
@@ -86,7 +88,10 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     if isinstance(step, Compute):
         return compute(step, execution, execution.out if last else None)
     try:
-        return transformed(step, execution.tensors[step.source])
+        source = execution.tensors[step.source]
+        if isinstance(step, TakeValues) and step.distinct:
+            source = execution.inform(step.source, source)
+        return transformed(step, source)
     except MemoryError as error:
         form = f" in the format {step.format}" if isinstance(step, Reformat | Cast) else ""
         raise OutOfMemoryError(
@@ -95,9 +100,7 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
         ) from error
 
 
-def transformed(
-    step: Reformat | TakeDiagonal | Squeeze | Locate | Fuse | Cast, data: TensorData
-) -> TensorData:
+def transformed(step: Transformation, data: TensorData) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
         case Reformat(_, _, format, _, index_dtype):
@@ -109,12 +112,20 @@ def transformed(
             return squeeze(data, axes)
         case Locate():
             return located(data)
+        case TakeValues(distinct=distinct):
+            return values_of(in_order(data, ordered=False, unique=True) if distinct else data)
         case Fuse(_, _, groups):
             return from_numpy(fuse(data.values, groups))
         case Cast(_, _, format, dtype):
             return cast(data, format, dtype)
         case _:
             assert_never(step)
+
+
+def values_of(data: TensorData) -> TensorData:
+    """The values of all entries, without their coordinates."""
+    count = data.nnz if data.levels[-1].pos is None else int(data.levels[-1].pos[-1])
+    return from_numpy(data.values.reshape(-1)[:count])
 
 
 def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:

@@ -30,10 +30,11 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.casts import cast_before
+from taco_py.plan.entries import take_values
 from taco_py.plan.formats import is_tall, reordered, with_chain
 from taco_py.plan.leaps import leaps
 from taco_py.plan.look_up import look_up
-from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step
+from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step, TakeValues
 from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
 from taco_py.plan.roots import look_up_rows
 from taco_py.plan.sharing import shared_inside
@@ -60,10 +61,12 @@ def plan_single(
     schedule   commands that say which loops there are; None to choose
     libraries  those that may be called where no schedule is given; None for none
     """
+    taken: tuple[TakeValues, ...] = ()
     rooted: tuple[Reformat, ...] = ()
     found: tuple[Locate | Reformat, ...] = ()
     casts: tuple[Cast, ...] = ()
     if schedule is None:
+        assignment, operands, taken = take_values(assignment, operands, request, names)
         assignment, operands, rooted = look_up_rows(assignment, operands, request, names)
         assignment, operands, request, found = look_up(assignment, operands, request, names)
         assignment, operands, casts = cast_before(assignment, operands, request, names, libraries)
@@ -99,7 +102,7 @@ def plan_single(
             kernel = _scheduled(kernel, copies, schedule)
         except ScheduleError as error:
             raise _of_sources(error, tuple(made.values())) from error
-    steps: list[Step] = [*rooted, *found, *casts, *made.values(), kernel]
+    steps: list[Step] = [*taken, *rooted, *found, *casts, *made.values(), kernel]
     wanted = request.type.format
     if str(final.result.format) != str(wanted):
         reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"

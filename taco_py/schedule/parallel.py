@@ -71,8 +71,8 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         return Parallelism(summed, names, f"loop {names}: {_SUMS}")
     if refusal is None or not graph.loops:
         return Parallelism(statement, None, f"no loop, for {refusal or 'there is none'}")
-    listed = (_listed_refusal(graph, loop) for loop in graph.loops if not loop.outer)
-    refusal = next(filter(None, listed), refusal)
+    sums = (loop for loop in graph.loops if not loop.outer and _adds_numbers(graph, loop))
+    refusal = next(filter(None, (_listed_refusal(graph, loop) for loop in sums)), refusal)
     return Parallelism(statement, None, f"no loop, for {refusal}; to share one: {refusal.remedy}")
 
 
@@ -103,11 +103,15 @@ def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
 
 def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
     """Whether threads share a loop that adds up numbers without being told to."""
+    refusal = _taken(graph, loop) or apart_refusal(graph, loop) or _listed_refusal(graph, loop)
+    return refusal is None and _adds_numbers(graph, loop)
+
+
+def _adds_numbers(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether all that a loop leaves behind is numbers that it adds up."""
     around = workspaces_around(graph, loop)
     numbers = {name for name, w in around.items() if w.kind is WorkspaceKind.SCALAR}
-    adds = all(assign.target.tensor in numbers for assign in outward(loop))
-    refusal = _taken(graph, loop) or apart_refusal(graph, loop) or _listed_refusal(graph, loop)
-    return adds and refusal is None
+    return all(assign.target.tensor in numbers for assign in outward(loop))
 
 
 def _listed_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
