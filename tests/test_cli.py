@@ -104,6 +104,7 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-g=A:d", "-d=i:9", "-o=y:y.txt"), "ends in .tns or .mtx"),
     ((SPMV, "-g=A:d", "-d=i:9", "-o=y:y.mtx"), "can hold y, a tensor of order 1, found y.mtx"),
     (("s = A(i,j)", "-g=A:d", "-d=i:9", "-o=s:s.tns"), "a tensor of order 0, found s.tns"),
+    (("s = A(i,j)*x(j)", "-f=A:ds", "-O=folder"), "-O, found the number s"),
     ((SPMV, "-g=A:d", "-d=i:9", "-O=/dev/null"), "a folder that can be written to, found /dev/n"),
     (
         (SPMV, "-g=A:s", "-d=i:9", "-d=j:9999999999999"),

@@ -122,6 +122,12 @@ def check_orders(line: CommandLine, orders: Mapping[str, int]) -> None:
                 f"{text}",
                 hint="FROSTT files (.tns) hold any order but 0, Matrix Market files (.mtx) order 2",
             )
+    scalars = [name for name, order in orders.items() if order == 0]
+    if line.has("O") and scalars:
+        raise UsageError(
+            f"Expected tensors that .tns files can hold for -O, found the number {scalars[0]}",
+            hint="write the others one by one, as in -o=A:A.tns",
+        )
 
 
 def check_verifiable(line: CommandLine, sizes: Mapping[str, int]) -> None:
