@@ -141,6 +141,8 @@ class _Writer(CallState):
             self.more["converted_to"] = converted_to
             return read_data(a, type_, f"converted_to({a}_dtype, as_data({a}))")
         coordinates = getattr(obj, "format", "") == "coo" and task.needs_order(name)
+        if isinstance(obj, Tensor) and task.needs_distinct(name):
+            return read_data(a, type_, f"{a}.examined()")
         if read is None or coordinates or task.is_transformed(name) or not _usual(obj, given):
             return read_data(a, type_, f"as_data({a})")
         if isinstance(obj, Tensor):
