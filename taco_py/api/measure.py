@@ -108,7 +108,7 @@ def _pairs(
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     value = map_terms(assignment.value, lambda each: flatten(each, dtypes))
     (term, *more) = split_terms(value)
-    product = as_product(term.body)
+    product = as_product(term.body, dtypes)
     if more or product is None or not settings.contract or any(reductions(term.body)):
         return
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))

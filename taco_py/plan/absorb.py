@@ -35,7 +35,7 @@ def absorb(
     there are none. The new tensors are added to the operands."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     (term, *more) = split_terms(flatten(assignment.value, dtypes))
-    product = as_product(term.body)
+    product = as_product(term.body, dtypes)
     if more or term.negative or product is None or len(product.factors) < 3:
         return (assignment,)
     whole = expression_dtype(term.body, dtypes)

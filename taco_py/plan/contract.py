@@ -18,7 +18,7 @@ from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import exchange
 from taco_py.plan.costs import best_cost, chain_cost
 from taco_py.plan.paths import near_trees
-from taco_py.plan.products import Product, as_product, flatten
+from taco_py.plan.products import Product, as_product, flatten, typed_first
 from taco_py.plan.request import SMALL
 from taco_py.plan.splitter import Splitter
 
@@ -32,7 +32,7 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     where a pair's own type would wrap or round differently, or would be too large.
     """
     (term, *more) = split_terms(expr)
-    product = as_product(term.body)
+    product = as_product(term.body, splitter.dtypes)
     if more or term.negative or product is None or any(True for _ in reductions(term.body)):
         return expr
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
@@ -120,7 +120,9 @@ class _Chain:
             product = self.tensors.of(chosen)
             keep = tuple(i for i in free_indices(product) if i in needed)
             rest = [*left, splitter.temporary(product, keep, why)]
-        value = self.tensors.of((*self.numbers, *rest))
+        dtypes = splitter.dtypes
+        whole = expression_dtype(self.term.body, dtypes)
+        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, dtypes))
         remaining = set(free_indices(value))
         return summed(value, (i for i in self.term.reduced if i in remaining))
 

@@ -7,13 +7,13 @@ them moved around all, or back.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce as fold
 
 from taco_py.concrete.terms import split_terms, summed
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
 
@@ -31,22 +31,41 @@ class Product:
         return fold(lambda left, right: Call(self.operator, (left, right)), others, first)
 
 
-def as_product(expr: Expr) -> Product | None:
+def as_product(expr: Expr, dtypes: Mapping[str, DType] | None = None) -> Product | None:
     """The factors of `expr` in the order in which they are written, None where it is no product.
 
     as_product(a * (b * c)) = Product(MUL, (a, b, c))
+
+    dtypes  of the operands: a product of integers inside one of another type wraps by itself, and
+            is one factor; None to take it apart as well
     """
     if isinstance(expr, Call) and expr.operator.distributes:
-        return Product(expr.operator, tuple(_factors(expr, expr.operator)))
+        whole = None if dtypes is None else expression_dtype(expr, dtypes)
+
+        def is_one(factor: Expr) -> bool:
+            own = None if dtypes is None else expression_dtype(factor, dtypes)
+            return own is not None and own != whole and own.kind not in "fc"
+
+        return Product(expr.operator, tuple(_factors(expr, expr.operator, is_one)))
     return None
 
 
-def _factors(expr: Expr, operator: Operator) -> Iterator[Expr]:
-    if isinstance(expr, Call) and expr.operator == operator:
+def _factors(expr: Expr, operator: Operator, is_one: Callable[[Expr], bool]) -> Iterator[Expr]:
+    if isinstance(expr, Call) and expr.operator == operator and not is_one(expr):
         for arg in expr.args:
-            yield from _factors(arg, operator)
+            yield from _factors(arg, operator, is_one)
     else:
         yield expr
+
+
+def typed_first(
+    factors: Iterable[Expr], whole: DType, dtypes: Mapping[str, DType]
+) -> tuple[Expr, ...]:
+    """Factors in an order in which each partial product has the type of the whole one, where it is
+    not of numbers alone: integers beside each other would wrap."""
+    return tuple(
+        sorted(factors, key=lambda f: not is_weak(f) and expression_dtype(f, dtypes) != whole)
+    )
 
 
 def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
@@ -94,7 +113,7 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
     only  the indices that may move, None for all
     """
     (term, *more) = split_terms(expr)
-    product = as_product(term.body)
+    product = as_product(term.body, dtypes)
     if more or term.negative or product is None:
         return expr
     factors = list(product.factors)

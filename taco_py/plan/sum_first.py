@@ -33,7 +33,7 @@ def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     """The term with the sums that only its largest factor has, and stores outermost, done first:
     where what is left of that factor stays in the near caches."""
     (term, *more) = split_terms(expr)
-    product = as_product(term.body)
+    product = as_product(term.body, splitter.dtypes)
     if more or term.negative or product is None:
         return expr
     order = stream_order(splitter.draft(assignment, expr), term.body, term.reduced)
