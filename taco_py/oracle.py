@@ -82,6 +82,7 @@ def evaluate_dense(
     sizes = _sizes(assignment, arrays)
     dtypes = {name: array.dtype for name, array in arrays.items()}
     leaves = {name: _Leaf(array, _places(name, array, stored)) for name, array in arrays.items()}
+    expression_dtype(assignment.value, dtypes)  # which raises where an operator is not defined
     target = assignment.target
     with np.errstate(all="ignore"):
         found = _evaluate(assignment.value, leaves, dtypes)

@@ -27,12 +27,12 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.apart import apart
-from taco_py.plan.multiply_out import may_multiply_out
 from taco_py.plan.nodes import Operand, Plan, Step
 from taco_py.plan.paths import simple_trees
 from taco_py.plan.products import as_product, flatten
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.split import cost_of, split
+from taco_py.plan.widen import widened
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Reorder
 from taco_py.schedule.schedule import Schedule
@@ -43,6 +43,9 @@ REPEATS = 3
 SLOWER, LEAST = 10.0, 1e-3
 """What is expected to take so many times longer than the plan itself, and than so many seconds, is
 not tried; nor tried again what did."""
+PATIENCE, TIMES = 5.0, 20.0
+"""Nothing new is tried after so many seconds, compiling included, and so many times what the plan
+itself takes."""
 PLAIN = "as it is chosen without timing"
 
 
@@ -90,15 +93,19 @@ def alternatives(
 def _forms(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
 ) -> Iterator[Choice]:
-    """Sums in products multiplied out, or as they are written."""
-    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
-    if not settings.contract or not may_multiply_out(assignment, dtypes):
+    """Sums in products multiplied out, or as they are written, and in the types that are."""
+    if not settings.contract:
+        return
+    names = (*operands, assignment.target.tensor)
+    asked = {forms: replace(request, forms=forms) for forms in (False, True)}
+    read = {False: operands, True: widened(assignment, operands).operands}
+    parts = {f: split(assignment, read[f], asked[f], Names(names)) for f in asked}
+    if parts[False].assignments == parts[True].assignments and read[True] == operands:
         return
     for forms, label in ((False, "sums as they are written"), (True, "sums multiplied out")):
-        asked = replace(request, forms=forms)
-        names = Names((*operands, assignment.target.tensor))
-        parts = split(assignment, operands, asked, names)
-        yield Choice(replace(settings, forms=forms), label, cost_of(parts, asked) * STEP)
+        yield Choice(
+            replace(settings, forms=forms), label, cost_of(parts[forms], asked[forms]) * STEP
+        )
 
 
 def _pairs(
@@ -192,9 +199,11 @@ def fastest(
     """The settings whose attempts take the least time, `plain` unless others are faster; and what
     was timed.
 
-    Those that are refused, or expected to be much slower than `plain`, are passed over; each is run
-    once before it is timed, they take turns, and one that is much slower has had its last.
+    Those that are refused, or expected to be much slower than `plain`, are passed over, and so is
+    what is left when time is over; each is run once before it is timed, they take turns, and one
+    that is much slower has had its last.
     """
+    begin = perf_counter()
     told: dict[str, str] = {}
     labels = {plain: PLAIN}
     times: dict[Settings, float] = {}
@@ -204,6 +213,10 @@ def fastest(
         if refused or choice.seconds > limit:
             told[label] = refused or f"expected to take {choice.seconds:.2g} s"
             continue
+        over = max(PATIENCE, TIMES * times.get(plain, 0.0))
+        if perf_counter() - begin > over:
+            told[label] = f"the {over:.2g} s for trying others were over, for what follows too"
+            break
         try:
             attempt(choice.settings)
         except ScheduleError as error:

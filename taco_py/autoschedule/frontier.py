@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
@@ -50,12 +50,15 @@ class Candidate:
 
     assignment  what it computes
     estimate    what it is expected to cost, in steps (`cost.machine`), where that is known
+    runs        whether commands are legal for the operands' formats and the result's, None where
+                these are not known
     """
 
     directed: Directed
     cost: Cost
     assignment: Assignment
     estimate: float | None = None
+    runs: Callable[[Schedule], bool] | None = field(default=None, compare=False, repr=False)
 
     @property
     def statement(self) -> Statement:
@@ -76,10 +79,11 @@ class Candidate:
         """The commands that lead from the whole assignment to these loops, a `precompute` for each
         temporary; None where none do, whether or not `kernels` in turn are the same.
 
-        They run where the result is dense. A sparse one is made in the order in which it is stored,
-        and commands for loops that make it in another are refused.
+        None too where they are refused for the result's format, as where a sparse result would
+        store every coordinate of an index for a dense temporary.
         """
-        return fused_schedule(self.assignment, self.statement)
+        found = fused_schedule(self.assignment, self.statement)
+        return None if found is None or (self.runs and not self.runs(found)) else found
 
     def __str__(self) -> str:
         return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"

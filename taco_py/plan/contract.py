@@ -18,7 +18,7 @@ from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import exchange
 from taco_py.plan.costs import QUICKEST, chain_cost, kernel_cost
 from taco_py.plan.paths import near_trees
-from taco_py.plan.products import Product, as_product, flatten
+from taco_py.plan.products import Product, as_product, flatten, typed_first
 from taco_py.plan.request import SMALL
 from taco_py.plan.splitter import Splitter
 
@@ -120,7 +120,9 @@ class _Chain:
             product = self.tensors.of(chosen)
             keep = tuple(i for i in free_indices(product) if i in needed)
             rest = [*left, splitter.temporary(product, keep, why)]
-        value = self.tensors.of((*self.numbers, *rest))
+        dtypes = splitter.dtypes
+        whole = expression_dtype(self.term.body, dtypes)
+        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, dtypes))
         remaining = set(free_indices(value))
         return summed(value, (i for i in self.term.reduced if i in remaining))
 

@@ -9,7 +9,7 @@ The unit is a step (`cost.machine`), as for the orders that are chosen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, isinf
 
@@ -22,13 +22,17 @@ from taco_py.autoschedule.orders import order_cost
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.terms import Term, split_terms, sums_outside
+from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.nodes import Assignment
 from taco_py.plan.costs import in_turn, keeping
+from taco_py.plan.make import Options, make_plan
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
 from taco_py.plan.splitter import Splitter
 from taco_py.schedule.commands import Reorder
+from taco_py.schedule.schedule import Schedule
 
 
 def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Request) -> Frontier:
@@ -36,8 +40,9 @@ def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Re
 
     A fused one runs through its loops as one kernel. Where its loops have no single order, it is
     compared to kernels in turn whose temporaries are over the loops around them too, without what
-    it takes to write and read these.
+    it takes to write and read these. Commands that a call with these operands refuses are left off.
     """
+    runs = _Runs(found.assignment, operands, request)
     known: dict[Statement, float | None] = {}
 
     def estimated(candidate: Candidate) -> Candidate:
@@ -45,12 +50,34 @@ def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Re
         if statement not in known:
             cost = _cost(candidate, operands, request)
             known[statement] = None if cost is None or isinf(cost) else cost
-        return replace(candidate, estimate=known[statement])
+        return replace(candidate, estimate=known[statement], runs=runs)
 
     candidates = sorted(
         map(estimated, found), key=lambda c: inf if c.estimate is None else c.estimate
     )
     return replace(found, candidates=tuple(candidates))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Runs:
+    """Whether an assignment's call takes a schedule, which is asked once for each."""
+
+    assignment: Assignment
+    operands: Mapping[str, Operand]
+    request: Request
+    known: dict[Schedule, bool] = field(default_factory=dict)
+
+    def __call__(self, schedule: Schedule) -> bool:
+        if schedule not in self.known:
+            self.known[schedule] = self.takes(schedule)
+        return self.known[schedule]
+
+    def takes(self, schedule: Schedule) -> bool:
+        try:
+            make_plan(self.assignment, self.operands, self.request, Options(schedule=schedule))
+        except ScheduleError:
+            return False
+        return True
 
 
 def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Request) -> float | None:

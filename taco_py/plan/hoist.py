@@ -59,16 +59,17 @@ def hoist_term(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
 
     y[i] = A[i] - sum(j, x[j])    →   T = sum(j, x[j]);  y[i] = A[i] - T
 
-    Only in the type of the result: another one would be rounded at another place.
+    It is added up in the type of the whole, as it is beside the other terms. What wraps in a type
+    of its own is computed first anyway (`narrow`).
     """
-    dtypes = splitter.dtypes
     if not isinstance(expr, Reduce) or not expr.operator.additive:
         return expr
     target = assignment.target.indices
     needs = tuple(index for index in target if index in free_indices(expr))
     others = tuple(index for index in target if index not in needs)
-    whole = expression_dtype(assignment.value, dtypes)
-    if not others or expression_dtype(expr, dtypes) != whole:
+    dtypes = splitter.dtypes
+    whole, type = (expression_dtype(each, dtypes) for each in (assignment.value, expr))
+    if not others or (type != whole and type.kind not in "fc"):
         return expr
     (term, *more) = split_terms(expr)
     if more:
@@ -78,7 +79,7 @@ def hoist_term(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     alone = stats.iterations(term.body, own) + TEMPORARY * result_size(stats, expr, needs)
     if alone * GAIN >= stats.iterations(term.body, own | frozenset(others)):
         return expr
-    return splitter.temporary(expr, needs, _reason(others))
+    return splitter.temporary(expr, needs, _reason(others), whole)
 
 
 def _apart(

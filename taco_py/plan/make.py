@@ -33,6 +33,7 @@ from taco_py.plan.small_first import WHY as SMALL
 from taco_py.plan.small_first import small_first
 from taco_py.plan.split import Split, split
 from taco_py.plan.temporaries import leave_unsorted
+from taco_py.plan.widen import Widened, widened
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
@@ -88,6 +89,11 @@ def make_plan(
         assignment, schedule = _distributed(sums_outside(assignment), options.schedule, dtypes)
         check_together(assignment, request)
         return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
+    free = request.forms is not False and options.contract and options.path is None
+    told = Widened(known)
+    if free and (options.schedule is None or not options.schedule.marked):
+        told = widened(assignment, known)
+        known.update(told.operands)
     if options.schedule is None:
         if options.path is None and options.contract:
             assignment, notes, small = _multiplied_first(
@@ -111,9 +117,9 @@ def make_plan(
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
     shared = _with_threads(leave_unsorted(steps), options.schedule)
-    told = (*notes, *parts.notes)
+    forms = (*told.told, *told.left, *parts.forms)
     cuts = request.effort.notes
-    return Plan(shared, told, cuts, request.stored, parts.forms, parts.rewritten)
+    return Plan(shared, (*notes, *parts.notes), cuts, request.stored, forms, parts.rewritten)
 
 
 def _multiplied_first(

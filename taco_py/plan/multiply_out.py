@@ -8,7 +8,9 @@ rewrites of Ahrens et al. 2022, section 7; the forms are compared by what all th
 
 Integers and booleans are exact either way, for all of it is computed in one type. Real numbers are
 rounded at other places, as where a product is contracted in pairs. A difference of theirs stays as
-it is written: (A - B) · x keeps digits that A·x - B·x cancels.
+it is written: (A - B) · x keeps digits that A·x - B·x cancels. But where A is sparse and B is full,
+as in (A - d dᵀ) · x, most elements of B have nothing to cancel with, and the loops go through all
+of them: such a difference is multiplied out where the whole plan is FAR_CHEAPER then.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import GAIN
+from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
@@ -34,6 +36,10 @@ that are multiplied out after the first."""
 Signed = tuple[bool, Expr]
 """A term, and whether it is subtracted."""
 Price = Callable[[Assignment], float]
+Fill = Callable[[Expr], float]
+FAR_CHEAPER = 8
+"""How many times cheaper a plan must be for differences of sparse and full terms to be multiplied
+out, and how many times fewer elements than all the sparse ones store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +47,13 @@ class Forms:
     """The form that was chosen, and the one that it was compared with, None where there is none.
 
     kept  the differences that are left in their products, and why
+    differs  whether differences of sparse and full terms are multiplied out
     """
 
     chosen: Assignment
     other: Assignment | None
     kept: tuple[str, ...]
+    differs: bool = False
 
 
 def cheapest_form(
@@ -54,28 +62,51 @@ def cheapest_form(
     price: Price,
     effort: Effort,
     asked: bool = False,
+    fill: Fill = lambda _: 1.0,
 ) -> Forms:
     """The assignment with sums multiplied out where its price is clearly less then.
 
     price  what all kernels of an assignment are expected to cost
     asked  whether they are to be multiplied out, whatever it costs
+    fill   the share of its elements that a term is expected to store
     """
-    kept = tuple(_kept(assignment, dtypes))
-    options = (*_once(assignment, dtypes), *_everywhere(assignment, dtypes))
-    found = _priced(options, price, effort)
+    rules = _Rules(dtypes, fill)
+    best = _cheaper(assignment, rules, price, effort)
+    chosen = assignment
+    if best is not None and (asked or price(best) * GAIN < price(assignment)):
+        chosen = best
+    apart = _differences_out(chosen, rules, price, effort)
+    if apart is not None:
+        return Forms(apart, assignment, tuple(_kept(apart, rules)), differs=True)
+    other = best if chosen is assignment else assignment
+    return Forms(chosen, other, tuple(_kept(assignment, rules)))
+
+
+def _cheaper(
+    assignment: Assignment, rules: _Rules, price: Price, effort: Effort
+) -> Assignment | None:
+    """The cheapest form found with anything multiplied out that keeps its digits."""
+    found = _priced((*_once(assignment, rules), *_everywhere(assignment, rules)), price, effort)
     if not found:
-        return Forms(assignment, None, kept)
+        return None
     best = min(found, key=found.__getitem__)
-    least = found[best]
     for _ in range(ROUNDS):
-        more = _priced(_once(best, dtypes), price, effort)
-        if not more or min(more.values()) >= least:
+        more = _priced(_once(best, rules), price, effort)
+        if not more or min(more.values()) >= price(best):
             break
         best = min(more, key=more.__getitem__)
-        least = more[best]
-    if asked or least * GAIN < price(assignment):
-        return Forms(best, assignment, kept)
-    return Forms(assignment, best, kept)
+    return best
+
+
+def _differences_out(
+    assignment: Assignment, rules: _Rules, price: Price, effort: Effort
+) -> Assignment | None:
+    """The form with sparse minus full terms multiplied out too, where that is far cheaper."""
+    (form,) = tuple(_everywhere(assignment, replace(rules, mixed=True), least=1)) or (None,)
+    if form is None or not _priced((form,), price, effort):
+        return None
+    form = _cheaper(form, rules, price, effort) or form
+    return form if price(form) * FAR_CHEAPER <= price(assignment) else None
 
 
 def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
@@ -90,40 +121,89 @@ def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict
 
 
 def may_multiply_out(assignment: Assignment, dtypes: Mapping[str, DType]) -> bool:
-    """Whether there is a sum that may be multiplied out."""
-    return any(True for _ in _once(assignment, dtypes))
+    """Whether there is a sum that may be multiplied out without losing digits."""
+    return any(True for _ in _once(assignment, _Rules(dtypes)))
 
 
-def _once(assignment: Assignment, dtypes: Mapping[str, DType]) -> Iterator[Assignment]:
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What may be multiplied out.
+
+    fill   the share of its elements that a term is expected to store
+    mixed  whether the sums that may be are the differences of sparse and full terms, and no others
+    """
+
+    dtypes: Mapping[str, DType]
+    fill: Fill = lambda _: 1.0
+    mixed: bool = False
+
+    def type_of(self, expr: Expr) -> DType | None:
+        """The type that an expression is computed in; None where it has a number that its operands
+        have no room for, but those of the sum that it was a part of had."""
+        try:
+            return expression_dtype(expr, self.dtypes)
+        except NumberOverflowError:
+            return None
+
+    def parts(self, site: Call, whole: DType) -> tuple[Signed, ...]:
+        """What a sum is taken apart into; none where it is left."""
+        terms = tuple(_terms(site))
+        if self.type_of(site) != whole:
+            return ()
+        if not _loses_digits(terms, whole):
+            return () if self.mixed else terms
+        return self._without_counterparts(terms, whole) if self.mixed else ()
+
+    def is_mixed(self, site: Call, whole: DType) -> bool:
+        """Whether a sum is a difference of sparse and full terms."""
+        terms = tuple(_terms(site))
+        return _loses_digits(terms, whole) and bool(self._without_counterparts(terms, whole))
+
+    def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
+        """Full terms apart, and the sparse ones, which meet them at few elements, as one where they
+        cancel each other; none where there are not both, or full ones cancel each other."""
+        full = tuple(term for term in terms if self.fill(term[1]) >= FULL)
+        sparse = tuple(term for term in terms if term not in full)
+        few = all(self.fill(term) <= 1 / FAR_CHEAPER for _, term in sparse)
+        if not full or not sparse or not few or _loses_digits(full, whole):
+            return ()
+        if not _loses_digits(sparse, whole):
+            return (*sparse, *full)
+        one = _joined(sparse, whole, self)
+        return () if one is None else ((False, one), *full)
+
+
+def _once(assignment: Assignment, rules: _Rules) -> Iterator[Assignment]:
     """The assignment with one of its sums multiplied out, for each that may be."""
-    whole = expression_dtype(assignment.value, dtypes)
     for site in _sites(assignment.value):
-        if not _loses_digits(site, whole):
-            value = _out(assignment.value, site, whole, dtypes)
-            if value is not None and len(split_terms(value)) <= TERMS:
-                yield replace(assignment, value=value)
+        value = _out(assignment.value, site, rules)
+        if value is not None and len(split_terms(value)) <= TERMS:
+            yield replace(assignment, value=value)
 
 
-def _everywhere(assignment: Assignment, dtypes: Mapping[str, DType]) -> Iterator[Assignment]:
+def _everywhere(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[Assignment]:
     """The assignment with all of its sums multiplied out that may be, where these are several."""
     found: list[Assignment] = []
     for _ in range(TERMS):
-        option = next(_once(found[-1] if found else assignment, dtypes), None)
+        option = next(_once(found[-1] if found else assignment, rules), None)
         if option is None:
             break
         found.append(option)
-    yield from found[1:][-1:]
+    yield from found[least - 1 :][-1:]
 
 
-def _kept(assignment: Assignment, dtypes: Mapping[str, DType]) -> Iterator[str]:
+def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
     """The differences that are left in their products, and why."""
-    whole = expression_dtype(assignment.value, dtypes)
     for site in _sites(assignment.value):
-        if _loses_digits(site, whole) and _out(assignment.value, site, whole, dtypes) is not None:
-            yield (
-                f"{to_text(site)} is not multiplied out: differences keep digits that those of "
-                "products lose; distribute(…) does it"
-            )
+        terms, whole = tuple(_terms(site)), _computed_in(assignment.value, site, rules)
+        if not _loses_digits(terms, whole) or rules.type_of(site) != whole:
+            continue
+        if _moved(assignment.value, site, terms, whole, rules) is None:
+            continue
+        why = "differences keep digits that those of products lose"
+        if rules.is_mixed(site, whole):
+            why += f", for less than {FAR_CHEAPER} times fewer operations"
+        yield f"{to_text(site)} is not multiplied out: {why}; distribute(…) does it"
 
 
 # ---------------------------------------------------------------- sums in products
@@ -171,9 +251,9 @@ def _terms(expr: Expr, negative: bool = False) -> Iterator[Signed]:
         yield negative, expr
 
 
-def _loses_digits(site: Call, whole: DType) -> bool:
+def _loses_digits(terms: Iterable[Signed], whole: DType) -> bool:
     """Whether there are terms of both signs, in a type that is rounded."""
-    signs = {minus != _is_negative(term) for minus, term in _terms(site)}
+    signs = {minus != _is_negative(term) for minus, term in terms}
     return whole.kind in "fc" and len(signs) > 1
 
 
@@ -195,42 +275,47 @@ def _is_negative(expr: Expr) -> bool:
 # ---------------------------------------------------------------- multiplying out
 
 
-def _out(expr: Expr, site: Call, whole: DType, dtypes: Mapping[str, DType]) -> Expr | None:
+def _out(expr: Expr, site: Call, rules: _Rules) -> Expr | None:
     """`expr` with one of its sums multiplied out, as far as the products and sums around it are
     linear; None where that changes nothing, or a part is computed in another type than the whole.
     """
-    if _type_of(site, dtypes) != whole:
-        return None
-    parts = _lifted(expr, site, whole, dtypes)
-    value = None if parts is None else _joined(parts, whole, dtypes)
+    whole = _computed_in(expr, site, rules)
+    parts = rules.parts(site, whole)
+    return _moved(expr, site, parts, whole, rules) if parts else None
+
+
+def _moved(
+    expr: Expr, site: Call, parts: tuple[Signed, ...], whole: DType, rules: _Rules
+) -> Expr | None:
+    moved = _lifted(expr, site, parts, whole, rules)
+    value = None if moved is None else _joined(moved, whole, rules)
     return None if value == expr else value
 
 
-def _type_of(expr: Expr, dtypes: Mapping[str, DType]) -> DType | None:
-    """The type that an expression is computed in; None where it has a number that its operands have
-    no room for, but those of the sum that it was a part of had."""
-    try:
-        return expression_dtype(expr, dtypes)
-    except NumberOverflowError:
-        return None
+def _computed_in(expr: Expr, site: Call, rules: _Rules) -> DType:
+    """The type that sums have around a site: its term's, where terms of that type are added up in
+    the type of all of them without wrapping before, else that."""
+    whole = expression_dtype(expr, rules.dtypes)
+    own = expression_dtype(next(t for t in _outer_terms(expr) if _has(t, site)), rules.dtypes)
+    return own if own.kind in "fc" else whole
 
 
 def _lifted(
-    expr: Expr, site: Call, whole: DType, dtypes: Mapping[str, DType]
+    expr: Expr, site: Call, terms: tuple[Signed, ...], whole: DType, rules: _Rules
 ) -> tuple[Signed, ...] | None:
     """The terms that `expr` becomes: one where the site ends inside of what is not linear in it."""
     if expr is site:
-        return tuple(_terms(site))
+        return terms
     below = children(expr)
     place = next(k for k, child in enumerate(below) if _has(child, site))
-    parts = _lifted(below[place], site, whole, dtypes)
+    parts = _lifted(below[place], site, terms, whole, rules)
     if parts is None:
         return None
     if _moves_through(expr, place, parts):
         return tuple((minus, _with(expr, place, part)) for minus, part in parts)
     if isinstance(expr, Reduce) and len(parts) > 1:
         return None  # a part without its index would be added up as often as it has coordinates
-    ended = _joined(parts, whole, dtypes)
+    ended = _joined(parts, whole, rules)
     return None if ended is None else ((False, _with(expr, place, ended)),)
 
 
@@ -249,10 +334,10 @@ def _with(expr: Expr, place: int, part: Expr) -> Expr:
     return replace(expr, args=(*expr.args[:place], part, *expr.args[place + 1 :]))
 
 
-def _joined(parts: tuple[Signed, ...], whole: DType, dtypes: Mapping[str, DType]) -> Expr | None:
+def _joined(parts: tuple[Signed, ...], whole: DType, rules: _Rules) -> Expr | None:
     """The sum of terms; None where one is of another type than the whole."""
     (negative, first), *others = parts
-    if others and any(_type_of(part, dtypes) != whole for _, part in parts):
+    if others and any(rules.type_of(part) != whole for _, part in parts):
         return None
     found: Expr = Call(NEG, (first,)) if negative else first
     for minus, part in others:

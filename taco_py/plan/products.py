@@ -7,13 +7,13 @@ them moved around all, or back.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce as fold
 
 from taco_py.concrete.terms import split_terms, summed
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
 
@@ -34,36 +34,37 @@ class Product:
 def as_product(expr: Expr, dtypes: Mapping[str, DType]) -> Product | None:
     """The factors of `expr` in the order in which they are written, None where it is no product.
 
-    as_product(a * (b * c)) = Product(MUL, (a, b, c)); where b * c wraps around by itself, in an
-    integer type that a has not, it is one factor.
+    as_product(a * (b * c)) = Product(MUL, (a, b, c))
+
+    A product of integers inside one of another type wraps by itself, and is one factor.
     """
     if isinstance(expr, Call) and expr.operator.distributes:
         whole = expression_dtype(expr, dtypes)
-        return Product(expr.operator, tuple(_factors(expr, expr.operator, whole, dtypes)))
+
+        def is_one(factor: Expr) -> bool:
+            own = expression_dtype(factor, dtypes)
+            return own != whole and own.kind in "ui"
+
+        return Product(expr.operator, tuple(_factors(expr, expr.operator, is_one)))
     return None
 
 
-def _factors(
-    expr: Expr, operator: Operator, whole: DType, dtypes: Mapping[str, DType]
-) -> Iterator[Expr]:
-    same = isinstance(expr, Call) and expr.operator == operator
-    if isinstance(expr, Call) and same and not _wraps(expression_dtype(expr, dtypes), whole):
+def _factors(expr: Expr, operator: Operator, is_one: Callable[[Expr], bool]) -> Iterator[Expr]:
+    if isinstance(expr, Call) and expr.operator == operator and not is_one(expr):
         for arg in expr.args:
-            yield from _factors(arg, operator, whole, dtypes)
+            yield from _factors(arg, operator, is_one)
     else:
         yield expr
 
 
-def _wraps(own: DType, whole: DType) -> bool:
-    """Whether products in a type of their own wrap around where those of the whole's type would
-    not: integers, beside real numbers only the narrow ones."""
-    if own == whole or own.kind not in "ui":
-        return False
-    return whole.kind in "bui" or own.itemsize < WIDE
-
-
-WIDE = 4
-"""Bytes of an integer from which on its products are expected not to wrap beside real numbers."""
+def typed_first(
+    factors: Iterable[Expr], whole: DType, dtypes: Mapping[str, DType]
+) -> tuple[Expr, ...]:
+    """Factors in an order in which each partial product has the type of the whole one, where it is
+    not of numbers alone: integers beside each other would wrap."""
+    return tuple(
+        sorted(factors, key=lambda f: not is_weak(f) and expression_dtype(f, dtypes) != whole)
+    )
 
 
 def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:

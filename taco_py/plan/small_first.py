@@ -21,7 +21,7 @@ from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.line_up import LARGE, SMALL, walked_order
 from taco_py.plan.nodes import Operand
-from taco_py.plan.products import as_product, flatten
+from taco_py.plan.products import as_product, flatten, typed_first
 from taco_py.plan.request import Request, real_statistics
 from taco_py.problem import TensorType
 
@@ -58,5 +58,6 @@ def small_first(
     shape = tuple(int(sizes[index]) for index in kept)
     operands[target.tensor] = Operand(type, shape, count, joined=(True,) * (len(kept) - 1))
     others = [factor for factor in product.factors if factor not in few]
-    value = summed(product.of((*others, target)), term.reduced)
+    factors = typed_first((*others, target), whole, {**dtypes, target.tensor: whole})
+    value = summed(product.of(factors), term.reduced)
     return Assignment(target, product.of(few)), replace(assignment, value=value)

@@ -22,8 +22,9 @@ import numpy as np
 from codegen.names import Names
 from taco_py.autoschedule.streams import innermost_sums
 from taco_py.concrete.terms import map_terms, split_terms, sums_apart
-from taco_py.cost.estimate import Statistics
-from taco_py.notation.nodes import Assignment, Expr
+from taco_py.cost.estimate import Statistics, result_size
+from taco_py.notation.checks import free_indices
+from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.contract import Path, contract, contract_sums
 from taco_py.plan.costs import chain_cost, kernel_cost, merging
 from taco_py.plan.hoist import hoist, hoist_term
@@ -73,7 +74,7 @@ def split(
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     drafts = _Drafts(operands, request)
     asked = request.forms is True
-    forms = cheapest_form(assignment, dtypes, drafts.price, request.effort, asked)
+    forms = cheapest_form(assignment, dtypes, drafts.price, request.effort, asked, drafts.fill)
     parts = _split(sums_apart(forms.chosen), operands, request, names, None, True)
     told = (*forms.kept, *drafts.compared(assignment, forms))
     return replace(parts, forms=told, rewritten=forms.chosen is not assignment)
@@ -98,6 +99,14 @@ class _Drafts:
         """What all kernels of a form cost."""
         return cost_of(self.parts(form), self.request)
 
+    def fill(self, term: Expr) -> float:
+        """The share of its elements that a term is expected to store."""
+        own = free_indices(term)
+        if not own:
+            return 1.0
+        stats = statistics(Assignment(Access("", own), term), self.operands)
+        return result_size(stats, term, own) / max(stats.volume(frozenset(own)), 1.0)
+
     def compared(self, assignment: Assignment, forms: Forms) -> Iterator[str]:
         """What the chosen form and the other one cost on the operands as large as they are."""
         if forms.other is None:
@@ -114,6 +123,8 @@ class _Drafts:
             what = f"left, about {mine} operations, multiplied out {its}"
         else:
             what = f"multiplied out, about {mine} operations, as it is written {its}"
+            if forms.differs:
+                what += "; also a difference, most of whose elements have nothing to cancel"
         yield f"{target}: sums in products are {what}"
 
 

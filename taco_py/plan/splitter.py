@@ -80,12 +80,20 @@ class Splitter:
         """The format of a temporary, where no other is better."""
         return temporary_format(assignment, {n: o.type.format for n, o in self.operands.items()})
 
-    def temporary(self, value: Expr, keep: Sequence[str], why: str) -> Access:
-        """Assign `value`, summed over all but `keep`, to a new tensor and return its access."""
+    def temporary(
+        self, value: Expr, keep: Sequence[str], why: str, dtype: DType | None = None
+    ) -> Access:
+        """Assign `value`, summed over all but `keep`, to a new tensor and return its access.
+
+        dtype  the type that it is added up in, where that is not its own
+        """
         value = summed(value, (i for i in free_indices(value) if i not in keep))
         target = Access(self.names.fresh("T"), tuple(keep))
         assignment = Assignment(target, value)
-        made = self.operands[target.tensor] = self.described(assignment)
+        made = self.described(assignment)
+        if dtype is not None:
+            made = replace(made, type=replace(made.type, dtype=dtype.name))
+        self.operands[target.tensor] = made
         if made.type.format.is_dense and not self.usual_format(assignment).is_dense:
             fill = self._fill(assignment)
             cheap = "for" if fill >= FULL else "which is cheaper here, though"

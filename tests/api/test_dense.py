@@ -40,6 +40,18 @@ def test_mistakes_are_those_of_evaluate() -> None:
         tp.evaluate_dense("y[i] = A[i,j] *", A=A)
 
 
+@pytest.mark.parametrize(
+    "text", ["y[i] = x[i] - x[i]", "y[i] = -x[i]", "s = sum(i, 1 / (2 - -x[i]))"]
+)
+def test_operators_that_booleans_have_not_are_told_as_evaluate_does(text: str) -> None:
+    x = np.ones(3, bool)
+    with pytest.raises(tp.TacoError) as expected:
+        tp.evaluate(text, x=x)
+    with pytest.raises(type(expected.value)) as found:
+        tp.evaluate_dense(text, x=x)
+    assert str(found.value) == str(expected.value)
+
+
 def test_what_is_added_to_is_an_operand_or_the_initial_value() -> None:
     text, x = "y[i] += A[i,j] * x[j]", np.arange(3.0)
     y = np.array([10.0, 20, 30])[: A.shape[0]]

@@ -192,3 +192,24 @@ def test_kernels_have_the_texts_that_evaluate_takes() -> None:
         target = kernel.assignment.target.tensor
         values[target] = tp.evaluate(kernel.text, read, schedule=kernel.schedule)
     np.testing.assert_allclose(values["y"], values["A"] @ (values["A"] @ values["x"]))
+
+
+@pytest.mark.parametrize(
+    "text", ["D[i,j] = A[i,k] * B[k,l] * C[l,j]", "D[i,j] = A[i,j] + B[i,j] + C[i,j]"]
+)
+def test_schedules_are_those_that_a_call_takes(text: str) -> None:
+    """A sparse result has fewer than a dense one, which has no entries to leave out."""
+    rng = np.random.default_rng(0)
+    given: dict[str, Any] = {
+        name: sp.random_array((12, 12), density=0.2, format="csr", rng=rng) for name in "ABC"
+    }
+    expected = tp.evaluate_dense(text, given)
+    counts = []
+    for wanted in ({}, {"D": tp.dense(2)}):
+        found = {c.schedule for c in tp.frontier(text, given, **wanted)} - {None}
+        counts.append(len(found))
+        for schedule in sorted(found, key=str):
+            result: Any = tp.evaluate(text, given, format=wanted.get("D"), schedule=schedule)
+            result = result.toarray() if sp.issparse(result) else result
+            np.testing.assert_allclose(result, expected)
+    assert counts[0] < counts[1]

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.toolchain.store import Store
+from taco_py.api import measure
 from taco_py.api.arguments import Settings
 from taco_py.api.measure import PLAIN, Choice, alternatives, fastest
 from taco_py.diagnostics.errors import ScheduleError
@@ -243,6 +244,40 @@ def test_what_is_expected_to_be_much_slower_is_not_tried() -> None:
     _, tried = fastest(first, others, run.append, planned)
     assert set(run) == {first, second}
     assert [t.why for t in tried if t.seconds is None] == ["expected to take 1e+04 s"]
+
+
+def test_nothing_new_is_tried_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "PATIENCE", 0.02)
+    first, second, third = choices()
+    run: list[Settings] = []
+    slow = counting({first: 0.0, second: 0.05, third: 0.0})
+
+    def attempt(choice: Settings) -> None:
+        run.append(choice)
+        slow(choice)
+
+    _, tried = fastest(first, (Choice(second, "slow"), Choice(third, "next")), attempt, planned)
+    assert set(run) == {first, second}
+    (last,) = (t for t in tried if t.seconds is None)
+    assert (last.label, last.why) == (
+        "next",
+        "the 0.02 s for trying others were over, for what follows too",
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["y[i] = (I[i,j] + 1) * x[j]", "y[i] = (B[i,j] - x[i] * x[j]) * x[j]"]
+)
+def test_sums_of_other_types_and_differences_are_measured_as_written_too(text: str) -> None:
+    rng = np.random.default_rng(0)
+    graph = sp.random_array((100, 100), density=0.02, format="csr", rng=rng)
+    given: dict[str, Any] = {"B": graph, "x": rng.random(100), "I": graph.copy()}
+    given["I"].data = rng.integers(1, 9, graph.nnz)
+    given = {name: value for name, value in given.items() if f"{name}[" in text[5:]}
+    expected = tp.evaluate_dense(text, given)
+    np.testing.assert_allclose(tp.evaluate(text, given, schedule="measure"), expected)
+    _, found = times_of(tp.explain(text, given, schedule="measure", frontier_budget=0))
+    assert any("sums as they are written" in name for name in found)
 
 
 def test_what_leads_to_the_same_steps_is_timed_once() -> None:

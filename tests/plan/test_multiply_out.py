@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.autoschedule.effort import Effort
+from taco_py.concrete.terms import split_terms
 from taco_py.kernels import KERNELS
+from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
 from taco_py.plan import multiply_out
 from taco_py.plan.make import Options, make_plan
@@ -157,6 +159,67 @@ def test_differences_are_left_and_told() -> None:
     made = plan(problem("y[i] = (A[i,j] - B[i,j]) * x[j]", {"A": "CSR", "B": "CSR"}))
     (told,) = made.forms
     assert "A[i,j] - B[i,j] is not multiplied out: differences keep digits" in told
+
+
+RANK_ONE = (
+    "Y[i,c] = (A[i,j] - 0.1 * d[i] * d[j]) * V[j,c]",
+    "Y[i,c] = (A[i,j] - d[j]) * V[j,c]",
+    "s = d[i] * (A[i,j] - d[i] * d[j]) * d[j]",
+    "y[i] = d[i] + (A[i,j] - B[i,j] - d[i] * d[j]) * d[j]",
+    "Y[i,c] = (A[i,j] - d[i] * d[j]) * V[j,c] + (B[i,j] - d[i]) * V[j,c]",
+)
+
+
+@pytest.mark.parametrize("text", RANK_ONE)
+def test_a_full_part_of_a_difference_is_never_formed(text: str) -> None:
+    made = plan(problem(text, dict.fromkeys("AB", "CSR")))
+    assert made.rewritten
+    assert "also a difference, most of whose elements have nothing to cancel" in made.forms[-1]
+    deep = 2 if "V" in text else 1  # loops of what is not sparse
+    for kernel in made.kernels:
+        stored = {name for name, type in kernel.problem.operands if not type.format.is_dense}
+        terms = split_terms(kernel.problem.assignment.value)
+        for term, order in zip(terms, kernel.orders, strict=True):
+            assert len(order) <= deep or stored.intersection(a.tensor for a in accesses(term.body))
+
+
+@pytest.mark.parametrize("text", RANK_ONE)
+@pytest.mark.parametrize("stored", ["csr", "csc", "coo"])
+def test_differences_multiplied_out_are_those_of_the_text(text: str, stored: str) -> None:
+    import scipy.sparse as sp
+
+    rng = np.random.default_rng(2)
+    known: dict[str, Any] = {
+        name: sp.random_array((300, 300), density=0.01, format=stored, rng=rng) for name in "AB"
+    }
+    known |= {"d": rng.random(300), "V": rng.random((300, 3))}
+    known["A"].data[::7] = 0.0
+    used = {name: x for name, x in known.items() if f"{name}[" in text}
+    if stored == "csr":  # copies of lists, which are sorted, count as well
+        assert "also a difference" in tp.explain(text, used, frontier_budget=0)
+    found, expected = tp.evaluate(text, used), tp.evaluate_dense(text, used)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("y[i] = (d[i] * d[j] - x[i] * x[j]) * b[j]", 1e4),  # full ones cancel
+        ("y[i] = (A[i,j] - B[i,j]) * d[j]", 1e4),  # sparse ones cancel
+        ("y[i] = (A[i,j] - d[i] * d[j]) * b[j]", 4e5),  # too many have a counterpart
+    ],
+)
+def test_differences_that_cancel_are_left(text: str, entries: float) -> None:
+    made = plan(problem(text, dict.fromkeys("AB", "CSR")), None, dict.fromkeys("AB", entries))
+    assert not made.rewritten
+    assert "is not multiplied out: differences keep digits" in made.forms[0]
+
+
+def test_sparse_parts_that_cancel_stay_together() -> None:
+    made = plan(
+        problem("y[i] = (A[i,j] - d[i] * d[j] - B[i,j]) * x[j]", dict.fromkeys("AB", "CSR"))
+    )
+    assert "(A[i,j] - B[i,j]) * x[j]" in to_text(made.kernels[-1].problem.assignment)
 
 
 @pytest.mark.parametrize("schedule", ["reorder(i,k,j)", "parallelize(i)"])
