@@ -17,9 +17,9 @@
 
     >>> plan = plan_program(ProgramQuestion(sweeps, {"T": 100, "N": 1_000_000}))
     >>> print(plan.schedule)
-    S -> [0, t/32, (i + t)/1024, 0, t, 0, i, 0]
+    S -> [0, t/32, (i + t)/16, 0, t, 0, i, 0]
     >>> print(plan)  # doctest: +ELLIPSIS
-    S: tile t, i by 32, 1024
+    S: tile t, i by 32, 16
       planes: S: t, i + t
     ...
 
