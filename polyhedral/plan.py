@@ -45,6 +45,8 @@ TILE_CYCLES = 300.0
 INSTANCE_CYCLES = 1.0
 WAITING_ROW = 32
 """Iterations that wait for each other from which a row is worth cutting, also within a cache."""
+CLEARLY = 1.1
+"""Times the cost of the bytes that move with tiles from which loops without them are worse."""
 SHARE = 0.6
 """Of a cache that a tile may take: other things live there too."""
 
@@ -191,10 +193,18 @@ def _solved(
     sizes = dict(solution.sizes)
     listed = ", ".join(f"{band.names[at]} {reuse[name]}" for at, name in enumerate(names))
     inner = [name for name in (*names, *loops) if name != chosen]
-    nested = [(name, ceil(extents[name] / sizes[name])) for name in names]
-    nested += [(name, sizes.get(name, extents[name])) for name in (*inner, chosen)]
+    tiles = [(name, ceil(extents[name] / sizes[name])) for name in names]
+    points = [(name, sizes.get(name, extents[name])) for name in (*inner, chosen)]
+    plain = [(name, extents[name]) for name in (*inner, chosen)]
     work = footprints(deep, (*names, *loops), band.element_bytes)
-    moved = [bytes_into(work, nested, held, band.line) for held in band.caches]
+    moved, whole = (
+        [bytes_into(work, nested, held, band.line) for held in band.caches]
+        for nested in ((*tiles, *points), plain)
+    )
+    if _byte_cycles(whole) < CLEARLY * _byte_cycles(moved):
+        cut = ", ".join(f"{band.names[at]} {sizes[name]}" for at, name in enumerate(names))
+        less = f"not clearly less in tiles of {cut}: {told(moved)}"
+        return TilePlan((), (), (told(whole), less, _taken(solution, band.second)))
     return TilePlan(
         tuple(sizes[name] for name in names),
         tuple(range(len(names))),
@@ -207,6 +217,11 @@ def _solved(
         band.names,
         band.names[vector] if vector is not None else None,
     )
+
+
+def _byte_cycles(amounts: Sequence[float]) -> float:
+    """What it costs that so many bytes enter each cache."""
+    return sum(price * amount for amount, price in zip(amounts, BYTE_CYCLES, strict=False))
 
 
 def _taken(solution: Solution, cache: int) -> str:
@@ -311,7 +326,7 @@ def _cost(
     """Cycles an instance."""
     instances = prod(sizes) * len(band.statements)
     amounts = _moved(band, taken_by, sizes, order)
-    moved = sum(price * amount for amount, price in zip(amounts, BYTE_CYCLES, strict=False))
+    moved = _byte_cycles(amounts)
     row = sizes[vector] if vector is not None else 1
     return _instance_cycles(len(band.statements), chains, row) + (moved + TILE_CYCLES) / instances
 
