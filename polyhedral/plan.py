@@ -130,7 +130,7 @@ def choose_sizes(band: Band) -> TilePlan:
     for statement, planes in band.statements:
         values = along_planes(statement, planes)
         if values is None:
-            return _none("the planes do not tell the loops apart one by one")
+            return _none(f"a direction that dependences allow mixes loops of {statement.name}")
         accesses = [each for each in moved_accesses(statement, values) if each.subscripts]
         moved += accesses
         deep += accesses if len(statement.loops) == deepest else []

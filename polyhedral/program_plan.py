@@ -26,10 +26,13 @@ from polyhedral.point_order import PointOrder, Sized, as_written, choose_order, 
 from polyhedral.product_call import SHARING
 from polyhedral.program_product import ProductPlan, plan_product
 from polyhedral.question import ProgramQuestion
-from polyhedral.register_jam import choose_factors
+from polyhedral.register_jam import choose_factors, jammed_at_most
 from polyhedral.schedule import Row, Schedule, Tag, original
-from polyhedral.tile_ends import apart, together, told_apart
+from polyhedral.tile_ends import OWN_LOOPS, apart, together, told_apart
 from polyhedral.tile_size import advances_by_one, changes
+
+JAMMED = "jammed:"
+"""How a line about loops begins that are unrolled and jammed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,22 @@ class ProgramPlan:
 
     def together(self, why: str) -> ProgramPlan:
         """With full tiles in the same loops as the others, for that reason."""
-        told = f"full tiles: in the same loops after all, for {why}"
-        return replace(self, schedule=together(self.schedule), reasons=(*self.reasons, told))
+        told = f"full tiles: in the same loops as the others, for {why}"
+        reasons = tuple(f"  {told}" if OWN_LOOPS in line else line for line in self.reasons)
+        return replace(self, schedule=together(self.schedule), reasons=reasons)
+
+    def smaller(self, why: str) -> ProgramPlan | None:
+        """With less code, for that reason: full tiles with the others, else fewer loops jammed,
+        else none. None where that is so already."""
+        if self.simpler is not None:
+            return self.together(why)
+        for most, told in ((1, "one at most"), (0, "none")):
+            schedule = jammed_at_most(self.schedule, most)
+            if schedule != self.schedule:
+                lines = [line for line in self.reasons if not line.startswith(JAMMED)]
+                told = f"{JAMMED} {told} above a vector loop, for {why}"
+                return replace(self, schedule=schedule, reasons=(*lines, told))
+        return None
 
     def __str__(self) -> str:
         return "\n".join(self.reasons)

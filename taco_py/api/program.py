@@ -208,7 +208,7 @@ class Program:
                     return plan, compile_program(*given, plan, target, 0)
                 plan = plan.simpler
             except LargeCodeError as error:
-                plan = plan.together(error.message)
+                plan = plan.smaller(error.message) or plan.together(error.message)
 
     def _question(
         self,
