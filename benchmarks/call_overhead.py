@@ -14,6 +14,11 @@ from benchmarks.measure import REFERENCE, Record, record
 
 SAMPLE = 0.01  # seconds
 ROUNDS = 25
+STENCIL = """
+for t in T:
+    B[i,j] = 0.25 * (A[i-1,j] + A[i+1,j] + A[i,j-1] + A[i,j+1])
+    A[i,j] = B[i,j]
+"""
 
 
 def run() -> Iterator[Record]:
@@ -31,9 +36,11 @@ def contenders() -> dict[str, Callable[[], Any]]:
     rng = np.random.default_rng(0)
     a, b = (sp.csr_array(np.where(rng.random((10, 10)) < 0.3, 1.0, 0.0)) for _ in range(2))
     x, y, dense = np.ones(10), np.ones(10), np.ones((10, 10))
+    relaxed = dense.copy()
     single, column, other = x.astype(np.float32), np.ones((10, 1)), b.tocsc()
     text = "y[i] = A[i,j] * x[j]"
     kernel = tp.compile(text, A=tp.CSR, x=tp.dense(1), y=tp.dense(1))
+    sums, smooth = tp.program("y[i] += a * x[i]"), tp.program(STENCIL)
     return {
         REFERENCE: lambda: a @ x,
         "Kernel": lambda: kernel(A=a, x=x),
@@ -55,6 +62,8 @@ def contenders() -> dict[str, Callable[[], Any]]:
         "evaluate, CSR and CSC": lambda: tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=other),
         "scipy, product": lambda: a @ b,
         "einsum, product": lambda: tp.einsum("ij,jk->ik", a, b),
+        "program": lambda: sums(a=0.0, x=x, y=y),
+        "program, stencil": lambda: smooth(A=dense, B=relaxed, T=2),
     }
 
 

@@ -15,11 +15,25 @@
     >>> print(verdict)  # doctest: +ELLIPSIS
     illegal: flow dependence S -> S on a (<, -1): S(t=2, i=8) must stay before S(t=3, i=7) ...
 
+One loop at its place, and what is asked of a part of an order:
+
+    >>> from polyhedral.legality import check_band, check_parallel
+    >>> from polyhedral.schedule import original, permute
+    >>> from polyhedral.tile import strip_mine
+    >>> print(check_order(sweeps, strip_mine(sweeps, "i", 8), found))
+    legal: every dependence stays in order
+    >>> print(check_band(sweeps, permute(sweeps, "ti"), "ti", found).answer.value)
+    illegal
+    >>> print(check_parallel(sweeps, original(sweeps), "i", found).answer.value)
+    illegal
+
+A whole nest, planned:
+
     >>> plan = plan_program(ProgramQuestion(sweeps, {"T": 100, "N": 1_000_000}))
     >>> print(plan.schedule)
-    S -> [0, t/32, (i + t)/1024, 0, t, 0, i, 0]
+    S -> [0, t/32, (i + t)/16, 0, t, 0, i, 0]
     >>> print(plan)  # doctest: +ELLIPSIS
-    S: tile t, i by 32, 1024
+    S: tile t, i by 32, 16
       planes: S: t, i + t
     ...
 

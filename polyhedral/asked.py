@@ -48,14 +48,14 @@ def plan_asked(
             return unchanged(nest, verdict.reason)
         ends, why = _ends(nest, sizes)
         chosen = _apart(order, f"{loops[-1]}_tile") if ends else order
-        shared = _shared(question, loops, order, found, budget)
+        shared, told = _shared(question, loops, order, found, budget)
         chosen = chosen.tagged(shared, Tag.PARALLEL) if shared else chosen
         reasons = (
             f"tile {', '.join(loops)} by {', '.join(map(str, sizes.values()))}",
             "  sizes: asked for",
             f"  legal: {verdict.reason}",
             f"  {why}",
-            f"  threads share: {shared or 'none'}",
+            *told,
         )
         with limited(budget) as context:
             return finished(hold(context, nest), question, dict(chosen.rows), reasons)
@@ -69,10 +69,18 @@ def _shared(
     order: Schedule,
     found: Sequence[Dependence],
     budget: int,
-) -> str | None:
-    """The outermost loop over tiles whose iterations are independent, where threads may share."""
-    names = (f"{loop}_tile" for loop in loops) if question.parallel else ()
-    return next((n for n in names if check_parallel(question.nest, order, n, found, budget)), None)
+) -> tuple[str | None, tuple[str, ...]]:
+    """The outermost loop over tiles whose iterations are independent, and a line that says so, or
+    why there is none; nothing where there is one thread."""
+    if not question.parallel:
+        return None, ()
+    why = []
+    for name in (f"{loop}_tile" for loop in loops):
+        verdict = check_parallel(question.nest, order, name, found, budget)
+        if verdict:
+            return name, (f"  threads share: {name}",)
+        why.append(f"of {name}, {verdict.reason}")
+    return None, (f"  threads share: none, for tiles wait for each other: {'; '.join(why)}",)
 
 
 def _ends(nest: Nest, sizes: Mapping[str, int]) -> tuple[bool, str]:

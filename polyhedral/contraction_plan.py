@@ -11,14 +11,14 @@ and 16 registers of 4 lanes, prints as
       latency: 12 accumulators hide the 8 products in flight
       cache 1: 256 * 8 * 8 = 16384 of 32768 bytes hold a panel of right
       cache 2: 84 * 256 * 8 = 172032 of 524288 bytes hold a block of left
-      cache 3: 256 * 4096 * 8 = 8388608 of 33554432 bytes hold a block of right
+      cache 3: 256 * 1000 * 8 = 2048000 of 33554432 bytes hold a block of right
       traffic: into cache 1 1.2e+09 bytes, into cache 2 1.6e+08, into cache 3 7.2e+07
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from polyhedral.contraction import Contraction
@@ -63,10 +63,12 @@ def plan_contraction(
     machine: Machine,
     extents: Mapping[str, int] | None = None,
     width: int = 0,
+    times: int = 1,
 ) -> ContractionPlan:
     """The plan of `found` on `machine`; `extents` are those of the loops that are known.
 
     width  columns of a tile at most, where it is not 0
+    times  how often it runs
     """
     tile = register_tile(machine, width)
     blocks = cache_blocks(tile, machine)
@@ -76,8 +78,8 @@ def plan_contraction(
         f"vector loop: {found.columns[-1] if found.columns else 'none'}, along the result's last "
         "subscript",
         *_registers(tile, machine),
-        *_caches(tile, blocks, machine),
-        *predicted_traffic(found, tile, blocks, machine, extents or {}),
+        *_caches(tile, _within(blocks, found, extents or {}), machine, _known(found, extents)),
+        *predicted_traffic(found, tile, blocks, machine, extents or {}, times),
     )
     return ContractionPlan(found, tile, blocks, reasons)
 
@@ -93,7 +95,28 @@ def _registers(tile: Tile, machine: Machine) -> Iterable[str]:
     yield f"latency: {held} accumulators {hidden} the {LATENCY * ISSUE} products in flight"
 
 
-def _caches(tile: Tile, blocks: Blocks, machine: Machine) -> Iterable[str]:
+def _within(blocks: Blocks, found: Contraction, extents: Mapping[str, int]) -> Blocks:
+    """The blocks as large as the loops let them be."""
+
+    def least(size: int, loops: Iterable[str]) -> int:
+        known = [extents.get(loop, size) for loop in loops]
+        return max(1, min(size, prod(known)))
+
+    return replace(
+        blocks,
+        rows=least(blocks.rows, found.rows),
+        columns=least(blocks.columns, found.columns),
+        depth=least(blocks.depth, found.depth),
+    )
+
+
+def _known(found: Contraction, extents: Mapping[str, int] | None) -> bool:
+    return set(found.statement.variables) <= set(extents or ())
+
+
+def _caches(tile: Tile, blocks: Blocks, machine: Machine, known: bool) -> Iterable[str]:
+    """What each cache keeps, as large as it becomes; `known` where that is its size."""
+    limit = "" if known else ", at most"
     held = (
         (blocks.depth, tile.columns, "a panel of right"),
         (blocks.rows, blocks.depth, "a block of left"),
@@ -104,9 +127,10 @@ def _caches(tile: Tile, blocks: Blocks, machine: Machine) -> Iterable[str]:
         taken = one * other * size
         counted = f"cache {level}: {one} * {other} * {size} = {taken}"
         if taken <= cache:
-            yield f"{counted} of {cache} bytes hold {what}"
-        else:
-            yield f"{counted} bytes, more than its {cache}: {_holder(machine, taken)} holds {what}"
+            yield f"{counted} of {cache} bytes hold {what}{limit}"
+            continue
+        holder = _holder(machine, taken)
+        yield f"{counted} bytes, more than its {cache}: {holder} holds {what}{limit}"
 
 
 def _holder(machine: Machine, taken: int) -> str:
@@ -116,11 +140,17 @@ def _holder(machine: Machine, taken: int) -> str:
 
 
 def predicted_traffic(
-    found: Contraction, tile: Tile, blocks: Blocks, machine: Machine, extents: Mapping[str, int]
+    found: Contraction,
+    tile: Tile,
+    blocks: Blocks,
+    machine: Machine,
+    extents: Mapping[str, int],
+    times: int = 1,
 ) -> Iterable[str]:
     """Bytes into each cache: left once a panel, right once a block of rows, all once a block of
-    columns, and the result once a block of depth. Nothing where an extent is not known."""
-    if any(loop not in extents for loop in found.statement.variables):
+    columns, and the result once a block of depth; of so many such products together. Nothing where
+    an extent is not known."""
+    if not _known(found, extents):
         return
     size = machine.element_bytes
     steps, m, n, k = (
@@ -131,5 +161,5 @@ def predicted_traffic(
     into_first = m * k * ceil(n / tile.columns) + k * n * ceil(m / blocks.rows) + result
     into_second = m * k * ceil(n / blocks.columns) + k * n * ceil(m / blocks.rows) + result
     into_third = m * k * ceil(n / blocks.columns) + k * n + result
-    amounts = [steps * size * each for each in (into_first, into_second, into_third)]
+    amounts = [times * steps * size * each for each in (into_first, into_second, into_third)]
     yield told(amounts[: len(machine.caches)])

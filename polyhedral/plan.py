@@ -10,7 +10,9 @@ where tiles follow each other along one plane, so that a tile loads what its pre
 
     fresh(T) = footprint(T) - footprint(T with none along that plane)
 
-as long as the footprint fits; where it does not, every step loads its part anew.
+as long as the footprint fits; where it does not, every step loads its part anew. Where iterations
+of the innermost loop wait for each other, short rows take less (`polyhedral.chain`), and tiles are
+made of them though everything fits in a cache.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from itertools import product
 from math import ceil, prod
 
 from polyhedral.affine import Affine
+from polyhedral.chain import chain_cycles, chained
 from polyhedral.directions import along_planes, coordinate, moved_accesses, ranges
 from polyhedral.footprint import Footprint, footprints, total_bytes
 from polyhedral.model import Access, Statement
@@ -36,10 +39,20 @@ VECTORS = (512, 1024)
 BYTE_CYCLES = (0.01, 0.02, 0.12)
 """What a byte costs that comes from behind the first, second, third cache, in cycles."""
 ROW_CYCLES = 80.0
+SERIAL_ROW_CYCLES = 10.0
+"""What it takes to begin a row of vectors, and one of iterations that wait for each other."""
 TILE_CYCLES = 300.0
 INSTANCE_CYCLES = 1.0
+WAITING_ROW = 32
+"""Iterations that wait for each other from which a row is worth cutting, also within a cache."""
+CLEARLY = 1.1
+"""Times the cost of the bytes that move with tiles from which loops without them are worse."""
 SHARE = 0.6
 """Of a cache that a tile may take: other things live there too."""
+
+
+Chains = tuple[tuple[Statement, int], ...]
+"""Statements whose innermost loop needs its iterations one after the other, and how many it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +77,14 @@ class Band:
     def second(self) -> int:
         """The bytes of the cache that tiles are made for: of a core's own, the largest."""
         return self.caches[min(1, len(self.caches) - 1)]
+
+    @property
+    def chains(self) -> Chains:
+        """The statements that wait, along their innermost loops, for the iteration before."""
+        own = {each.name: self.innermost.get(each.name) for each, _ in self.statements}
+        waiting = (each for each, _ in self.statements if chained(each, own[each.name]))
+        rows = ((each, ranges(each, self.values)[own[each.name] or ""]) for each in waiting)
+        return tuple((each, max(1, high - low + 1)) for each, (low, high) in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +130,7 @@ def choose_sizes(band: Band) -> TilePlan:
     for statement, planes in band.statements:
         values = along_planes(statement, planes)
         if values is None:
-            return _none("the planes do not tell the loops apart one by one")
+            return _none(f"a direction that dependences allow mixes loops of {statement.name}")
         accesses = [each for each in moved_accesses(statement, values) if each.subscripts]
         moved += accesses
         deep += accesses if len(statement.loops) == deepest else []
@@ -122,7 +143,8 @@ def choose_sizes(band: Band) -> TilePlan:
     again, taken = _used_again(band)
     if not again:
         return _none("nothing is used again")
-    if taken <= band.second:
+    waits = _is_skewed(band) and any(row > WAITING_ROW for _, row in band.chains)
+    if taken <= band.second and not waits:
         listed = f"{', '.join(again)}, {ceil(taken)} bytes"
         return _none(f"used again: {listed}, within the {band.second} of the cache")
     parts = footprints(
@@ -171,10 +193,18 @@ def _solved(
     sizes = dict(solution.sizes)
     listed = ", ".join(f"{band.names[at]} {reuse[name]}" for at, name in enumerate(names))
     inner = [name for name in (*names, *loops) if name != chosen]
-    nested = [(name, ceil(extents[name] / sizes[name])) for name in names]
-    nested += [(name, sizes.get(name, extents[name])) for name in (*inner, chosen)]
+    tiles = [(name, ceil(extents[name] / sizes[name])) for name in names]
+    points = [(name, sizes.get(name, extents[name])) for name in (*inner, chosen)]
+    plain = [(name, extents[name]) for name in (*inner, chosen)]
     work = footprints(deep, (*names, *loops), band.element_bytes)
-    moved = [bytes_into(work, nested, held, band.line) for held in band.caches]
+    moved, whole = (
+        [bytes_into(work, nested, held, band.line) for held in band.caches]
+        for nested in ((*tiles, *points), plain)
+    )
+    if _byte_cycles(whole) < CLEARLY * _byte_cycles(moved):
+        cut = ", ".join(f"{band.names[at]} {sizes[name]}" for at, name in enumerate(names))
+        less = f"not clearly less in tiles of {cut}: {told(moved)}"
+        return TilePlan((), (), (told(whole), less, _taken(solution, band.second)))
     return TilePlan(
         tuple(sizes[name] for name in names),
         tuple(range(len(names))),
@@ -187,6 +217,11 @@ def _solved(
         band.names,
         band.names[vector] if vector is not None else None,
     )
+
+
+def _byte_cycles(amounts: Sequence[float]) -> float:
+    """What it costs that so many bytes enter each cache."""
+    return sum(price * amount for amount, price in zip(amounts, BYTE_CYCLES, strict=False))
 
 
 def _taken(solution: Solution, cache: int) -> str:
@@ -214,7 +249,7 @@ def _shown(parts: Sequence[Footprint], band: Band) -> str:
 
 def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) -> TilePlan:
     """By the search over sizes."""
-    vector = _vector_plane(band)
+    vector, chains = _vector_plane(band), band.chains
     order = _tile_order(band)
 
     known: dict[tuple[int, ...], float] = {}
@@ -225,12 +260,12 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
             known[sizes] = total_bytes(parts, _named(sizes, loops), band.line)
         return known[sizes]
 
-    untiled = _cost(band, taken_by, _whole(band), order, vector)
+    untiled = _cost(band, chains, taken_by, _whole(band), order, vector)
     best, tried = untiled, 0
     sizes: tuple[int, ...] = ()
-    for candidate in _candidates(band, vector):
+    for candidate in _candidates(band, vector, bool(chains)):
         tried += 1
-        found = _cost(band, taken_by, candidate, order, vector)
+        found = _cost(band, chains, taken_by, candidate, order, vector)
         if found < best:
             best, sizes = found, candidate
     cycles = f"cycles an instance: {best:.2f}, without tiles {untiled:.2f}, of {tried} sizes tried"
@@ -241,9 +276,14 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
     moved = [tiles * amount for amount in _moved(band, taken_by, sizes, order)]
     shown = f"footprint: {_shown(parts, band)}"
     reasons = (shown, share, told(moved), cycles)
-    return TilePlan(
-        sizes, order, reasons, band.names, None if vector is None else band.names[vector]
-    )
+    runs = None if vector is None or chains else band.names[vector]
+    return TilePlan(sizes, order, (*reasons, *_waiting(band, chains)), band.names, runs)
+
+
+def _waiting(band: Band, chains: Chains) -> tuple[str, ...]:
+    """Where iterations wait, as a line of a plan."""
+    named = ", ".join(f"{each.name} along {band.innermost[each.name]}" for each, _ in chains)
+    return (f"each iteration waits for the one before it: {named}",) if named else ()
 
 
 def _whole(band: Band) -> tuple[int, ...]:
@@ -257,13 +297,14 @@ def _tile_order(band: Band) -> tuple[int, ...]:
     return (0, *(at for at in range(1, len(band.names)) if at != slide), slide)
 
 
-def _candidates(band: Band, vector: int | None) -> Iterator[tuple[int, ...]]:
+def _candidates(band: Band, vector: int | None, waits: bool) -> Iterator[tuple[int, ...]]:
+    """waits  whether rows are better short, for their iterations wait for each other"""
     choices: list[tuple[int, ...]] = []
     for at, extent in enumerate(band.extents):
         if at == 0:
             wanted: tuple[int, ...] = STEPS
         elif at == vector:
-            wanted = (*VECTORS, extent)
+            wanted = (*(STRIPS if waits else ()), *VECTORS, extent)
         else:
             wanted = SLIDES if at == 1 else (*STRIPS, extent)
         choices.append(tuple(dict.fromkeys(min(size, extent) for size in wanted)))
@@ -276,6 +317,7 @@ def _named(sizes: Sequence[int], loops: Mapping[str, int]) -> dict[str, int]:
 
 def _cost(
     band: Band,
+    chains: Chains,
     taken_by: Callable[[tuple[int, ...]], float],
     sizes: tuple[int, ...],
     order: Sequence[int],
@@ -284,9 +326,19 @@ def _cost(
     """Cycles an instance."""
     instances = prod(sizes) * len(band.statements)
     amounts = _moved(band, taken_by, sizes, order)
-    moved = sum(price * amount for amount, price in zip(amounts, BYTE_CYCLES, strict=False))
-    rows = instances / sizes[vector] if vector is not None else instances
-    return INSTANCE_CYCLES + (moved + TILE_CYCLES + rows * ROW_CYCLES) / instances
+    moved = _byte_cycles(amounts)
+    row = sizes[vector] if vector is not None else 1
+    return _instance_cycles(len(band.statements), chains, row) + (moved + TILE_CYCLES) / instances
+
+
+def _instance_cycles(statements: int, chains: Chains, row: int) -> float:
+    """Of an instance in rows of so many, on the average over the statements, with its share of
+    beginning them."""
+    total = (statements - len(chains)) * (INSTANCE_CYCLES + ROW_CYCLES / row)
+    for each, longest in chains:
+        own = min(row, longest)
+        total += chain_cycles(each, own) + SERIAL_ROW_CYCLES / own
+    return total / statements
 
 
 def _moved(

@@ -19,6 +19,9 @@ from polyhedral.to_loops import Body, to_loops
 MOST_LOOPS = 12
 """Vector loops of a program whose full tiles run apart, at most: passes make several of each, and a
 C compiler takes a tenth of a second for every one of those."""
+MOST_JAMMED = 24
+"""The same where they do not: bounds that depend on a jammed loop, as in triangles, are compared
+when they are reached, and the loops that follow are there twice."""
 
 
 def program_loops(
@@ -32,14 +35,16 @@ def program_loops(
     """Loops that run `nest` as `plan` says; their names differ from those that are `taken`. The
     bodies of its products run all of their instances.
 
-    Raises BudgetExceededError, and LargeCodeError where full tiles in loops of their own make more
-    than MOST_LOOPS for vectors.
+    Raises BudgetExceededError, and LargeCodeError where there are more loops for vectors than that,
+    and a smaller plan.
     """
     nest = without_loops(nest, (product.statement for product in plan.products))
     loops = to_loops(nest, plan.schedule, bodies, parameters, budget, taken)
     names = Names({*taken, *used_names(loops)})
     made = hoist_sums(unroll_and_jam(loops, names), names)
     count = sum(loop.kind is LoopKind.VECTOR for loop in find(made, For))
-    if count > MOST_LOOPS and plan.simpler is not None:
-        raise LargeCodeError(f"loops of their own made {count} vector loops, {MOST_LOOPS} at most")
+    apart = plan.simpler is not None
+    most, what = (MOST_LOOPS, "loops of their own") if apart else (MOST_JAMMED, "they")
+    if count > most and plan.smaller("") is not None:
+        raise LargeCodeError(f"{what} made {count} vector loops, {most} at most")
     return made

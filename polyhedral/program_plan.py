@@ -26,10 +26,13 @@ from polyhedral.point_order import PointOrder, Sized, as_written, choose_order, 
 from polyhedral.product_call import SHARING
 from polyhedral.program_product import ProductPlan, plan_product
 from polyhedral.question import ProgramQuestion
-from polyhedral.register_jam import choose_factors
+from polyhedral.register_jam import choose_factors, jammed_at_most
 from polyhedral.schedule import Row, Schedule, Tag, original
-from polyhedral.tile_ends import apart, together, told_apart
-from polyhedral.tile_size import advances_by_one, changes
+from polyhedral.tile_ends import OWN_LOOPS, apart, together, told_apart
+from polyhedral.vector_rows import vector_rows
+
+JAMMED = "jammed:"
+"""How a line about loops begins that are unrolled and jammed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,22 @@ class ProgramPlan:
 
     def together(self, why: str) -> ProgramPlan:
         """With full tiles in the same loops as the others, for that reason."""
-        told = f"full tiles: in the same loops after all, for {why}"
-        return replace(self, schedule=together(self.schedule), reasons=(*self.reasons, told))
+        told = f"full tiles: in the same loops as the others, for {why}"
+        reasons = tuple(f"  {told}" if OWN_LOOPS in line else line for line in self.reasons)
+        return replace(self, schedule=together(self.schedule), reasons=reasons)
+
+    def smaller(self, why: str) -> ProgramPlan | None:
+        """With less code, for that reason: full tiles with the others, else fewer loops jammed,
+        else none. None where that is so already."""
+        if self.simpler is not None:
+            return self.together(why)
+        for most, told in ((1, "one at most"), (0, "none")):
+            schedule = jammed_at_most(self.schedule, most)
+            if schedule != self.schedule:
+                lines = [line for line in self.reasons if not line.startswith(JAMMED)]
+                told = f"{JAMMED} {told} above a vector loop, for {why}"
+                return replace(self, schedule=schedule, reasons=(*lines, told))
+        return None
 
     def __str__(self) -> str:
         return "\n".join(self.reasons)
@@ -296,53 +313,8 @@ def finished(
 ) -> ProgramPlan:
     """A plan without tiles: loops that can be are marked for vectors."""
     schedule = padded(rows)
-    marked = {each.name: _vector_rows(held, schedule, each) for each in question.nest.statements}
+    marked = {each.name: vector_rows(held, schedule, each) for each in question.nest.statements}
     return ProgramPlan(padded(marked), reasons)
-
-
-def _vector_rows(held: Held, schedule: Schedule, statement: Statement) -> tuple[Row, ...]:
-    """The rows of `statement`, the innermost loop marked where its iterations are independent but
-    for sums, and the accesses of all statements in it suit vectors."""
-    rows = schedule.of(statement.name)
-    places = [place for place, row in enumerate(rows) if row.name]
-    if not places:
-        return rows
-    place = places[-1]
-    inside = _sharing(held.names.nest, schedule, statement, place)
-    if not all(_runs_in_vectors(held, schedule, each, place) for each in inside):
-        return rows
-    return (*rows[:place], replace(rows[place], tag=Tag.VECTOR), *rows[place + 1 :])
-
-
-def _sharing(
-    nest: Nest, schedule: Schedule, statement: Statement, place: int
-) -> tuple[Statement, ...]:
-    """The statements inside the loop that row `place` of `statement` is."""
-    mine = schedule.of(statement.name)[:place]
-
-    def together(rows: Sequence[Row]) -> bool:
-        pairs = zip(mine, rows, strict=False)
-        return all(one.name or other.name or one == other for one, other in pairs)
-
-    return tuple(each for each in nest.statements if together(schedule.of(each.name)))
-
-
-def _runs_in_vectors(held: Held, schedule: Schedule, statement: Statement, place: int) -> bool:
-    rows = schedule.of(statement.name)
-    loop = rows[place].name
-    innermost = not any(row.name for row in rows[place + 1 :])
-    if not innermost or loop not in statement.variables or not _suits_vectors(statement, loop):
-        return False
-    return not carried(held, schedule, place, statement.name, commuting=False)
-
-
-def _suits_vectors(statement: Statement, loop: str) -> bool:
-    """Whether every access advances by one element or stays; what is written may stay only where
-    it is a sum."""
-    accesses = statement.accesses
-    straight = all(advances_by_one(a, loop) or not changes(a, loop) for a in accesses)
-    writes = (access for access in accesses if access.writes)
-    return straight and all(changes(each, loop) or each.operator for each in writes)
 
 
 def _jammed(
@@ -355,7 +327,7 @@ def _jammed(
 ) -> tuple[Row, ...]:
     """The rows of `statement` with vectors marked and the loops above the innermost jammed; these
     have at most so many `iterations`."""
-    rows = list(_vector_rows(held, schedule, statement))
+    rows = list(vector_rows(held, schedule, statement))
     places = [place for place, row in enumerate(rows) if row.name][-own[statement.name] :]
     if not question.reorder or own[statement.name] < 2:
         return tuple(rows)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, prod
 
 from codegen.types import ScalarType
 from polyhedral.affine import Affine, affine, variable
@@ -109,12 +109,23 @@ def plan_product(
     extents = _extents(where, values)
     if not (_pays(found, extents) and _suits(found, where, extents)):
         return None
-    plan = plan_contraction(found, machine, extents)
+    inside, times = _pieces(where, extents)
+    plan = plan_contraction(found, machine, inside, times=times)
     left, right = product.left, product.right
     if _plain(left, statement) != found.left:
         left, right = right, left
     uses = (statement.accesses[0], left, right)
     return ProductPlan(statement.name, where, uses, plan, product.element, threaded, EDGE)
+
+
+def _pieces(where: Region, extents: Mapping[str, int]) -> tuple[Mapping[str, int], int]:
+    """The extents of a product that runs as a whole, and how many of those there are: in a triangle
+    one for each strip, on the average half as long as the longest."""
+    if where.strip is None or where.cut is None:
+        return extents, 1
+    half = ceil(extents[where.cut] / 2)
+    strip = {where.strip: min(EDGE, extents[where.strip]), where.cut: half}
+    return {**extents, **strip}, ceil(extents[where.strip] / EDGE)
 
 
 def _pays(found: Contraction, extents: Mapping[str, int]) -> bool:

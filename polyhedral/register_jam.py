@@ -9,10 +9,12 @@ suffice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
 from polyhedral.model import Access, Statement
+from polyhedral.schedule import Row, Schedule
 from polyhedral.tile_size import changes
 
 FACTORS = (1, 2, 4, 8)
@@ -79,3 +81,14 @@ def _different(statement: Statement) -> tuple[Access, ...]:
 def _copies(access: Access, sizes: Mapping[str, int]) -> int:
     """Different elements that the jammed iterations use."""
     return prod(size for loop, size in sizes.items() if changes(access, loop))
+
+
+def jammed_at_most(schedule: Schedule, most: int) -> Schedule:
+    """The same order, with at most so many loops jammed above each statement, the innermost."""
+    return Schedule(tuple((name, _fewer(rows, most)) for name, rows in schedule.rows))
+
+
+def _fewer(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
+    jammed = [place for place, row in enumerate(rows) if row.unroll > 1]
+    plain = jammed[: max(0, len(jammed) - most)]
+    return tuple(replace(row, unroll=1) if at in plain else row for at, row in enumerate(rows))

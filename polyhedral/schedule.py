@@ -147,6 +147,12 @@ def rearrange(nest: Nest, loops: Sequence[str], rows: Sequence[Row]) -> Schedule
     if len(band) != len(loops) or not band:
         raise ScheduleError(f"Expected different loops, found {', '.join(loops)}.")
     _check_rows(rows, band)
+    known = dict.fromkeys(name for each in nest.statements for name in each.variables)
+    foreign = [name for name in loops if name not in known]
+    if foreign:
+        raise ScheduleError(
+            f"Expected loops of the nest, found {foreign[0]}.", f"they are {', '.join(known)}"
+        )
     placed = {each.name: _place(each, band) for each in nest.statements}
     inside = {name: place for name, place in placed.items() if place is not None}
     if not inside:

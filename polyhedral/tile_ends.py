@@ -19,6 +19,8 @@ from polyhedral.schedule import Row, Schedule, Tag
 SHORT = 64
 """Iterations of the innermost loop up to which it pays."""
 
+OWN_LOOPS = "full tiles: in loops of their own"
+
 Bands = Sequence[tuple[Statement, Sequence[Affine]]]
 """Statements with the planes that are tiled."""
 
@@ -44,7 +46,7 @@ def told_apart(
     longest = max(known)
     if longest > SHORT:
         return False, f"full tiles: in the same loops as the others, for rows of {longest} are long"
-    return True, f"full tiles: in loops of their own, for rows of {longest} are short"
+    return True, f"{OWN_LOOPS}, for rows of {longest} are short"
 
 
 def _row(planes: Sequence[Affine], sizes: Sequence[int], loop: str | None) -> int | None:

@@ -7,6 +7,13 @@ for every iteration of the loops outside, but for those, next to that depth, alo
     for i_tile, j_tile, k_tile, i, k, j:  C[i,j] += A[i,k] * B[k,j]
 
     a cache that holds a tile:  C once a tile of i, j;  A and B once a tile of i, j, k
+
+Along the next loop outside, what one iteration touches may overlap what the one before it did, as
+in a window that slides. That is still there:
+
+    for i, a, j:  O[i,j] += K[a] * I[i+a,j]
+
+    a cache that holds some rows:  each row of I once, not once for each a
 """
 
 from __future__ import annotations
@@ -26,8 +33,7 @@ def bytes_into(parts: Sequence[Footprint], loops: Sequence[Nested], cache: int, 
         (at for at in range(len(loops)) if total_bytes(parts, _inside(loops[at:]), line) <= cache),
         len(loops),
     )
-    inside = _inside(loops[depth:])
-    return sum(total_bytes([part], inside, line) * _loads(part, loops[:depth]) for part in parts)
+    return sum(_loaded(part, loops[:depth], loops[depth:], line) for part in parts)
 
 
 def _inside(loops: Sequence[Nested]) -> Sizes:
@@ -35,11 +41,15 @@ def _inside(loops: Sequence[Nested]) -> Sizes:
     return {name: prod(rounds for each, rounds in loops if each == name) for name, _ in loops}
 
 
-def _loads(part: Footprint, outside: Sequence[Nested]) -> int:
+def _loaded(
+    part: Footprint, outside: Sequence[Nested], inside: Sequence[Nested], line: int
+) -> float:
+    """The bytes of an array that enter a cache which keeps what the loops `inside` touch."""
     running = [(name, rounds) for name, rounds in outside if rounds > 1]
     while running and running[-1][0] not in part.loops:
         running.pop()
-    return prod(rounds for _, rounds in running)
+    along = _inside([*running[-1:], *inside])
+    return total_bytes([part], along, line) * prod(rounds for _, rounds in running[:-1])
 
 
 def told(amounts: Sequence[float]) -> str:

@@ -8,6 +8,7 @@ The kernel cache is asked first; on a hit none of it is imported.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -186,13 +187,19 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     target = native_target()
     lowered = _lowered(recipe, target)
     module = _named(run_passes(lowered.module, target), name or recipe.phase)
-    report = {"tiles": notes(module), **lowered.facts["report"]}
+    report = {"tiles": notes(module, _loop_names(recipe)), **lowered.facts["report"]}
     bindings = bindings_to_json(_used(lowered.bindings, module))
     facts = {**lowered.facts, "bindings": bindings, "report": report}
     signatures = tuple(signature_of(f) for f in module.exported)
     tiles = recipe.strategy.kind == Strategy.TILES.kind
     vectors = tiles and target.lanes(scalar(recipe.problem.result.dtype)) > 1
     return KernelSource(emit_c(module, target), signatures, json.dumps(facts), vectors)
+
+
+def _loop_names(recipe: Recipe) -> frozenset[str]:
+    """What loops are called that the notation and the schedule have."""
+    words = re.findall(r"\w+", str(recipe.schedule))
+    return frozenset((*(name for order in recipe.orders for name in order), *words))
 
 
 def _lowered(recipe: Recipe, target: Target) -> LoweredRecipe:

@@ -18,6 +18,7 @@ from taco_py.affine.parser import parse_program
 from taco_py.affine.ranges import same_sizes
 from taco_py.affine.statements import Placed, place, size_names, tensor_names, written_names
 from taco_py.api.arguments import check_threads
+from taco_py.api.program_memory import call_key, find_call, keep_call
 from taco_py.api.program_operands import Array, as_arrays, as_size, check_apart
 from taco_py.api.tiles import Tiles, Wish, read_tiles
 from taco_py.diagnostics.errors import DimensionError, OperandError, ScheduleError
@@ -41,11 +42,13 @@ class Program:
     parsed: Text
     statements: tuple[Placed, ...]
     lowered: Lowered
+    tensors: tuple[str, ...]
+    sizes: tuple[str, ...]
 
     @property
     def operands(self) -> tuple[str, ...]:
         """The arrays and numbers it takes, in the order of their first use, then the sizes."""
-        return (*tensor_names(self.statements), *size_names(self.parsed))
+        return (*self.tensors, *self.sizes)
 
     @property
     def changed(self) -> frozenset[str]:
@@ -72,11 +75,19 @@ class Program:
             OperandError, OperandTypeError, DimensionError, OutputError, CompilerError
             ScheduleError: a dependence forbids the tiles of loops that are named.
         """
+        plain = tiles is None or type(tiles) is str
+        wish = (threads, type(threads), tiles if plain else read_tiles(tiles))
+        key = call_key(self.text, self.tensors, self.sizes, operands, wish)
+        known = find_call(key)
+        if known is not None and known.run(operands):
+            return
         call = self._prepared(operands, threads, tiles)
         arguments = [call.argument(source) for source in call.kernel.arguments]
         if call.kernel.threaded:
-            arguments.append(check_threads(threads) or 1)
-        call.kernel.call(*arguments)
+            arguments.append(("", check_threads(threads) or 1))
+        given = {name: operands[name] for name in self.tensors}
+        keep_call(key, call.kernel.call, arguments, given, call.arrays, self.changed)
+        call.kernel.call(*(call.value(*argument) for argument in arguments))
 
     def explain(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
         """How a call with these arguments runs, and why that way. Computes nothing."""
@@ -91,9 +102,8 @@ class Program:
 
     def _prepared(self, operands: Mapping[str, Any], threads: int | None, tiles: Tiles) -> _Call:
         self._check_operands(operands)
-        sizes = {name: as_size(name, operands[name]) for name in size_names(self.parsed)}
-        names = tensor_names(self.statements)
-        arrays = as_arrays({name: operands[name] for name in names}, self.changed)
+        sizes = {name: as_size(name, operands[name]) for name in self.sizes}
+        arrays = as_arrays({name: operands[name] for name in self.tensors}, self.changed)
         self._check_shapes(arrays)
         check_apart(arrays, self.changed)
         modes = {
@@ -198,7 +208,7 @@ class Program:
                     return plan, compile_program(*given, plan, target, 0)
                 plan = plan.simpler
             except LargeCodeError as error:
-                plan = plan.together(error.message)
+                plan = plan.smaller(error.message) or plan.together(error.message)
 
     def _question(
         self,
@@ -258,18 +268,27 @@ class _Call:
     arrays: Mapping[str, Array]
     values: Mapping[str, int]
 
-    def argument(self, source: tuple[str, str, int]) -> Any:
+    def argument(self, source: tuple[str, str, int]) -> tuple[str, Any]:
+        """ "values" or "number" with an operand's name, or "" with a value that is no operand's."""
         what, name, mode = source
         match what:
             case "size":
-                return self.values[name]
+                return "", self.values[name]
             case "stride":
                 array = self.arrays[name]
-                return array.strides[mode] // array.itemsize
-            case "number":
-                return self.arrays[name][()]
+                return "", array.strides[mode] // array.itemsize
             case _:
-                return self.arrays[name]
+                return what, name
+
+    def value(self, what: str, of: Any) -> Any:
+        """What is passed for an argument."""
+        match what:
+            case "number":
+                return self.arrays[of][()]
+            case "values":
+                return self.arrays[of]
+            case _:
+                return of
 
 
 def program(text: str) -> Program:
@@ -293,7 +312,9 @@ def program(text: str) -> Program:
     """
     parsed = parse_program(text)
     statements = place(parsed)
-    found = Program(text, parsed, statements, to_nest(statements, size_names(parsed)))
+    sizes = size_names(parsed)
+    lowered = to_nest(statements, sizes)
+    found = Program(text, parsed, statements, lowered, tensor_names(statements), sizes)
     for name in found.operands:
         if name in ("threads", "tiles"):
             raise OperandError(

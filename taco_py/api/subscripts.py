@@ -20,6 +20,7 @@ from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
 from taco_py.storage.tensor_data import Array, TensorData
 
 ORDERS = ("C", "F", "A", "K")
@@ -83,7 +84,7 @@ def _told_order(whole: _Whole, assignment: Assignment) -> str:
         return ""
     kept = ",".join(whole.assignment.target.indices)
     stored = f"stored in the order {kept}, as the operands store these"
-    return f"result    {assignment.target} is a view of an array that is {stored}\n"
+    return f"result    {to_text(assignment.target)} is a view of an array that is {stored}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def test_the_plan_says_what_it_found() -> None:
     tags = {row.name: row.tag for row in plan.schedule.of("S")}
     assert (tags["i_tile"], tags["j_tile"]) == (Tag.PARALLEL, Tag.SERIAL)
     alone = plan_asked(question(ROWS), {"i": 8, "j": 8})
-    assert "threads share: none" in str(alone)
+    assert "threads share" not in str(alone)
     assert [row.apart for row in alone.schedule.of("S") if row.name == "j_tile"] == [True]
 
 
@@ -107,7 +107,8 @@ def test_full_tiles_that_would_make_too_much_code_stay_with_the_others() -> None
     program, data = tp.program(kernel.text), kernel.data(13)
     given = {**data, **kernel.sizes(13, 1), **kernel.numbers}
     told = program.explain(**given, tiles=(3, 8, 2))
-    assert "in the same loops after all, for loops of their own made" in told
+    assert "in the same loops as the others, for loops of their own made" in told
+    assert "full tiles: in loops of their own" not in told
     made = program.source(**given, tiles=(3, 8, 2)).count("omp simd")
     assert made < 3 * MOST_LOOPS  # passes make several of one; 69 where full tiles run apart
     plain = {name: array.copy() for name, array in data.items()}
@@ -123,3 +124,16 @@ def test_no_more_iterations_are_jammed_than_a_tile_has() -> None:
         jammed = {row.name: row.unroll for row in plan.schedule.of("S") if row.name}
         assert jammed["i"] <= size
         assert jammed["i"] * jammed["k"] > 1
+
+
+def test_why_threads_share_no_tiles() -> None:
+    made = nest(statement("S", "i in 1..N, j in 1..N", "A[i,j] =; A[i-1,j]; A[i,j-1]"))
+    told = str(plan_asked(question(made, True), {"i": 4, "j": 4}))
+    assert "threads share: none, for tiles wait for each other: of i_tile, flow dep" in told
+    assert "; of j_tile, flow dependence S -> S on A (0, 1)" in told
+
+
+def test_loops_that_there_are_not() -> None:
+    with pytest.raises(tp.ScheduleError, match="Expected loops of the nest, found z") as caught:
+        tp.program("A[i,j] = 2 * A[i,j]").explain(A=np.ones((3, 3)), tiles={"z": 4})
+    assert caught.value.hint == "they are i, j"

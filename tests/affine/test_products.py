@@ -247,3 +247,17 @@ def test_asked_tiles_and_small_arrays_run_in_loops() -> None:
     assert "contraction of" not in program.explain(**small)
     large = {name: np.ones((16, 16)) for name in "ABC"}
     assert "contraction of" not in program.explain(**large, tiles=8)
+
+
+def test_the_traffic_of_a_triangle_is_not_that_of_a_box() -> None:
+    """Strips of 96 rows, each half as long as the longest on the average."""
+
+    def bytes_of(text: str) -> float:
+        a = np.ones((960, 960))
+        told = tp.program(text).explain(A=a, C=a.copy(), N=960)
+        (line,) = (line for line in told.splitlines() if "traffic: into cache 1" in line)
+        return float(line.split("cache 1 ")[1].split(" bytes")[0])
+
+    product = "for k in N: C[i,j] += A[i,k] * A[j,k]"
+    box = bytes_of(f"for i in N: for j in N: {product}".replace(": for", ":\n for", 1))
+    assert 0.3 * box < bytes_of(f"for i in N:\n for j in i+1: {product}") < 0.8 * box

@@ -232,3 +232,31 @@ def test_tiles_along_diagonals_are_found_at_once(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(one, two)
     told = smooth.explain(A=one, B=two, T=10, threads=2)
     assert "tile t, " in told and "operations" not in told
+
+
+MANY = """
+for i in 0..N-1:
+    for j in 2..N:
+        for k in j+1..i+3:
+            for l in k+1..N:
+                A[l+1,i] -= 0.25*A[j,i] + B[k+1,j]*C[j] + C[i]*A[k+1,l]
+            for m in 0..i+3:
+                B[j,2] += 0.25*B[2*k,m]*x[k] + 0.25*C[m] + C[m+1]
+                A[m,i] += A[m+3,2*k]*C[m] + C[m]
+    for n in 0..5:
+        for p in n..N:
+            for q in 0..p+3:
+                A[q,n] -= C[p+3]*C[q] + x[i] + 0.25*B[i,n+3]
+"""
+
+
+def test_the_code_of_jammed_triangles_is_bounded() -> None:
+    many = tp.program(MANY)
+    data = {"A": np.ones((30, 30)), "B": np.ones((30, 30)), "C": np.ones(30), "x": np.ones(30)}
+    right = {name: array.copy() for name, array in data.items()}
+    assert many.source(**data, N=8).count("omp simd") <= 40
+    assert "jammed: one at most above a vector loop, for " in many.explain(**data, N=8)
+    many(**data, N=8)
+    run_program(many.parsed, right, {"N": 8})
+    for name, array in data.items():
+        np.testing.assert_allclose(array, right[name], 1e-9)

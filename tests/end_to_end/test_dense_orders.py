@@ -88,7 +88,7 @@ def test_results_are_stored_as_the_operands_are(
             np.testing.assert_array_equal(asked, expected)
             assert asked.flags[f"{order}_CONTIGUOUS"]
     assert taco_py.einsum(text, *operands, format="d" * len(wanted)).flags.c_contiguous
-    says = f"is a view of an array that is stored in the order {','.join(kept)}"
+    says = f"] is a view of an array that is stored in the order {','.join(kept)}"
     assert (says in taco_py.explain(text, *operands, frontier_budget=0)) == (kept != wanted)
 
 

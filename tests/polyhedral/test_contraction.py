@@ -125,6 +125,18 @@ def test_a_plan_names_the_cache_that_has_room(caches: tuple[int, ...], words: st
     assert words in str(plan_contraction(found("ik,kj->ij"), machine))
 
 
+def test_blocks_are_told_as_large_as_they_become() -> None:
+    def last(extents: dict[str, int] | None) -> str:
+        reasons = plan_contraction(found("ik,kj->ij"), ZEN3, extents).reasons
+        return next(line for line in reasons if line.startswith("cache 3"))
+
+    assert "256 * 4096 * 8 = 8388608 of" in last(None)
+    assert last(None).endswith("a block of right, at most")
+    small = last({"i": 1000, "j": 200, "k": 100})
+    assert "100 * 200 * 8 = 160000 of" in small
+    assert small.endswith("a block of right")
+
+
 # ---------------------------------------------------------------- what it computes
 
 

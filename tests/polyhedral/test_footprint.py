@@ -166,3 +166,15 @@ def test_what_a_cache_holds_is_loaded_once(cache: int, elements: int) -> None:
     points = [("i", 4), ("k", 4), ("j", 4)]
     parts = footprints(GEMM, "ijk")
     assert bytes_into(parts, tiles + points, cache, line=8) == 8 * elements
+
+
+def test_a_sliding_window_is_loaded_once_where_a_row_of_it_stays() -> None:
+    """3 by 3 weights over an image of 100 by 100 numbers: 102 by 102 are read."""
+    parts = footprints(listed("O[i,j] +=; K[a,b]; I[i+a,j+b]"), "iabj")
+    loops = [("i", 100), ("a", 3), ("b", 3), ("j", 100)]
+    weights = 9
+    rows = 8 * (102 * 102 + 100 * 100 + weights)
+    assert bytes_into(parts, loops, 8 * 600, line=8) == rows
+    assert bytes_into(parts, loops, 8 * 100_000, line=8) == rows
+    one_row = bytes_into(parts, loops, 8 * 250, line=8)  # of the image, for each row of weights
+    assert one_row == 8 * (3 * 100 * 102 + 100 * 100 + 3 * 100 * 3)

@@ -161,7 +161,7 @@ REFUSED: list[tuple[Callable[[], object], type[PolyhedralError], str]] = [
     (lambda: tile(GEMM, "ijk", {"i": 4}), ScheduleError, "found Z beside one of them"),
     (lambda: permute(GEMM, "ii"), ScheduleError, "Expected different loops, found i, i"),
     (lambda: permute(GEMM, "ik"), ScheduleError, "hint: name j too, in between"),
-    (lambda: permute(GEMM, "iq"), ScheduleError, "Expected neighbouring loops of one nest"),
+    (lambda: permute(GEMM, "iq"), ScheduleError, "Expected loops of the nest, found q"),
     (
         lambda: rearrange(GEMM, "ij", [Row("i", IV)]),
         ScheduleError,

@@ -285,3 +285,17 @@ def test_a_small_budget_leaves_the_order_and_says_so(budget: int) -> None:
     plan = plan_program(question(JACOBI), budget)
     assert plan.schedule == original(JACOBI)
     assert f"as written: Expected ISL to answer within {budget} operations" in str(plan)
+
+
+def test_no_tiles_where_as_much_moves_without_them() -> None:
+    """A window that slides is near all the time."""
+    made = nest(
+        statement(
+            "S", "i in 0..N, j in 0..N, a in 0..3, b in 0..3", "O[i,j] +=; K[a,b]; I[i+a,j+b]"
+        )
+    )
+    memory = Processor(caches=(49152, 1 << 20, 1 << 25))
+    plan = plan_program(ProgramQuestion(made, {"N": 2048}, memory))
+    assert "S: no tiles" in str(plan)
+    assert "not clearly less in tiles of i 120, j 512, a 3: traffic: " in str(plan)
+    assert all(row.size == 1 for row in plan.schedule.of("S"))
