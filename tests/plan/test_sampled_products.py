@@ -68,6 +68,31 @@ def test_no_loop_runs_around_what_it_does_not_change(
     assert not any("[i,j]" in note and "dense" in note for note in made.notes)
 
 
+GRADIENT = "O[i,f] = (S[i,j] - M[i,j] * sum(k, U[i,k] * V[j,k])) * X[j,f]"
+
+
+@pytest.mark.parametrize(("size", "row", "k", "f"), SIZES)
+def test_what_samples_a_sum_is_computed_with_it(size: int, row: int, k: int, f: int) -> None:
+    """The difference is kept as it is written, but the sum in it is not repeated for each f."""
+    made = plan(
+        problem(GRADIENT, dict.fromkeys("SM", "CSR"), "dd"),
+        {"i": size, "j": size, "k": k, "f": f},
+        dict.fromkeys("SM", float(size * row)),
+    )
+    assert [to_text(kernel.problem.assignment) for kernel in made.kernels] == [
+        "T[i,j] = A[i,j] * sum(k, B[i,k] * C[j,k])",
+        "O[i,f] = sum(j, (S[i,j] - T[i,j]) * X[j,f])",
+    ]
+    assert str(made.kernels[0].problem.result.format) == "ds"
+    assert "in loops that repeat the sum in it" in made.notes[0]
+
+
+def test_a_sum_of_a_narrower_type_stays_in_its_place() -> None:
+    dtypes = {**dict.fromkeys("SMX", "float64"), "U": "int8", "V": "int8"}
+    made = plan(problem(GRADIENT, dict.fromkeys("SM", "CSR"), "dd", dtypes))
+    assert not any("that repeat the sum in it" in note for note in made.notes)
+
+
 def test_the_search_prices_the_step_by_the_samples_entries() -> None:
     known = problem(ATTENTION, {"S": "CSR"}, "dd")
     sizes = {"i": 1000, "j": 1000, "k": 16, "f": 32}
