@@ -35,7 +35,7 @@ def around_sum(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Red
     if least * GAIN >= min(one, _price(splitter, assignment, expr, sum_)):
         return None
     part = options[prices.index(least)]
-    why = f"about {least:.2g} operations instead of {one:.2g} in loops that repeat the sum in it"
+    why = f"about {least:.2g} operations instead of {one:.2g} in loops around the sum in it"
     return exchange(expr, part, splitter.temporary(part, free_indices(part), why))
 
 

@@ -86,7 +86,7 @@ def test_every_format_and_type(form: str, dtype: str) -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_sampled_product_has_a_kernel_of_its_own(text: str) -> None:
     told = tp.explain(text, _operands(text, "CSR", "float64"), frontier_budget=0)
-    step = r"in steps of up to 3 factors about|operations instead of .* that repeat the sum in it"
+    step = r"in steps of up to 3 factors about|operations instead of .* around the sum in it"
     assert re.search(f"split .*({step})", told)
     assert len(re.findall("^kernel", told, re.M)) >= 2
 
@@ -110,7 +110,7 @@ def test_a_quotient_is_sampled_as_a_product_is() -> None:
         found = _dense(tp.evaluate(text, operands))
         np.testing.assert_allclose(found, whole @ operands["X"], rtol=1e-12, atol=1e-12)
     operands["S"] = sp.csr_array(_dense(operands["S"]))
-    assert "that repeat the sum in it" in tp.explain(text, operands, frontier_budget=0)
+    assert "around the sum in it" in tp.explain(text, operands, frontier_budget=0)
 
 
 def test_booleans() -> None:

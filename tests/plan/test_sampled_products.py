@@ -84,13 +84,13 @@ def test_what_samples_a_sum_is_computed_with_it(size: int, row: int, k: int, f: 
         "O[i,f] = sum(j, (S[i,j] - T[i,j]) * X[j,f])",
     ]
     assert str(made.kernels[0].problem.result.format) == "ds"
-    assert "in loops that repeat the sum in it" in made.notes[0]
+    assert "in loops around the sum in it" in made.notes[0]
 
 
 def test_a_sum_of_a_narrower_type_stays_in_its_place() -> None:
     dtypes = {**dict.fromkeys("SMX", "float64"), "U": "int8", "V": "int8"}
     made = plan(problem(GRADIENT, dict.fromkeys("SM", "CSR"), "dd", dtypes))
-    assert not any("that repeat the sum in it" in note for note in made.notes)
+    assert not any("around the sum in it" in note for note in made.notes)
 
 
 def test_the_search_prices_the_step_by_the_samples_entries() -> None:
