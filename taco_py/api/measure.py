@@ -1,8 +1,8 @@
 """`schedule="measure"`: the best few ways to compute an assignment are timed once, on the first
 call's operands.
 
-    as chosen without timing · sums multiplied out or not · in pairs of other orders · in one kernel
-    · in its best loop orders · without looking up · without a library
+    as chosen without timing · sums multiplied out or not · contracted in other orders
+    · in one kernel · in its best loop orders · without looking up · without a library
 
 Those that lead to the same steps are one.
 """
@@ -85,7 +85,8 @@ def alternatives(
         found.append(Choice(replace(settings, libraries=False), "without a library's routine"))
     if not any(len(set(a.indices)) < len(a.indices) for a in accesses(assignment)):
         found += chain(
-            _pairs(assignment, operands, settings), _loops(assignment, operands, request, settings)
+            _contractions(assignment, operands, settings),
+            _loops(assignment, operands, request, settings),
         )
     return tuple(found)
 
@@ -108,10 +109,10 @@ def _forms(
         )
 
 
-def _pairs(
+def _contractions(
     assignment: Assignment, operands: Mapping[str, Operand], settings: Settings
 ) -> Iterator[Choice]:
-    """Contractions of a product in pairs, in other orders than the plan's."""
+    """Contractions of a product in turn, in other orders than the plan's."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     value = map_terms(assignment.value, lambda each: flatten(each, dtypes))
     (term, *more) = split_terms(value)
@@ -122,8 +123,9 @@ def _pairs(
     if len(tensors.factors) > 2:
         stats = statistics(assignment, operands)
         for tree in simple_trees(stats, tensors, assignment.target.indices):
-            pairs = ", ".join(f"({','.join(map(str, pair))})" for pair in tree.path)
-            yield Choice(replace(settings, path=tree.path), f"in pairs {pairs}", tree.cost * STEP)
+            steps = ", ".join(f"({','.join(map(str, step))})" for step in tree.path)
+            label = f"in {'pairs' if tree.most == 2 else 'steps'} {steps}"
+            yield Choice(replace(settings, path=tree.path), label, tree.cost * STEP)
 
 
 def _loops(

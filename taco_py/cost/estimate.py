@@ -174,7 +174,9 @@ def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
 
     Rows and columns with many entries get as much more of what is added up, so that more of it
     meets in one place: F products fall on element (i,j) with the probability p_i · p_j, operands'
-    shares of entries in row i and in column j, and hit Σ 1 - exp(-F · p_i · p_j) elements.
+    shares of entries in row i and in column j, and hit Σ 1 - exp(-F · p_i · p_j) elements. They are
+    no more than where all operands have anything over `keep`: sum(k, S[i,j] * U[i,k] * V[j,k]) is
+    stored where S is.
     """
     everything = frozenset(i for a in accesses(value) for i in a.indices)
     total = stats.iterations(value, everything | frozenset(keep))
@@ -186,7 +188,8 @@ def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
         if len(cells) * len(groups) > CELLS:
             groups = ((stats.sizes[index], 1.0 / max(stats.sizes[index], 1.0)),)
         cells = [(n * count, p * share) for n, p in cells for count, share in groups]
-    return sum(count * -expm1(-min(total * share, 700.0)) for count, share in cells)
+    found = sum(count * -expm1(-min(total * share, 700.0)) for count, share in cells)
+    return min(found, stats.iterations(value, frozenset(keep)))
 
 
 def _shares(stats: Statistics, value: Expr, index: str) -> tuple[tuple[float, float], ...]:

@@ -1,6 +1,7 @@
-"""Products of three or more tensors as pairwise contractions, where that is cheaper.
+"""Products of three or more tensors as contractions in turn, where that is cheaper.
 
-A·B·x is A·(B·x), as `paths` finds; all pairs but the last make temporaries.
+A·B·x is A·(B·x), as `paths` finds; all steps but the last make temporaries. Most steps are pairs; a
+product that a sparse factor samples is a step of more, as S·U·V is in (S·U·V)·X.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     """`expr`, a term with its sums, taken apart along `path`, or where None as is cheapest.
 
     It stays whole where it is no product of three tensors, where nothing is summed between them, or
-    where a pair's own type would wrap or round differently, or would be too large.
+    where a step's own type would wrap or round differently, or would be too large.
     """
     (term, *more) = split_terms(expr)
     product = as_product(term.body, splitter.dtypes)
@@ -50,9 +51,8 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
     found = _cheapest(splitter, chain)
     if found is None:
         return expr
-    path, full = found
-    splitter = replace(splitter, full=full)
-    return chain.follow(splitter, path, _why(splitter, chain, path))
+    splitter = replace(splitter, full=found.full)
+    return chain.follow(splitter, found.path, _why(splitter, chain, found))
 
 
 def contract_sums(splitter: Splitter, expr: Expr) -> Expr:
@@ -85,7 +85,7 @@ def _computing(splitter: Splitter, part: Assignment) -> Splitter:
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """A product to be contracted in pairs.
+    """A product to be contracted in turn.
 
     assignment  of the product with its sums
     term        the sums and what is under them
@@ -127,7 +127,7 @@ class _Chain:
         return summed(value, (i for i in self.term.reduced if i in remaining))
 
     def keeps_type(self, draft: Splitter) -> bool:
-        """Whether each pair that was made is of the whole product's type, so that it is not rounded
+        """Whether each step's product is of the whole product's type, so that it is not rounded
         and does not wrap sooner."""
         whole = expression_dtype(self.term.body, draft.dtypes)
         return all(draft.dtypes[part.target.tensor] == whole for part in draft.made)
@@ -159,39 +159,61 @@ class _Chain:
         return deepest
 
 
-def _cheapest(splitter: Splitter, chain: _Chain) -> tuple[Path, bool] | None:
-    """The path that beats one kernel, and whether its temporaries are dense; None where none does.
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The path that is taken.
+
+    full    whether its temporaries of one index are dense
+    pairs   the best path of pairs alone, where this one has larger steps
+    """
+
+    path: Path
+    full: bool
+    pairs: Path | None
+
+
+def _cheapest(splitter: Splitter, chain: _Chain) -> _Found | None:
+    """The path that beats one kernel; None where none does.
 
     One kernel and several are compared by what all their loops, merges and copies cost. Loops that
     are nested less deep are asymptotically better, and those of one kernel are then kept only where
-    they are clearly cheaper, as otherwise the pairs must be. (Ahrens et al. 2022, section 7: the
+    they are clearly cheaper, as otherwise the steps must be. (Ahrens et al. 2022, section 7: the
     least depth.)
     """
     request, stats = splitter.request, splitter.statistics(chain.assignment.value)
     trees = near_trees(stats, chain.tensors, chain.kept, request.effort, request.memory)
     whole = kernel_cost(splitter, chain.assignment, request)
     least, best = whole * GAIN, None
+    pairs, *_ = trees
     for full in (False, True):
         for tree in trees:
             if QUICKEST * tree.cost >= least:
                 continue
             cost = chain.cost_along(replace(splitter, full=full), tree.path, least)
             if cost < least:
-                least, best = cost, (tree.path, full)
+                least = cost
+                best = _Found(tree.path, full, pairs.path if tree.most > 2 else None)
     if best is None:
         return None
-    shallow = chain.depth(best[0]) < len(chain.indices)
+    shallow = chain.depth(best.path) < len(chain.indices)
     return best if shallow or least * GAIN < whole else None
 
 
-def _why(splitter: Splitter, chain: _Chain, path: Path) -> str:
-    """What the path and one kernel cost on the operands as large as they are."""
+def _why(splitter: Splitter, chain: _Chain, found: _Found) -> str:
+    """What the path and one kernel cost on the operands as large as they are; and the best pairs,
+    where the path has larger steps."""
     real = splitter.real(chain.assignment.value)
-    pairs = chain.cost_along(real, path)
+    steps = chain.cost_along(real, found.path)
     whole = kernel_cost(real, chain.assignment, real.request)
-    if pairs < whole:
-        return f"in pairs about {pairs:.2g} operations instead of {whole:.2g} in one kernel"
-    text = f"in pairs about {pairs:.2g} operations, in one kernel {whole:.2g}"
-    if chain.cost_along(splitter, path) < kernel_cost(splitter, chain.assignment, splitter.request):
-        return f"{text}; planned for sizes of {SMALL} and more, where pairs take fewer"
+    how, beside = "in pairs", ""
+    if found.pairs is not None:
+        how = f"in steps of up to {max(map(len, found.path))} factors"
+        pairs = chain.cost_along(real, found.pairs)
+        beside = f", {pairs:.2g} in pairs" if pairs < inf else "; pairs are too large or would wrap"
+    if steps < whole:
+        return f"{how} about {steps:.2g} operations instead of {whole:.2g} in one kernel{beside}"
+    text = f"{how} about {steps:.2g} operations, in one kernel {whole:.2g}{beside}"
+    small = chain.cost_along(splitter, found.path)
+    if small < kernel_cost(splitter, chain.assignment, splitter.request):
+        return f"{text}; planned for sizes of {SMALL} and more, where they take fewer"
     return f"{text}, but in loops nested less deep, which pays the more the larger the operands"

@@ -13,10 +13,12 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
+from codegen.names import Names
 from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import copying
 from taco_py.autoschedule.orders import best_order, known_steps, needs_copy
+from taco_py.concrete.concretize import fits_row, repeated
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
@@ -24,6 +26,7 @@ from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of
+from taco_py.plan.roots import look_up_rows, rows_cost
 from taco_py.plan.splitter import Splitter
 from taco_py.problem import Problem
 from taco_py.strategy import Strategy
@@ -90,14 +93,27 @@ def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> f
     """What the best loop orders of one kernel cost, copies included."""
 
     def find() -> float:
-        stats = splitter.statistics(assignment.value)
         problem = draft_of(assignment, splitter.operands, request)
-        return sum(
-            term_cost(problem, term, stats, request.effort)
-            for term in split_terms(assignment.value)
-        )
+        terms = split_terms(assignment.value)
+        stats = splitter.statistics(assignment.value)
+        cost = sum(term_cost(problem, term, stats, request.effort) for term in terms)
+        if request.type.format.is_dense or fits_row(problem):
+            return cost
+        met_again = any(repeated(problem, term) for term in terms)
+        return min(cost, _on_rows(splitter, assignment, request)) if met_again else cost
 
     return request.effort.once((best_cost, request.type, *splitter.key(assignment)), find)
+
+
+def _on_rows(splitter: Splitter, assignment: Assignment, request: Request) -> float:
+    """The same on copies of lists whose rows are looked up: these store nothing twice, so that a
+    sparse result is appended to. Infinite where no copy pays."""
+    names = Names(splitter.operands)
+    changed, operands, copies = look_up_rows(assignment, splitter.operands, request, names)
+    if not copies:
+        return inf
+    copied = sum(rows_cost(operands[copy.source], copy.format) for copy in copies)
+    return copied + best_cost(replace(splitter, operands=dict(operands)), changed, request)
 
 
 QUICKEST = min(VECTOR, 1 / RATE / STEP)

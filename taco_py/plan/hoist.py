@@ -13,6 +13,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
+from taco_py.plan.around import around_sum
 from taco_py.plan.costs import chain_cost, copy_cost, term_cost
 from taco_py.plan.splitter import Splitter
 
@@ -22,6 +23,8 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
 
     y[i] = sum(j, A[i,j] * sum(k, B[j,k]))
     → T[j] = sum(k, B[j,k]);  y[i] = sum(j, A[i,j] * T[j])
+
+    With what is around it, where that is sparse and better (`around_sum`).
     """
     (term, *more) = split_terms(expr)
     inner = tuple(reductions(term.body))
@@ -32,6 +35,12 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     effort = splitter.request.effort
     order = best_order(problem, term, stats, effort).order
     for sum_ in inner:
+        if not any(sum_ is other for other in _inner(expr)):
+            continue  # it is in a temporary by now
+        part = around_sum(splitter, assignment, expr, sum_)
+        if part is not None:
+            expr = part
+            continue
         own = frozenset(i for a in accesses(sum_) for i in a.indices)
         needs = free_indices(sum_)
         depth = max((order.index(i) + 1 for i in needs), default=0)
@@ -52,6 +61,12 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
             why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
     return expr
+
+
+def _inner(expr: Expr) -> tuple[Reduce, ...]:
+    """The sums inside a term."""
+    (term,) = split_terms(expr)
+    return tuple(reductions(term.body))
 
 
 def hoist_term(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:

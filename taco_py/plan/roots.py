@@ -41,7 +41,7 @@ def look_up_rows(
         changed = _reading(assignment, access, target)
         before, _ = _best(assignment, operands, request)
         after, copied = _best(changed, with_copy, request)
-        if target not in copied and (after + _copy_cost(source, form)) * GAIN < before:
+        if target not in copied and (after + rows_cost(source, form)) * GAIN < before:
             reason = f"its rows are looked up: {describe(source.type.format, form)}"
             index_dtype = source.type.index_dtype
             copies.append(Reformat(target, access.tensor, form, reason, index_dtype))
@@ -55,7 +55,7 @@ def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
     return any(row in a.indices for a in accesses(assignment) if a != access)
 
 
-def _copy_cost(source: Operand, form: Format) -> float:
+def rows_cost(source: Operand, form: Format) -> float:
     """What a copy in `form` costs, which shares all but the root with anything but a list."""
     rows = LOOKED_UP_ROW * source.shape[form.mode_order[0]]
     return rows + (CONVERSION * source.nnz if source.type.format.is_coo else 0.0)

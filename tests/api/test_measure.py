@@ -186,6 +186,12 @@ def test_contractions_that_were_given_are_kept() -> None:
         assert bool(others) == found
 
 
+def test_steps_of_more_than_two_are_timed_too() -> None:
+    known = problem("O[i,f] = S[i,j] * U[i,k] * V[j,k] * X[j,f]", {"S": "CSR"}, "dd")
+    others = alternatives(known.assignment, sizes_of(known), known.result, Settings())
+    assert "in steps (0,1,2), (0,1)" in {choice.label for choice in others}
+
+
 def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch) -> None:
     given = operands(TEXTS[0])
     measured: list[int] = []
