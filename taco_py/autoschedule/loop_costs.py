@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
@@ -31,8 +33,10 @@ from taco_py.cost.machine import (
 from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Iterator, Regions
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Reduce
+from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
 State = tuple[int, int, int, float | None]
@@ -242,6 +246,8 @@ def repeats_matter(
         return False
     if copies_pattern(problem):
         return False
+    if _wraps_in_parts(problem, term, access):
+        return True
     if not problem.result.format.is_dense and not fits_row(problem):
         return True
     levels = {a: _walked_levels(problem, a, order) for a in accesses(term.body)}
@@ -249,6 +255,21 @@ def repeats_matter(
     for index in access.indices:
         lattice = build_lattice(regions.expression(term.body, index))
         if len(lattice.iterators) > 1 or lattice.full:
+            return True
+    return False
+
+
+def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:
+    """Whether a sum inside the term wraps or saturates by itself over what `access` stores below a
+    coordinate, which a list has several times, each with a part of that."""
+    dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
+    whole = expression_dtype(term.body, dtypes)
+    for node, _ in walk(term.body):
+        if not isinstance(node, Reduce) or access not in accesses(node):
+            continue
+        own = expression_dtype(node, dtypes)
+        around = set(access.indices) & set(free_indices(node))
+        if own != whole and own.kind in "bui" and around & repeated(problem, term):
             return True
     return False
 

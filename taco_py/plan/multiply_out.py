@@ -303,7 +303,9 @@ def _computed_in(expr: Expr, site: Call, rules: _Rules) -> DType:
 def _lifted(
     expr: Expr, site: Call, terms: tuple[Signed, ...], whole: DType, rules: _Rules
 ) -> tuple[Signed, ...] | None:
-    """The terms that `expr` becomes: one where the site ends inside of what is not linear in it."""
+    """The terms that `expr` becomes: one where the site ends inside of what is not linear in it.
+    None where a product of one of them is of another type: `u` of int8 in `(B + u) * v` may have
+    been real beside B, and `u * v` would wrap."""
     if expr is site:
         return terms
     below = children(expr)
@@ -312,7 +314,9 @@ def _lifted(
     if parts is None:
         return None
     if _moves_through(expr, place, parts):
-        return tuple((minus, _with(expr, place, part)) for minus, part in parts)
+        moved = tuple((minus, _with(expr, place, part)) for minus, part in parts)
+        same = rules.type_of(expr)
+        return moved if all(rules.type_of(part) == same for _, part in moved) else None
     if isinstance(expr, Reduce) and len(parts) > 1:
         return None  # a part without its index would be added up as often as it has coordinates
     ended = _joined(parts, whole, rules)

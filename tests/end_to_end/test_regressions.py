@@ -334,3 +334,34 @@ def test_products_of_narrow_integers_wrap_by_themselves(text: str, wide: str) ->
     expected = tp.evaluate_dense(text, S=stored, x=x)
     for s in (stored, sp.csr_array(stored)):
         np.testing.assert_array_equal(to_dense(tp.evaluate(text, S=s, x=x)), expected)
+
+
+@pytest.mark.parametrize("form", ["uq", "ds", "ss"])
+@pytest.mark.parametrize("dtype", ["bool", "int8"])
+def test_sums_that_saturate_over_rows_of_a_list(dtype: str, form: str) -> None:
+    """A list comes to a row as often as it has entries, each time with a part of the inner sum."""
+    b = (DENSE * 60 % 128).astype(dtype)
+    x = np.array([3, -2, 5, 7], np.int32)
+    for text in ("y[i] = z[i] * B[j,k] * x[j]", "s = B[j,k] * x[j]"):
+        read = {"B": b, "x": x} | ({"z": np.ones(4, dtype)} if "z[" in text else {})
+        found = tp.evaluate(text, {**read, "B": tp.tensor(b, format=form)})
+        np.testing.assert_array_equal(found, tp.evaluate_dense(text, read))
+
+
+def test_terms_of_a_narrow_type_are_real_beside_others() -> None:
+    """Multiplied out, u * (A * u) would be a product of int8."""
+    rng = np.random.default_rng(0)
+    read = {
+        "A": rng.random((4, 5)) < 0.6,
+        "B": rng.integers(-100, 120, (5, 3)).astype(float),
+        "u": rng.integers(-100, 120, 3).astype(np.int8),
+        "v": np.array([0, 70, -90], np.int32),
+    }
+    stored = {
+        **read,
+        "A": tp.tensor(read["A"], format="ds:1,0"),
+        "B": tp.tensor(read["B"], format="ds"),
+        "v": tp.tensor(read["v"], format="s"),
+    }
+    text = "s = (B[j,k] + u[k]) * (A[i,j] * u[k]) * sum(l, A[i,j] * 2 * u[l] * v[l])"
+    np.testing.assert_allclose(tp.evaluate(text, stored), tp.evaluate_dense(text, read))
