@@ -18,6 +18,7 @@ from taco_py.concrete.nodes import (
     Assign,
     Forall,
     Mode,
+    Race,
     Sequence,
     Statement,
     Where,
@@ -248,14 +249,22 @@ class IterationGraph:
             yield tensor, False, True
 
     def _cut_apart(self) -> Iterable[str]:
-        """The operands whose entries are cut into tiles with workspaces of their own: entries with
-        equal coordinates that lie in two tiles are not added up in one workspace."""
+        """The operands whose entries are cut into tiles with workspaces of their own, or for
+        threads that add to elements of their own: entries with equal coordinates that lie in two
+        tiles are not added up in one workspace, or at the same time."""
         for loop in self.loops:
             pos = self.provenance.positions_above(loop.index)
             if pos is None or loop.range is not Range.TILES:
                 continue
-            if any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body)):
+            own = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
+            if own or self._adds_apart(loop):
                 yield pos.tensor
+
+    def _adds_apart(self, loop: Loop) -> bool:
+        """Whether threads share a loop whose iterations add to elements of their own."""
+        target = self.problem.assignment.target
+        own = set(self.provenance.roots(loop.index)) <= set(target.indices)
+        return loop.mode.parallel is Race.NONE and own
 
     def _demand(self, loop: Loop, iterator: Iterator) -> tuple[bool, bool]:
         """(ordered, unique) as the loop needs it of one iterator's level."""
@@ -297,7 +306,7 @@ class IterationGraph:
             return False, False
         form = self.problem.result.format
         if form.is_dense:
-            return False, loop.overwrites
+            return False, loop.overwrites or self._adds_apart(loop)
         level = form.levels[form.mode_order.index(target.indices.index(loop.index))]
         return level.ordered, level.unique
 

@@ -110,19 +110,17 @@ class _Chain:
 
     def follow(self, splitter: Splitter, path: Path, why: str) -> Expr:
         """Contract along `path`, but for the last product, which stays in the assignment."""
-        rest = list(self.tensors.factors)
+        rest, whole = list(self.tensors.factors), expression_dtype(self.term.body, splitter.dtypes)
         for pair in path:
             chosen = [rest[k] for k in pair]
             left = [f for k, f in enumerate(rest) if k not in pair]
             if not left:
                 break
             needed = {i for f in left for i in free_indices(f)} | set(self.kept)
-            product = self.tensors.of(chosen)
+            product = self.tensors.of(typed_first(chosen, whole, splitter.dtypes))
             keep = tuple(i for i in free_indices(product) if i in needed)
             rest = [*left, splitter.temporary(product, keep, why)]
-        dtypes = splitter.dtypes
-        whole = expression_dtype(self.term.body, dtypes)
-        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, dtypes))
+        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, splitter.dtypes))
         remaining = set(free_indices(value))
         return summed(value, (i for i in self.term.reduced if i in remaining))
 

@@ -107,7 +107,10 @@ def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> f
 
 def _on_rows(splitter: Splitter, assignment: Assignment, request: Request) -> float:
     """The same on copies of lists whose rows are looked up: these store nothing twice, so that a
-    sparse result is appended to. Infinite where no copy pays."""
+    sparse result is appended to. Infinite where no copy pays, or where a size is not known, for
+    another term has its index."""
+    if not {*assignment.target.indices} <= {i for a in accesses(assignment) for i in a.indices}:
+        return inf
     names = Names(splitter.operands)
     changed, operands, copies = look_up_rows(assignment, splitter.operands, request, names)
     if not copies:

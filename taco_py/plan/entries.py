@@ -28,8 +28,8 @@ def take_values(
 ) -> tuple[Assignment, Mapping[str, Operand], tuple[TakeValues, ...]]:
     """The assignment on the values alone where no coordinates are asked for, all operands, and the
     steps that take them."""
-    if not request.sized:
-        return assignment, operands, ()  # a kernel for any operands reads them as they are stored
+    if not request.sized or not request.look_up:
+        return assignment, operands, ()  # kernels for any operands, and loops that are marked
     known = dict(operands)
     steps: list[TakeValues] = []
     free = Names(all_indices(assignment))

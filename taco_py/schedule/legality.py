@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term, reductions, split_terms
+from taco_py.concrete.tree import read_in
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop, Range
@@ -46,6 +47,7 @@ def check(loops: Loops, problem: Problem) -> None:
     for loop in graph.loops:
         _check_workspaces(graph, loop)
         _check_range(graph, loop)
+        _check_left(graph, loop)
     check_modes(graph)
     check_assembly(graph)
 
@@ -141,6 +143,28 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
                         f"{level.kind.value} level, in which a tile's beginning cannot be found",
                         hint=f"tile the positions of {tensor} instead: fuse its indices, then pos",
                     )
+
+
+def _check_left(graph: IterationGraph, loop: Loop) -> None:
+    """Raise ScheduleError where what is left of a term, beside a workspace that each tile of an
+    operand's positions fills anew, walks another operand: it would do so again for each tile."""
+    operands = dict(graph.problem.operands)
+    walked = {iterator.access.tensor for iterator in loop.lattice.iterators}
+    if not walked or not walked <= operands.keys():
+        return
+    met = walked | {access.tensor for access in read_in(loop.body)}
+    roots = set(graph.provenance.roots(loop.index))
+    for outer in loop.outer:
+        pos = graph.provenance.positions_above(outer)
+        if pos is None or not graph.provenance.is_derived(outer) or pos.tensor in met:
+            continue
+        if roots <= set(graph.provenance.roots(pos.child)):
+            raise ScheduleError(
+                f"The loop over {loop.index} would walk {', '.join(sorted(walked))} again for each "
+                f"tile {outer} of positions of {pos.tensor}, which it does not read",
+                hint=f"leave the positions of {pos.tensor} whole, or what is multiplied by it in "
+                "the same loop",
+            )
 
 
 def _check_positions_merged(graph: IterationGraph, loop: Loop, pos: Pos) -> None:

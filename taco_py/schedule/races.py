@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from taco_py.concrete.nodes import APART, Assign, Race, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
+from taco_py.formats import Format
 from taco_py.iteration.graph import IterationGraph, Loop, Range
 
 
@@ -131,6 +132,14 @@ def _adds_at_once(dtype: str) -> bool:
 
 def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     operands = dict(graph.problem.operands)
+    pos = graph.provenance.positions_above(loop.index)
+    tiled = graph.problem.result.format.is_dense and loop.range is Range.TILES
+    if pos is not None and tiled and _repeats(operands[pos.tensor].format):
+        return Refusal(
+            f"tiles {graph.called(loop)} of positions of {pos.tensor} may have coordinates in "
+            "common",
+            " or ".join(_ways_to_add(graph, loop)) or "leave the loop serial",
+        )
     for iterator in loop.lattice.iterators:
         if iterator.access.tensor not in operands:
             return Refusal(
@@ -144,6 +153,11 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
                 "convert the operand to a format without duplicates",
             )
     return None
+
+
+def _repeats(form: Format) -> bool:
+    """Whether entries that are some way apart may have a coordinate in common."""
+    return not all(level.unique for level in form.levels)
 
 
 # ---------------------------------------------------------------- atomic operations

@@ -365,3 +365,45 @@ def test_terms_of_a_narrow_type_are_real_beside_others() -> None:
     }
     text = "s = (B[j,k] + u[k]) * (A[i,j] * u[k]) * sum(l, A[i,j] * 2 * u[l] * v[l])"
     np.testing.assert_allclose(tp.evaluate(text, stored), tp.evaluate_dense(text, read))
+
+
+NARROW_PARTS = (
+    "O[i,f] = S[i,j] * X[j,f] * U[i,k] * V[j,k]",
+    "y[i] = (B[i,j] + U[i,k] * d[j]) * d[j] * B[i,l]",
+    "y[i] = S[i,j] * b[i]",
+    "y[i] = sum(j, S[i,j]) / 2",
+)
+
+
+@pytest.mark.parametrize("form", ["csr", "coo"])
+@pytest.mark.parametrize(("narrow", "wide"), [("int8", "int64"), ("bool", "float64")])
+@pytest.mark.parametrize("text", NARROW_PARTS)
+def test_parts_of_a_narrow_type_are_computed_as_written(
+    text: str, narrow: str, wide: str, form: str
+) -> None:
+    """In steps of several factors, in sums multiplied out, in rows that a list comes to again."""
+    rng = np.random.default_rng(3)
+    pattern = sp.random_array((30, 40), density=0.2, rng=rng, format="csr")
+    read: dict[str, Any] = {
+        "S": (pattern.toarray() > 0).astype(narrow) * np.array(2, narrow),
+        "B": np.where(rng.random((30, 40)) < 0.05, 1, 0).astype(wide),
+        "X": np.ones((40, 8), wide),
+        "U": np.full((30, 20), 100, narrow),
+        "V": np.ones((40, 20), wide),
+        "d": np.ones(40, narrow),
+        "b": np.ones(30, wide),
+    }
+    read = {name: each for name, each in read.items() if f"{name}[" in text}
+    stored = {n: sp.csr_array(a).asformat(form) if n in "SB" else a for n, a in read.items()}
+    np.testing.assert_allclose(
+        to_dense(tp.evaluate(text, stored)), tp.evaluate_dense(text, read), rtol=1e-12
+    )
+
+
+def test_terms_without_an_index_of_a_sparse_result_beside_a_list() -> None:
+    s = sp.random_array((9, 9), density=0.3, rng=np.random.default_rng(0), format="coo")
+    read = {"S": s, "X": np.ones((9, 4)), "x": np.arange(9.0)}
+    text = "y[i,k] = S[i,j] * X[j,k] + x[i] * x[j] * S[i,j]"
+    found = tp.evaluate(text, read, format=tp.CSR)
+    expected = tp.evaluate_dense(text, {**read, "S": s.toarray()})
+    np.testing.assert_allclose(to_dense(found), expected)

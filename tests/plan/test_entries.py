@@ -101,3 +101,10 @@ def test_duplicates_and_what_lies_behind_the_last_entry() -> None:
     assert a.data.tolist() == [1.0, 2.0, 4.0]
     told = tp.explain("s = A[i,j] * A[i,j]", A=a)
     assert "for no loop asks for i,j" in told
+
+
+@pytest.mark.parametrize("mark", ["parallelize(i,CPUThread,Ordered)", "unroll(j,2)", "serial()"])
+def test_loops_that_are_marked_are_those_of_the_text(mark: str) -> None:
+    a = sp.random_array((9, 9), density=0.3, rng=np.random.default_rng(0), format="csr")
+    found = tp.evaluate("s = A[i,j] * A[i,j]", A=a, schedule=mark)
+    np.testing.assert_allclose(float(found), (a.data**2).sum())

@@ -153,3 +153,40 @@ def test_tiles_of_positions_with_workspaces_of_their_own(
     for threads in (1, 2, 3):
         found = tp.evaluate(text, operands, schedule=schedule, threads=threads)
         np.testing.assert_allclose(found, expected)
+
+
+LISTS = ("split(p,p0,p1,4)", "divide(p,p0,p1,3)", "split(p,p0,q,8), split(q,q0,q1,4)")
+
+
+@pytest.mark.parametrize("race", ["", "Atomics", "Temporary", "Ordered"])
+@pytest.mark.parametrize("tiles", LISTS)
+def test_tiles_of_a_list_may_have_rows_in_common(tiles: str, race: str) -> None:
+    text, marked = "y[i] = A[i,j] * x[j]", f", parallelize(p0,CPUThread,{race})" if race else ""
+    kernel = tp.compile(
+        text, A=tp.COO(2), x=tp.dense(1), y=tp.dense(1), schedule=f"pos(i,p,A), {tiles}{marked}"
+    )
+    told = kernel.explain()
+    assert "writes its own part" not in told
+    assert ("atomic" in kernel.source) is (race == "Atomics")
+    with pytest.raises(tp.ScheduleError, match="may have coordinates in common"):
+        tp.compile(
+            text,
+            A=tp.COO(2),
+            x=tp.dense(1),
+            y=tp.dense(1),
+            schedule=f"pos(i,p,A), {tiles}, parallelize(p0)",
+        )
+
+
+def test_threads_that_add_to_elements_of_their_own_want_distinct_entries() -> None:
+    for text, schedule in (
+        ("y[i] = A[j,i] * x[j]", "parallelize(i)"),
+        ("y[i] = A[j,i] * x[j]", "parallelize(i,CPUThread,Atomics)"),
+    ):
+        schedule = f"reorder(j,i), {schedule}"
+        told = tp.compile(text, A=tp.CSR, x=tp.dense(1), y=tp.dense(1), schedule=schedule)
+        assert "A without duplicates" in told.explain()
+    free = tp.compile(
+        "y[i] = A[j,i] * x[j]", A=tp.CSR, x=tp.dense(1), y=tp.dense(1), schedule="serial()"
+    )
+    assert "without duplicates" not in free.explain()

@@ -174,3 +174,11 @@ def test_duplicates_in_two_tiles_of_positions(text: str, schedule: str, format: 
     expected = tp.evaluate_dense(text, A=a.toarray(), **read)
     np.testing.assert_allclose(found if format == "dd" else found.toarray(), expected)
     assert "without duplicates" in tp.explain(text, A=a, format=format, schedule=schedule, **read)
+
+
+@pytest.mark.parametrize("format", ["dd", "ds"])
+@pytest.mark.parametrize("tiles", ["pos(j,p,A)", "fuse(i,j,f), pos(f,p,A)"])
+def test_what_is_left_does_not_walk_another_operand_for_each_tile(tiles: str, format: str) -> None:
+    schedule = f"{tiles}, split(p,p0,p1,2), precompute(A(i,j),p1,p1,w)"
+    with pytest.raises(ScheduleError, match="would walk B again for each tile p0"):
+        tp.evaluate("C[i,j] = A[i,j] * B[i,j]", A=A, B=A, format=format, schedule=schedule)
