@@ -1,4 +1,8 @@
-"""The meaning of the loop IR in the plainest Python: what passes keep and the emitter says."""
+"""The meaning of the loop IR in the plainest Python: what passes keep and the emitter says.
+
+Loops that threads share run one iteration after another; that no two of these touch an element in
+ways that would race is asserted (`Shared`).
+"""
 
 from __future__ import annotations
 
@@ -53,12 +57,36 @@ from codegen.ir import (
     VectorStore,
     While,
 )
+from codegen.ir.statements import LoopKind
+
+
+@dataclass
+class Shared:
+    """A loop that threads share: which of its iterations read, write and atomically update the
+    elements of the arrays that it does not allocate itself."""
+
+    private: set[str]
+    iteration: int = 0
+    touched: dict[tuple[str, int], dict[str, set[int]]] = field(default_factory=dict)
+
+    def touch(self, how: str, array: str, at: int) -> None:
+        """Assert that no other iteration touches an element in a way that this one races with."""
+        if array in self.private:
+            return
+        ways = self.touched.setdefault((array, int(at)), {})
+        for other, iterations in ways.items():
+            if (how == "write" or other != how) and iterations - {self.iteration}:
+                raise AssertionError(
+                    f"a race on {array}[{at}]: {other} in iterations {sorted(iterations)[:3]}, "
+                    f"{how} in iteration {self.iteration}"
+                )
+        ways.setdefault(how, set()).add(self.iteration)
 
 
 @dataclass
 class State:
     """Scalars, arrays, tables (keys in order of insertion, ranks), lengths and the functions that
-    may be called, by name."""
+    may be called, by name; and the loops around that threads share."""
 
     scalars: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, Any] = field(default_factory=dict)
@@ -66,6 +94,18 @@ class State:
     ranks: dict[str, list[int]] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
+    around: list[Shared] = field(default_factory=list)
+
+    def touch(self, how: str, array: str, first: int, count: int = 1) -> None:
+        """Note that elements are read, written or updated atomically ("update")."""
+        for shared in self.around:
+            for at in range(first, first + count):
+                shared.touch(how, array, at)
+
+    def own(self, array: str) -> None:
+        """Note that an array is allocated inside the loops around."""
+        for shared in self.around:
+            shared.private.add(array)
 
 
 def run(
@@ -101,11 +141,17 @@ def execute(stmt: Stmt, s: State) -> None:  # noqa: C901 - one case a node
         case Store(array, index, value, op) | AtomicStore(array, index, value, op):
             at = evaluate(index, s)
             assert 0 <= at < len(s.arrays[array.name]), f"{array}[{at}] is out of bounds"
-            new = Binary(op, load(array, index), value) if op else value
-            s.arrays[array.name][at] = evaluate(new, s)
+            new = evaluate(value, s)
+            s.touch("update" if isinstance(stmt, AtomicStore) else "write", array.name, at)
+            if op:
+                around, s.around = s.around, []
+                new = evaluate(Binary(op, load(array, index), value), s)
+                s.around = around
+            s.arrays[array.name][at] = new
         case VectorStore(array=array, index=index, value=value):
             at, lanes = evaluate(index, s), evaluate(value, s)
             assert at >= 0 and at + len(lanes) <= len(s.arrays[array.name])
+            s.touch("write", array.name, at, len(lanes))
             s.arrays[array.name][at : at + len(lanes)] = lanes
         case If(condition=condition, then=then, orelse=orelse):
             execute(then if evaluate(condition, s) else orelse, s)
@@ -113,10 +159,16 @@ def execute(stmt: Stmt, s: State) -> None:  # noqa: C901 - one case a node
             while evaluate(condition, s):
                 execute(body, s)
         case For(var=var, start=start, body=body, step=step):
+            if stmt.kind is LoopKind.PARALLEL:
+                s.around = [*s.around, Shared(set())]
             s.scalars[var.name] = evaluate(start, s)
             while s.scalars[var.name] < evaluate(stmt.stop, s):
+                if stmt.kind is LoopKind.PARALLEL:
+                    s.around[-1].iteration = s.scalars[var.name]
                 execute(body, s)
                 s.scalars[var.name] += step
+            if stmt.kind is LoopKind.PARALLEL:
+                s.around = s.around[:-1]
         case _:
             _memory(stmt, s)
 
@@ -129,6 +181,7 @@ def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
             _team(stmt, s)
         case Allocate(array=array, size=size):
             s.arrays[array.name] = np.zeros(evaluate(size, s), array.element.name)
+            s.own(array.name)
         case Reserve(array=array, size=size):
             old = s.arrays[array.name]
             new = np.zeros(max(len(old), evaluate(size, s)), array.element.name)
@@ -139,8 +192,9 @@ def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
         case SetLength(array=array, size=size):
             s.lengths[array.name] = evaluate(size, s)
         case Fill(array=array, start=start, count=count, value=value):
-            first = evaluate(start, s)
-            s.arrays[array.name][first : first + evaluate(count, s)] = evaluate(value, s)
+            first, length = evaluate(start, s), evaluate(count, s)
+            s.touch("write", array.name, first, length)
+            s.arrays[array.name][first : first + length] = evaluate(value, s)
         case Sort(array=array, start=start, count=count):
             first = evaluate(start, s)
             s.arrays[array.name][first : first + evaluate(count, s)].sort()
@@ -158,15 +212,18 @@ def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
 
 def _team(team: Team, s: State) -> None:
     """One thread takes all pieces; then the parts that they have made are put together."""
-    execute(team.setup, s)
     made: dict[str, list[Any]] = {part.array.name: [] for part in team.parts}
+    shared = Shared(set(made))
+    s.around = [*s.around, shared]
+    execute(team.setup, s)
     for piece in range(evaluate(team.count, s)):
-        s.scalars[team.piece.name] = piece
+        s.scalars[team.piece.name] = shared.iteration = piece
         for part in team.parts:
             s.arrays[part.array.name] = np.zeros(0, part.array.element.name)
         execute(team.body, s)
         for name, parts in made.items():
             parts.append(s.arrays[name][: s.lengths[name]])
+    s.around = s.around[:-1]
     for part in team.parts:
         parts = made[part.array.name]
         if part.counts is not None:
@@ -206,6 +263,7 @@ def evaluate(expr: Expr, s: State) -> Any:  # noqa: C901 - one case a node
             at = evaluate(index, s)
             assert 0 <= at < len(s.arrays[array.name]), f"{array}[{at}] is out of bounds"
             value = s.arrays[array.name][at]
+            s.touch("read", array.name, at)
             return int(value) if array.element.is_integer else value
         case Search(array, start, stop, value, after):
             low, high = evaluate(start, s), evaluate(stop, s)
@@ -225,6 +283,7 @@ def evaluate(expr: Expr, s: State) -> Any:  # noqa: C901 - one case a node
         case VectorLoad(array=array, index=index, lanes=lanes):
             at = evaluate(index, s)
             assert at >= 0 and at + lanes <= len(s.arrays[array.name])
+            s.touch("read", array.name, at, lanes)
             return s.arrays[array.name][at : at + lanes].copy()
         case Broadcast(value=value, lanes=lanes):
             return np.array([evaluate(value, s)] * lanes)
