@@ -8,7 +8,7 @@ All arrays are then run through from their first byte to their last, and nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +25,8 @@ def kept_order(
     """The result's indices as it is best stored, the last one contiguous.
 
     That of larger operands comes first, and of those one that agrees with what is written, which is
-    kept where sums join indices of different operands: tiles write such products in any order.
+    kept where sums join indices of different operands: tiles write such products in any order, but
+    for a batch's, one product after another.
     """
     target = assignment.target.indices
     asked = settings.format is not None or settings.schedule is not None or settings.measure
@@ -34,7 +35,7 @@ def kept_order(
     found = [access for access in accesses(assignment.value) if access.indices]
     whole = any({*target} <= {*access.indices} for access in found)
     if not whole and {*all_indices(assignment)} != {*target}:
-        return target
+        return _batches_first(target, found, arrays)
 
     def rank(access: Access) -> tuple[int, bool]:
         array = arrays[access.tensor]
@@ -46,6 +47,18 @@ def kept_order(
         stored = _stored(access, arrays[access.tensor])
         kept = (*(i for i in stored if i in target and i not in kept), *kept)
     return kept if len(kept) == len(target) else target
+
+
+def _batches_first(
+    target: tuple[str, ...], found: Sequence[Access], arrays: Mapping[str, Array]
+) -> tuple[str, ...]:
+    """The result's indices with those that all operands have first, where the last one is of these
+    and no operand stores it last, for vectors to run along."""
+    batch = [i for i in target if all(i in access.indices for access in found)]
+    last = {_stored(access, arrays[access.tensor])[-1] for access in found}
+    if len(found) < 2 or target[-1] not in batch or target[-1] in last:
+        return target
+    return (*batch, *(i for i in target if i not in batch))
 
 
 def _stored(access: Access, array: Array) -> tuple[str, ...]:

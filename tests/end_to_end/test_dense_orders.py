@@ -71,6 +71,9 @@ def test_fused_results_have_all_modes() -> None:
         ("abc->cb", ((2, 3, 4),), "bc"),
         ("a,bc->cab", ((3,), (4, 5)), "abc"),
         ("ab,bc->ca", ((3, 4), (4, 5)), "ca"),
+        ("cij,cjk->ikc", ((2, 3, 4), (2, 4, 5)), "cik"),  # products of a batch one after another
+        ("icj,dcjk->kidc", ((3, 2, 4), (6, 2, 4, 5)), "ckid"),
+        ("ijc,jkc->ikc", ((3, 4, 2), (4, 5, 2)), "ikc"),
     ],
 )
 def test_results_are_stored_as_the_operands_are(
