@@ -26,7 +26,7 @@ def kept_order(
 
     That of larger operands comes first, and of those one that agrees with what is written, which is
     kept where sums join indices of different operands: tiles write such products in any order, but
-    for a batch's, one product after another.
+    for a batch's where it would be innermost (`_batches_first`).
     """
     target = assignment.target.indices
     asked = settings.format is not None or settings.schedule is not None or settings.measure
