@@ -9,7 +9,7 @@ from taco_py.iteration.graph import IterationGraph
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.nodes import Compute, Plan
 from taco_py.schedule.apply import apply_all
-from taco_py.schedule.commands import Command, Parallelize, Reorder
+from taco_py.schedule.commands import Command, MergeBy, Parallelize, Precompute, Reorder
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
@@ -18,19 +18,24 @@ from taco_py.strategy import Strategy
 def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     """Commands that lead to the same kernels again.
 
-    What was asked for, and what was chosen besides: the order of loops, the loop that threads
-    share. Choices that no command makes, such as several kernels in place of one, sums multiplied
-    out, copies of operands or register tiles, are left open, and made again the same way.
+    What was asked for, and what was chosen besides: the order of loops, how they meet operands, the
+    loop that threads share. Choices that no command makes, such as several kernels in place of one,
+    sums multiplied out, copies of operands or register tiles, are left open, and made again the
+    same way.
     """
     wanted = asked or OPEN
     *others, kernel = plan.steps
     several = others or plan.rewritten
     if several or not isinstance(kernel, Compute) or kernel.strategy is not Strategy.LOOPS:
         return wanted
-    orders = () if wanted.shapes else reordering(kernel.problem.assignment, kernel.orders)
+    if wanted.shapes:
+        return Schedule((*wanted.commands, *_sharing(kernel, wanted)))
+    orders = reordering(kernel.problem.assignment, kernel.orders)
     if orders is None:
         return wanted
-    return Schedule((*orders, *wanted.commands, *_sharing(kernel, wanted)))
+    met = (c for c in kernel.schedule.commands if isinstance(c, Precompute | MergeBy))
+    chosen = (c for c in met if c not in wanted.commands)
+    return Schedule((*orders, *chosen, *wanted.commands, *_sharing(kernel, wanted)))
 
 
 def recipe_of(step: Compute) -> Recipe:

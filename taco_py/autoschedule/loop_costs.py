@@ -11,11 +11,12 @@ numbers, a bit an index.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from taco_py.autoschedule.lookups import Meeting
 from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
@@ -32,14 +33,15 @@ from taco_py.cost.machine import (
 )
 from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
-from taco_py.iteration.region import Iterator, Regions
+from taco_py.iteration.region import Iterator as Walk
+from taco_py.iteration.region import Regions
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Reduce
 from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
-State = tuple[int, int, int, float | None]
+State = tuple[int, int, int, float | None, tuple[int, ...]]
 
 
 def copying(pattern: Pattern) -> float:
@@ -56,6 +58,8 @@ class Outside:
     strayed  the dense arrays that these loops do not run through as they are stored, a bit each
     write   what an innermost iteration costs more for the result; None while its indices come first
             and in order
+    written for each operand that may be looked up by rows, the loops around the writing of a row; 0
+            as long as its other indices are not bound
     """
 
     order: tuple[str, ...]
@@ -64,11 +68,12 @@ class Outside:
     copied: int
     strayed: int
     write: float | None
+    written: tuple[int, ...] = ()
 
     @property
     def state(self) -> State:
         """What the cost of the loops inside depends on."""
-        return self.bound, self.copied, self.strayed, self.write
+        return self.bound, self.copied, self.strayed, self.write, self.written
 
 
 def asked(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
@@ -103,7 +108,7 @@ class LoopCosts:
 
     def start(self) -> Outside:
         """No loop yet, with the copies that every order needs."""
-        return Outside((), 0, sum(self.folded), 0, 0, None)
+        return Outside((), 0, sum(self.folded), 0, 0, None, (0,) * len(self.steps.lookups))
 
     def fused(self, statement: Statement, order: Sequence[str]) -> float:
         """What loops cost whose temporaries are made inside them, with what they make necessary.
@@ -140,6 +145,11 @@ class LoopCosts:
         bound = outside.bound | bit
         copied = outside.copied
         cost = outside.cost + self.steps.step(outside.bound, index)
+        written = outside.written
+        if written:
+            met = self.steps.meeting(outside.bound, index, written)
+            cost += 0.0 if met is None else met.more
+            written = self._written(written, bound)
         for place, above in self.above[bit]:
             if above & ~bound:
                 for each in (place, *self.merged[place]):
@@ -155,7 +165,23 @@ class LoopCosts:
         if self.below and bound != self.steps.every:
             strayed = self._strayed(outside, bit)
             cost += STRAY * (strayed.bit_count() - outside.strayed.bit_count()) * self.innermost
-        return Outside((*outside.order, index), bound, cost, copied, strayed, write)
+        return Outside((*outside.order, index), bound, cost, copied, strayed, write, written)
+
+    def meetings(self, order: Sequence[str]) -> Iterator[Meeting]:
+        """How loops in this order meet operands that may be looked up."""
+        outside = self.start()
+        for index in order:
+            met = self.steps.meeting(outside.bound, index, outside.written)
+            if met is not None:
+                yield met
+            outside = self.inside(outside, index)
+
+    def _written(self, written: tuple[int, ...], bound: int) -> tuple[int, ...]:
+        """The loops around the writing of each row, with one loop more."""
+        return tuple(
+            around or (0 if each.parents & ~bound else bound)
+            for around, each in zip(written, self.steps.lookups, strict=True)
+        )
 
     def _folded(self, access: Access) -> float:
         """What a copy costs that an access needs in any order; 0 where it needs none."""
@@ -274,13 +300,11 @@ def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:
     return False
 
 
-def _walked_levels(
-    problem: Problem, access: Access, order: tuple[str, ...]
-) -> Mapping[str, Iterator]:
+def _walked_levels(problem: Problem, access: Access, order: tuple[str, ...]) -> Mapping[str, Walk]:
     """The lists of coordinates that an access or its copy is walked through, as far as they may be:
     a copy has one below its root for each index, and at the root where the operand has one."""
     if not order or not conflicts(problem, access, order):
         return sparse_levels(problem, access)
     indices = sorted(access.indices, key=order.index)
     rooted = problem.type_of(access.tensor).format.levels[0].full
-    return {index: Iterator(access, k) for k, index in enumerate(indices) if k or not rooted}
+    return {index: Walk(access, k) for k, index in enumerate(indices) if k or not rooted}

@@ -15,10 +15,11 @@ from math import inf
 import numpy as np
 
 from taco_py.autoschedule.locality import Locality, Touched
-from taco_py.concrete.concretize import restricts
+from taco_py.autoschedule.lookups import Lookup, Meeting, lookups
+from taco_py.autoschedule.walks import Walks, meet
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import LEAP, LEAPS, MERGE, REACH, VECTOR
+from taco_py.cost.machine import MERGE, VECTOR
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, free_indices
@@ -31,14 +32,6 @@ FEW, WIDTH = 11, 7
 and some of the WIDTH loops after it."""
 Next = tuple[str, float, float]
 """An index, what the loop over it costs, and the least that all loops inside it cost."""
-NONE = -1.0
-"""Coordinates of a level that is not walked."""
-
-
-def may_leap(statistics: Statistics) -> bool:
-    """Whether two sparse operands differ enough in their numbers of entries to leap through one."""
-    sizes = [pattern.nnz for pattern in statistics.patterns.values() if pattern.sparse]
-    return len(sizes) > 1 and max(sizes) >= LEAP * min(sizes)
 
 
 def asked_of_steps(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
@@ -47,7 +40,15 @@ def asked_of_steps(problem: Problem, term: Term, statistics: Statistics) -> Hash
     found = dict.fromkeys(accesses(term.body))
     target = problem.assignment.target
     stored = tuple(_seen(problem, access) for access in (*found, target))
-    return Steps, term.body, target.indices, stored, statistics.stored(target, *found)
+    known = statistics.stored(target, *found)
+    return Steps, term.body, target.indices, stored, _stored(problem), problem.vast, known
+
+
+def _stored(problem: Problem) -> frozenset[str]:
+    """The indices of which the result stores coordinates."""
+    form = problem.result.format
+    levels = zip(form.stored(problem.assignment.target.indices), form.levels, strict=True)
+    return frozenset(index for index, level in levels if not level.full)
 
 
 def _seen(problem: Problem, access: Access) -> Hashable:
@@ -59,7 +60,9 @@ def _seen(problem: Problem, access: Access) -> Hashable:
     if access == problem.assignment.target:
         return along
     block = kind.format.stored(access.indices)[kind.format.order - _block(kind.format) :]
-    return along, size, np.dtype(kind.index_dtype).itemsize, kind.format.levels[0].full, block
+    once = all(level.unique for level in kind.format.levels)
+    rooted = kind.format.levels[0].full
+    return along, size, np.dtype(kind.index_dtype).itemsize, rooted, once, block
 
 
 def _runs_along(problem: Problem, access: Access) -> str | None:
@@ -93,10 +96,13 @@ class Steps:
         self.sizes = np.array([statistics.sizes[index] for index in self.indices])
         self.lattice = _sets_of(len(self.indices))
         self.sets = Sets(self.indices, self.lattice.has, self.lattice.weighs)
-        self.shares = {a: statistics.access_share(a, self.sets) for a in self.accesses}
+        ones = np.ones(self.sets.count)
+        self.shares = {a: ones * statistics.access_share(a, self.sets) for a in self.accesses}
         share = statistics.share(term.body, self.sets, self.shares.__getitem__)
         self.counts = share * statistics.volumes(self.sets)
         self.others: dict[tuple[str, ...], Steps] = {}
+        self.lookups: tuple[Lookup, ...] = ()
+        self.merges: Numbers | None = None
         self.steps = self._steps()
         self.least = self._least()
         self.columns: dict[int, list[float]] = {}
@@ -148,6 +154,33 @@ class Steps:
             self.columns[place] = self.steps[:, place].tolist()
         return self.columns[place][self.rows[index]]
 
+    def meeting(self, bound: int, index: str, written: Sequence[int]) -> Meeting | None:
+        """How the loop over `index` inside loops over `bound` meets operands that may be looked up;
+        None where there are none.
+
+        written  for each of the `lookups` the loops around the writing of its row; 0 where its
+                 indices are not bound
+        """
+        row, places = self.rows[index], self.lattice.place
+        if self.merges is None or bound not in places:
+            return None
+        place = places[bound]
+        may = enumerate(self.lookups)
+        met = [(n, each) for n, each in may if each.row == row and each.cost[place] < inf]
+        if not met:
+            return None
+        least = best = merged = float(self.merges[row, place])
+        found = None
+        for number, each in met:
+            cost = float(each.cost[place])
+            least = min(least, cost + each.least)
+            around = written[number]
+            if around and around != bound and around in places:
+                cost += float(each.written[places[around]])
+                if cost < best:
+                    best, found = cost, each
+        return Meeting(best - least, found, best, merged)
+
     def _beside(self, order: tuple[str, ...]) -> Steps:
         """The steps of an order some of whose beginnings are not among the sets."""
         if order not in self.others:
@@ -179,8 +212,9 @@ class Steps:
         found = self.counts[self.lattice.inside]
         innermost = found[self.lattice.innermost]
         found[self.lattice.innermost] = VECTOR * innermost
-        if self._merges():
-            found = np.maximum(found, MERGE * self.counts * self._rounds())
+        sparse = tuple(filter(self._sparse, self.accesses))
+        if meet(sparse):
+            found = np.maximum(found, self._met(sparse))
         reads = np.array([self._read_cost(index) for index in self.indices])
         found[self.lattice.innermost] += innermost * reads[self.lattice.innermost[0]]
         locality = Locality(
@@ -208,55 +242,18 @@ class Steps:
     def _sparse(self, access: Access) -> bool:
         return not self.problem.type_of(access.tensor).format.is_dense
 
-    def _merges(self) -> bool:
-        """Whether any loop may have to walk several accesses together."""
-        walked = [i for a in self.accesses if self._sparse(a) for i in dict.fromkeys(a.indices)]
-        return len(set(walked)) < len(walked)
-
-    def _rooted(self, access: Access) -> bool:
-        """Whether the outermost level of an access is iterated rather than counted through."""
-        levels = self.problem.type_of(access.tensor).format.levels
-        return bool(levels) and not levels[0].full
-
-    def _rounds(self) -> Numbers:
-        """The steps one round of a loop takes that walks several sparse levels together, none where
-        it walks one alone; a row for each index.
-
-        Where all are needed and lengths differ much, the shortest leaps through the others.
-        """
-        runs = [self._runs(access) for access in self.accesses if self._sparse(access)]
-        found, each = np.zeros(self.lattice.has.shape), np.zeros(self.lattice.has.shape, np.int8)
-        if may_leap(self.statistics):
-            return self._leaping(runs)
-        for rows, run in runs:
-            found[rows] += np.maximum(run, 0.0)
-            each[rows] += run >= 0.0
-        found[each <= 1] = 0.0
+    def _met(self, sparse: tuple[Access, ...]) -> Numbers:
+        """What loops cost that walk several sparse levels together, or look up the rows of one,
+        written as seldom as may be; a row for each index."""
+        known = self.statistics, self.lattice, self.sets, self.sizes, self.shares, self.counts
+        walks = Walks(self.problem, self.term.body, sparse, *known)
+        found: Numbers = MERGE * self.counts * walks.rounds()
+        self.lookups = tuple(lookups(walks))
+        if self.lookups:
+            self.merges = found.copy()
+        for each in self.lookups:
+            found[each.row] = np.minimum(found[each.row], each.cost + each.least)
         return found
-
-    def _leaping(self, runs: Sequence[tuple[list[int], Numbers]]) -> Numbers:
-        """The same where lengths differ much."""
-        found = np.zeros(self.lattice.has.shape)
-        sparse = [access for access in self.accesses if self._sparse(access)]
-        needed = [restricts(self.term.body, access) for access in sparse]
-        for row in range(len(self.indices)):
-            met = [k for k, (rows, _) in enumerate(runs) if row in rows]
-            if len(met) > 1:
-                lengths = [runs[k][1][runs[k][0].index(row)] for k in met]
-                found[row] = _merged(np.array(lengths), [needed[k] for k in met])
-        return found
-
-    def _runs(self, access: Access) -> tuple[list[int], Numbers]:
-        """The rows of an access's indices, and how many coordinates of each it has inside loops
-        over each set; NONE where it counts through its coordinates rather than walk them."""
-        own = tuple(dict.fromkeys(access.indices))
-        rows = [self.rows[index] for index in own]
-        shares = self.shares[access] * np.ones(self.sets.count)
-        found: Numbers = self.sizes[rows][:, None] * shares[self.lattice.inside[rows]]
-        found /= np.maximum(shares, 1e-300)
-        if not self._rooted(access):
-            found[:, self.sets.code(own) == 0] = NONE
-        return rows, found
 
     def _read_cost(self, last: str) -> float:
         """What an iteration costs more when the innermost loop does not run along unit strides."""
@@ -295,23 +292,6 @@ def loops_of(problem: Problem, term: Term) -> tuple[tuple[str, ...], Mapping[str
     inner = _inner_sums(term.body)
     met = (i for access in dict.fromkeys(accesses(term.body)) for i in access.indices)
     return _in_turn((*problem.assignment.target.indices, *met), inner), inner
-
-
-def _merged(runs: Numbers, needed: Sequence[bool]) -> Numbers:
-    """The steps of walking runs of coordinates together; a row for each operand.
-
-    needed  without which the product is zero: all that are walked, where they leap
-    """
-    walked = runs >= 0.0
-    lengths = np.where(walked, runs, 0.0)
-    found: Numbers = np.where(walked.sum(axis=0) > 1, lengths.sum(axis=0), 0.0)
-    shortest = np.where(walked, runs, inf).min(axis=0)
-    first = np.maximum(1.0, shortest)
-    leaps = (lengths.max(axis=0) >= LEAP * first) & ~walked[~np.array(needed, np.bool_)].any(axis=0)
-    each = np.where(walked, np.maximum(lengths / first, 1.0) ** REACH, 0.0)
-    least = np.minimum(found, LEAPS * first * (each.sum(axis=0) - 1.0))
-    found = np.where(leaps, least, found)
-    return found
 
 
 def _inner_sums(expr: Expr) -> dict[str, frozenset[str]]:

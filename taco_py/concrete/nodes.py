@@ -22,13 +22,19 @@ class WorkspaceKind(Enum):
     SCALAR  one variable
     DENSE   an array, or where the workspace is over tiles one of a tile's size
     ROW     a dense vector with a list of the coordinates that were written
+    MARKED  the same, read where others are walked: what was not written is told from a zero
     HASH    a hash table from linearised coordinates to values, for two or more modes
     """
 
     SCALAR = "scalar"
     DENSE = "dense"
     ROW = "row"
+    MARKED = "marked row"
     HASH = "hash"
+
+
+ROWS = (WorkspaceKind.ROW, WorkspaceKind.MARKED)
+"""Kinds of workspaces that list the coordinates of one index."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,7 @@ class _Verifier:
             WorkspaceKind.SCALAR: len(indices) == 0,
             WorkspaceKind.DENSE: len(indices) >= 1,
             WorkspaceKind.ROW: len(indices) == 1,
+            WorkspaceKind.MARKED: len(indices) == 1,
             WorkspaceKind.HASH: len(indices) >= 1,
         }[workspace.kind]
         self.require(fits, f"{name} over {len(indices)} indices is a {workspace.kind.value}")

@@ -62,6 +62,9 @@ UNFORESEEN = 12.0
 """Asking whether an entry is there, times the rarer answer's share. [6: 0.8 in all where 5 of a
 hundred are there, 3.4 to 4.4 where half are; it is weighed against transposed copies, which in the
 caches take less than CONVERSION: 2 to 3 of 200 000 entries]"""
+LOOKED_UP, ENTERED, BEGUN = 0.7, 3.0, 3.0
+"""Asking whether an entry is in a row workspace, where most are not; an entry that is written
+there, and taken out again [2 to 4]; and a loop that asks for few."""
 FULL, DENSE_SIZE = 0.7, 1 << 24
 """The expected share of stored elements from which a temporary of at most so many is dense. [Made
 by one product and read by another in 0.6 to 0.7 of CSR's time where 0.9 are stored, in 0.1 to 0.4

@@ -341,8 +341,8 @@ def all_iterators(problem: Problem, statement: Statement) -> dict[Access, Mappin
 
 
 def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
-    """A consumer walks a row's or a table's entries."""
-    if workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE):
+    """A consumer walks a row's or a table's entries, unless it looks for those of a row."""
+    if workspace.kind not in (WorkspaceKind.ROW, WorkspaceKind.HASH):
         return {}
     return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
 

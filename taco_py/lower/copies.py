@@ -93,7 +93,7 @@ def _of_workspace(copies: Copies, arrays: WorkspaceArrays) -> Copies:
             return _of_scalar(copies, arrays)
         case WorkspaceKind.DENSE:
             return _of_array(copies, arrays)
-        case WorkspaceKind.ROW:
+        case WorkspaceKind.ROW | WorkspaceKind.MARKED:
             return _of_row(copies, arrays)
     raise InternalError(f"Copies of the hash table {arrays.workspace.name} were asked for")
 

@@ -307,7 +307,7 @@ def _workspace(names: Names, workspace: Workspace, index: ScalarType) -> Workspa
         case WorkspaceKind.DENSE:
             values = Array(name, element, Storage.LOCAL)
             return WorkspaceArrays(workspace, element, values=values)
-        case WorkspaceKind.ROW:
+        case WorkspaceKind.ROW | WorkspaceKind.MARKED:
             return WorkspaceArrays(
                 workspace,
                 element,

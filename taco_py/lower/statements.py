@@ -8,7 +8,15 @@ from typing import assert_never
 
 from codegen import build
 from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
-from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement, Where
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Race,
+    Sequence,
+    Statement,
+    Where,
+    WorkspaceKind,
+)
 from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense, workspaces
@@ -63,6 +71,19 @@ class Lowerer:
     def _assign(self, assign: Assign, scope: Scope) -> Iterator[Stmt]:
         if scope.regions(self.env).is_absent(assign.value):
             return
+        code = tuple(self._stored(assign, scope))
+        there = build.and_(*self._marks(assign))
+        yield from code if there == build.const(True) else (build.if_(there, Block(code)),)
+
+    def _marks(self, assign: Assign) -> Iterator[Expr]:
+        """What tells whether the entries are there that a value looks for in rows."""
+        for access in dict.fromkeys(accesses(assign.value)):
+            arrays = self.env.workspaces.get(access.tensor)
+            if arrays is not None and arrays.workspace.kind is WorkspaceKind.MARKED:
+                assert arrays.marks is not None
+                yield build.load(arrays.marks, self.env.indices[access.indices[0]])
+
+    def _stored(self, assign: Assign, scope: Scope) -> Iterator[Stmt]:
         op = None if assign.operator is None else assign.operator.c_operator
         tensor = assign.target.tensor
         if tensor in self.env.workspaces:

@@ -36,7 +36,7 @@ def canonical(step: Compute) -> Compute:
         orders=tuple(tuple(indices[i] for i in order) for order in step.orders),
         sizes=tuple((indices[i], tensors[name], mode) for i, name, mode in step.sizes),
         sources=tuple((new, old) for old, new in tensors.items()),
-        schedule=step.schedule.renamed(indices),
+        schedule=step.schedule.renamed(indices, tensors),
     )
 
 

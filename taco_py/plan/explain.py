@@ -116,6 +116,7 @@ def _kernel(
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors)))
     yield from _block("  library     ", step.why)
+    yield from _block("  looks up    ", step.looked_up)
     if kernel.report.stored:
         target = problem.assignment.target.tensor
         every = " and ".join(kernel.report.stored)
@@ -138,7 +139,8 @@ def _order(step: Compute) -> str:
     """The loops of each term; that nobody chose them, where a schedule derives others from them."""
     order = "; ".join(",".join(order) for order in step.orders)
     written = step.orders == textual_orders(step.problem.assignment)
-    if not (step.schedule.shapes and written and any(len(each) > 1 for each in step.orders)):
+    asked = step.schedule.shapes and not step.looked_up
+    if not (asked and written and any(len(each) > 1 for each in step.orders)):
         return order
     return f"{order}, as written: with commands on loops, reorder(…) alone changes it"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from taco_py.autoschedule.steps import may_leap
+from taco_py.autoschedule.walks import may_leap
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Merge
 from taco_py.cost.estimate import Statistics
@@ -14,17 +14,23 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.iteration.region import Iterator as Walk
 from taco_py.problem import Problem
+from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import MergeBy
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.merges import check_merge
 from taco_py.schedule.schedule import OPEN, Schedule
 
 
-def leaps(problem: Problem, orders: tuple[Order, ...], stats: Statistics) -> Schedule:
-    """The `mergeby(…,Gallop)` of loops over intersections, most often none."""
+def leaps(
+    problem: Problem, orders: tuple[Order, ...], stats: Statistics, others: Schedule = OPEN
+) -> Schedule:
+    """The `mergeby(…,Gallop)` of loops over intersections, most often none.
+
+    others  the commands before it
+    """
     if not may_leap(stats):
         return OPEN
-    graph = Loops(problem.assignment, orders).graph(problem)
+    graph = apply_all(Loops(problem.assignment, orders), others).graph(problem)
     paying = dict.fromkeys(loop.index for loop in graph.loops if _pays(loop, stats))
     found = (i for i in paying if all(_can(graph, each) for each in graph.loops if each.index == i))
     return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in found))

@@ -121,9 +121,10 @@ class Compute:
 
     sizes    for each index, an operand and a mode of it that has the index's size
     sources  the tensor that each of the kernel's operands is, where it goes by another name
-    schedule which loop threads share, as far as the user has said
+    schedule how loops are carried out, and what is computed in rows of its own
     strategy how the kernel is made
     why      what led to the strategy, where that is not known of it in general
+    looked_up  the rows of operands that are looked up and not merged with others, and why
     """
 
     target: str
@@ -134,6 +135,7 @@ class Compute:
     schedule: Schedule = OPEN
     strategy: Strategy = Strategy.LOOPS
     why: str = ""
+    looked_up: str = ""
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

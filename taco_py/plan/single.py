@@ -37,6 +37,7 @@ from taco_py.plan.look_up import look_up
 from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step, TakeValues
 from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
 from taco_py.plan.roots import look_up_rows
+from taco_py.plan.rows import looked_up_rows
 from taco_py.plan.sharing import shared_inside
 from taco_py.plan.short_sizes import with_short_sizes
 from taco_py.problem import Problem
@@ -44,7 +45,7 @@ from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
-from taco_py.schedule.schedule import Schedule
+from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
 
 
@@ -92,11 +93,13 @@ def plan_single(
     if schedule is None:
         real = real_statistics(final.assignment, everything)
         choice = choose_strategy(final, real, libraries)
-        marks = leaps(final, orders, real)
+        rows, found_rows = looked_up_rows(final, orders, real) if request.look_up else (OPEN, "")
+        marks = rows.then(leaps(final, orders, real, rows))
         marks = marks.then(shared_inside(final, orders, real, marks))
         if request.sized and choice.strategy == Strategy.LOOPS:
             kernel = replace(kernel, problem=with_short_sizes(final, real.sizes))
         kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=marks)
+        kernel = replace(kernel, looked_up=found_rows)
     else:
         try:
             kernel = _scheduled(kernel, copies, schedule)

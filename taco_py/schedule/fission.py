@@ -160,7 +160,7 @@ class _Distribution:
             if full or self.meets_others(body, wide) or workspace.indices:
                 return replace(wide, kind=WorkspaceKind.DENSE)
             return replace(wide, kind=WorkspaceKind.ROW, ordered=True)
-        if self.meets_others(body, wide):
+        if workspace.kind is WorkspaceKind.MARKED or self.meets_others(body, wide):
             raise self.refusal(
                 "fission",
                 f"the workspace {workspace.name} would be sparse over {', '.join(indices)} and is "

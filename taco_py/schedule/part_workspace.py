@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from taco_py.concrete.concretize import restricts
 from taco_py.concrete.factors import Occurrence, occurrences
 from taco_py.concrete.nodes import Assign, Statement, Workspace, WorkspaceKind, forall
 from taco_py.concrete.terms import summed
@@ -81,11 +82,11 @@ class About:
 
 def workspace_of(about: About, nest: Nest, place: Assign, occurrence: Occurrence) -> Workspace:
     """The workspace that a part is computed into. Raises ScheduleError where there is none."""
-    kept = len(nest.consumer) > len(about.part.variables)
-    kind, full = _kind(about, nest, occurrence)
+    kind, full = _kind(about, nest, place, occurrence)
+    kept = len(nest.consumer) > len(about.part.variables) or kind is WorkspaceKind.MARKED
     if kind is WorkspaceKind.DENSE:
         _check_pattern(about, place, occurrence)
-    dtype = _dtype(about, nest, place)
+    dtype = _dtype(about, nest, place, kind)
     zero = not full or bool(nest.summed)
     ordered = not about.problem.result.format.is_dense
     return Workspace(
@@ -93,7 +94,9 @@ def workspace_of(about: About, nest: Nest, place: Assign, occurrence: Occurrence
     )
 
 
-def _kind(about: About, nest: Nest, occurrence: Occurrence) -> tuple[WorkspaceKind, bool]:
+def _kind(
+    about: About, nest: Nest, place: Assign, occurrence: Occurrence
+) -> tuple[WorkspaceKind, bool]:
     """How it is stored, and whether its producer comes to every coordinate."""
     if not about.indices:
         return WorkspaceKind.SCALAR, False
@@ -102,9 +105,25 @@ def _kind(about: About, nest: Nest, occurrence: Occurrence) -> tuple[WorkspaceKi
     regions = Regions(all_iterators(about.problem, producer), frozenset())
     where = (regions.statement(producer, index) for index in about.indices)
     full = all(isinstance(region, Everything) for region in where)
-    if full or _meets_others(about, occurrence) or _read_in_tiles(about, nest):
+    if full or _read_in_tiles(about, nest):
         return WorkspaceKind.DENSE, full
+    if _meets_others(about, occurrence):
+        looked_up = _is_looked_up(about, nest, place, occurrence)
+        return WorkspaceKind.MARKED if looked_up else WorkspaceKind.DENSE, False
     return (WorkspaceKind.ROW if len(about.indices) == 1 else WorkspaceKind.HASH), False
+
+
+def _is_looked_up(about: About, nest: Nest, place: Assign, occurrence: Occurrence) -> bool:
+    """Whether entries of one index are looked for where other operands are walked: what is not
+    there adds nothing, whatever the others are, and no coordinate is stored for it."""
+    target = place.target
+    stored = target == about.problem.assignment.target and not about.problem.result.format.is_dense
+    return (
+        len(about.indices) == 1
+        and not nest.summed
+        and restricts(occurrence.value, about.access)
+        and not (stored and about.indices[0] in target.indices)
+    )
 
 
 def _read_in_tiles(about: About, nest: Nest) -> bool:
@@ -151,9 +170,13 @@ def _meets_others(about: About, occurrence: Occurrence) -> bool:
     return found != {index: Coordinates(level) for index, level in levels.items()}
 
 
-def _dtype(about: About, nest: Nest, place: Assign) -> str:
+def _dtype(about: About, nest: Nest, place: Assign, kind: WorkspaceKind) -> str:
     """What the part is computed in. Raises ScheduleError where that is another type than that of
-    what it is a part of, in which the numbers may be others."""
+    what it is a part of, in which the numbers may be others.
+
+    They are not where entries are looked up: merged with others, they would be added up first in
+    their own type too.
+    """
     known = {name: np.dtype(kind.dtype) for name, kind in about.problem.operands}
     known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(about.whole)}
     roots = (root for v in nest.summed for root in about.provenance.roots(v))
@@ -162,7 +185,9 @@ def _dtype(about: About, nest: Nest, place: Assign) -> str:
     value = expression_dtype(place.value, known)
     integer = found.kind in "biu"
     exact = isinstance(about.part.expression, Access) and not nest.summed
-    if found != value and (integer or not (exact or np.finfo(found).eps == np.finfo(value).eps)):
+    if found == value or kind is WorkspaceKind.MARKED:
+        return found.name
+    if integer or not (exact or np.finfo(found).eps == np.finfo(value).eps):
         elsewhere = "wrap" if integer else "be rounded"
         raise about.refusal(
             f"it is computed in {found}, and what it is a part of in {value}, so that it would "

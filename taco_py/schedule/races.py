@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from taco_py.concrete.nodes import APART, Assign, Race, Workspace, WorkspaceKind
+from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
 from taco_py.iteration.graph import IterationGraph, Loop, Range
@@ -170,7 +170,7 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     for assign in outward(loop):
         name = assign.target.tensor
         workspace = around.get(name)
-        if workspace is not None and workspace.kind in (WorkspaceKind.ROW, WorkspaceKind.HASH):
+        if workspace is not None and workspace.kind in (*ROWS, WorkspaceKind.HASH):
             return Refusal(
                 f"its iterations list the coordinates of {', '.join(workspace.indices)} that they "
                 f"add to in the workspace {name}",
@@ -219,7 +219,7 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
                 _outside(graph, loop, around[name]),
             )
         inside = name in around and set(around[name].indices) & set(loop.outer)
-        if inside and around[name].kind is WorkspaceKind.ROW:
+        if inside and around[name].kind in ROWS:
             return Refusal(
                 f"the workspace {name} is a list of coordinates of {', '.join(sorted(inside))}, "
                 "whose loop is around it, and copies of whole lists are not made for each",

@@ -115,14 +115,10 @@ class Schedule:
         """These commands and those of `other` behind them."""
         return Schedule((*self.commands, *other.commands))
 
-    def renamed(self, indices: Mapping[str, str]) -> Schedule:
-        """With the loops that it marks called by other names."""
-        return Schedule(
-            tuple(
-                replace(c, index=indices[c.index]) if isinstance(c, _MARKING) else c
-                for c in self.commands
-            )
-        )
+    def renamed(self, indices: Mapping[str, str], tensors: Mapping[str, str]) -> Schedule:
+        """With the loops that it marks, and the operands that it computes first, called by other
+        names."""
+        return Schedule(tuple(_renamed(c, indices, tensors) for c in self.commands))
 
     def reading(
         self, tensors: Mapping[str, str], accesses: Mapping[Access, str] | None = None
@@ -169,6 +165,25 @@ def _reading(
 
 
 _MARKING = Parallelize | Vectorize | Unroll | MergeBy
+
+
+def _renamed(command: Command, indices: Mapping[str, str], tensors: Mapping[str, str]) -> Command:
+    def renamed(access: Access) -> Access:
+        return Access(tensors[access.tensor], tuple(indices[i] for i in access.indices))
+
+    match command:
+        case Precompute(expression, over, copies):
+            return replace(
+                command,
+                expression=map_accesses(expression, renamed),
+                indices=tuple(indices[i] for i in over),
+                copies=tuple(indices[i] for i in copies),
+            )
+        case _ if isinstance(command, _MARKING):
+            return replace(command, index=indices[command.index])
+    return command
+
+
 _SHAPING = Distribute | Reorder | Relation | Structural
 
 OPEN = Schedule()

@@ -117,7 +117,8 @@ def test_plans_for_many_loops_are_bounded_and_say_so(monkeypatch: pytest.MonkeyP
     near = f"only orders near {','.join(found.order)} were compared, not all {factorial(15)} orders"
     assert [note.startswith(near) for note in effort.notes] == [True]
     assert found.cost <= order_cost(known, term, stats, tuple("abcdefghijklmno"))
+    first = len(sets)
     sets.clear()  # the next search begins near the order that was found
     transposed = replace(known, result=replace(known.result, format=form("dddd:3,2,1,0", 4)))
     best_order(transposed, term, stats, effort)
-    assert len(sets) == 1
+    assert len(sets) < first

@@ -207,7 +207,7 @@ def test_tiles_of_positions_that_are_not_read_are_refused(command: str, words: s
 
 def test_a_shared_loop_over_positions_reads_them() -> None:
     made = tp.schedule(SPMV, A=tp.CSR, x="s", y=tp.dense(1)).apply("pos(j,p,A)")
-    made.apply("precompute(A(i,j),p,q,w)").apply("fission(i)")
+    made.apply("precompute(A(i,j),p,q,w)")
     with pytest.raises(ScheduleError, match="over positions of A, which it does not read"):
         made.apply("parallelize(p,CPUThread,Temporary)")
     made.legal_moves()

@@ -1,0 +1,212 @@
+"""Rows that are looked up instead of merged: where that is chosen, and that numbers agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import taco_py as tp
+from taco_py.api.operands import give
+from taco_py.autoschedule import lookups
+from taco_py.autoschedule.loop_costs import LoopCosts
+from taco_py.concrete.terms import split_terms
+from taco_py.cost.machine import BEGUN, ENTERED, LOOKED_UP, MERGE
+from taco_py.kernels import KERNELS
+from taco_py.plan.request import real_statistics
+from taco_py.schedule.commands import Precompute
+from taco_py.show.inputs import rmat
+from tests.problems import plan, problem
+
+TRIANGLES = "s = A[i,j] * B[j,k] * D[i,k]"
+MASKED = "C[i,j] = S[i,j] * A[i,k] * B[k,j]"
+
+
+def rows_of(text: str, formats: Mapping[str, str], **given_: Any) -> dict[str, str]:
+    """The operands of the last kernel that are looked up, and along which index."""
+    made = plan(problem(text, formats, given_.pop("result", None)), **given_)
+    commands = made.kernels[-1].schedule.commands
+    rows = [c for c in commands if isinstance(c, Precompute)]
+    return {str(c.expression): ",".join(c.indices) for c in rows}
+
+
+def test_a_row_that_is_merged_again_and_again_is_looked_up() -> None:
+    made = plan(problem(TRIANGLES, dict.fromkeys("ABD", "CSR")))
+    (kernel,) = made.kernels
+    (row,) = (c for c in kernel.schedule.commands if isinstance(c, Precompute))
+    (order,) = kernel.orders
+    assert row.indices == (order[-1],)
+    assert set(row.expression.indices) == {order[0], order[-1]}
+    assert f"where others are walked along {order[-1]}" in kernel.looked_up
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y[i] = A[i,j] * B[i,j]",  # merged once for each i
+        "C[i,j] = A[i,j] + B[i,j]",
+        "y[i] = A[i,j] * x[j]",
+        "y[i] = (A[i,k] + B[j,k]) * x[j]",  # a sum is there where one of its terms is
+    ],
+)
+def test_rows_that_are_met_once_or_added_are_merged(text: str) -> None:
+    assert not rows_of(text, {"A": "CSR", "B": "CSR"})
+
+
+def test_loops_of_the_text_stay() -> None:
+    A = sp.random_array((50, 50), density=0.1, format="csr", rng=np.random.default_rng(1))  # noqa: N806
+    for schedule in ("reorder(i,j,k)", "parallelize(i,CPUThread,Ordered)"):
+        told = tp.explain(TRIANGLES, A=A, B=A, D=A, schedule=schedule, frontier_budget=0)
+        assert "looks up" not in told
+    told = tp.explain(TRIANGLES, A=A, B=A, D=A, frontier_budget=0)
+    assert "looks up    " in told and "marked row" in told
+
+
+def test_expected_steps_are_those_of_a_graph_with_hubs() -> None:
+    """Loops come to long rows more often."""
+    A = rmat(11).astype(float).tocsr()  # noqa: N806
+    whole = problem(TRIANGLES, dict.fromkeys("ABD", "CSR"))
+    known = {name: operand.operand for name, operand in give(dict.fromkeys("ABD", A)).items()}
+    (term,) = split_terms(whole.assignment.value)
+    costs = LoopCosts(whole, term, real_statistics(whole.assignment, known))
+    (met,) = costs.meetings(("i", "j", "k"))
+    rows = np.diff(A.indptr).astype(float)
+    others = float(rows[A.indices].sum())
+    merged = MERGE * (others + float((rows**2).sum()))
+    assert met.merged == pytest.approx(merged, rel=0.1)
+    assert LOOKED_UP * others + (ENTERED + BEGUN) * A.nnz < met.cost < merged / 3
+    assert met.lookup is not None and met.lookup.access.tensor == "D"
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever it costs."""
+    KERNELS.memo.clear()
+    for price in ("LOOKED_UP", "ENTERED", "UNFORESEEN"):
+        monkeypatch.setattr(lookups, price, 0.0)
+    yield
+    KERNELS.memo.clear()
+
+
+TEXTS = (
+    TRIANGLES,
+    MASKED,
+    "C[i,j] = S[i,j] * A[i,k] * B[j,k]",
+    "y[i] = S[i,j] * A[i,k] * B[k,j] * x[j]",
+    "y[j] = S[i,j] * A[i,k] * B[k,j] / 2",
+    "C[i,j] = S[i,j] * sum(k, A[i,k] * B[k,j])",
+    "C[i,l] = A[i,j] * B[j,k] * D[i,k] * X[k,l]",
+    "C[i,l] = A[i,j] * B[j,k] * D[i,k] * A[k,l]",
+    "C[i,j] = S[i,j] * A[i,k] * B[k,l] * D[l,j]",
+)
+FORMS = ("ds", "ds:1,0", "ss", "ss:1,0", "uq")
+DTYPES = ("int8", "int64", "float32", "float64", "complex128", "bool")
+
+
+@pytest.mark.usefixtures("always")
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+def test_results_are_those_of_the_text(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from(TEXTS))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    plain = st.sampled_from(DTYPES[:4] if "/" in text else DTYPES)
+    arrays: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
+    for name in dict.fromkeys(c for c in text.split(" = ")[1] if c in "ABDSXx"):
+        shape = (6,) if name == "x" else (6, 6)
+        entries = rng.integers(1, 3, shape) * (rng.random(shape) < 0.5)
+        arrays[name] = stored[name] = entries.astype(data.draw(plain))
+        if name not in "Xx":
+            stored[name] = tp.tensor(arrays[name], format=data.draw(st.sampled_from(FORMS)))
+    order = text.split(" = ")[0].count(",") + 1 if "[" in text.split(" = ")[0] else 0
+    wanted = tp.dense(order) if data.draw(st.booleans()) else None
+    threads = data.draw(st.integers(1, 2))
+    expected = np.asarray(tp.evaluate_dense(text, arrays))
+    found = tp.evaluate(text, stored, format=wanted, threads=threads)
+    found = found.to_numpy() if isinstance(found, tp.Tensor) else np.asarray(found)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("looked_up", ["D(i,k)", None])
+def test_what_is_not_stored_is_zero_beside_an_infinity_and_a_stored_zero_is_not(
+    looked_up: str | None,
+) -> None:
+    rng = np.random.default_rng(4)
+    A = sp.random_array((90, 90), density=0.1, format="csr", rng=rng)  # noqa: N806
+    B, D = A.copy(), A.copy()  # noqa: N806
+    B.data[3] = np.inf
+    column = int(B.indices[3])
+    asked = looked_up and f"reorder(i,j,k), precompute({looked_up},k,k,w)"
+    for zero in (False, True):
+        here = D.indices == column
+        D.data[here] = 0.0 if zero else 1.0
+        free = D.copy() if zero else sp.csr_array(np.where(np.arange(90) == column, 0, D.toarray()))
+        found = tp.evaluate(TRIANGLES, A=A, B=B, D=free, schedule=asked)
+        told = tp.explain(TRIANGLES, A=A, B=B, D=free, schedule=asked, frontier_budget=0)
+        assert "marked row" in told
+        assert bool(np.isnan(found)) == zero
+        assert not np.isinf(found)
+
+
+def test_a_masked_product_stores_what_its_loops_do() -> None:
+    """No more and no less than where rows are merged, in the same order."""
+    rng = np.random.default_rng(5)
+    S, A, B = (sp.random_array((40, 40), density=0.1, format="csr", rng=rng) for _ in range(3))  # noqa: N806
+    found = tp.evaluate(MASKED, S=S, A=A, B=B)
+    assert "looks up" in tp.explain(MASKED, S=S, A=A, B=B, frontier_budget=0)
+    merged = tp.evaluate(MASKED, S=S, A=A, B=B, schedule="reorder(i,k,j)")
+    np.testing.assert_array_equal(found.indptr, merged.indptr)
+    np.testing.assert_array_equal(found.indices, merged.indices)
+    np.testing.assert_allclose(found.data, merged.data)
+
+
+def test_rows_are_clean_for_the_next() -> None:
+    """Each row is looked up among its own entries alone, by any number of threads."""
+    A = sp.csr_array(np.tril(np.ones((300, 300))))  # noqa: N806
+    D = sp.csr_array(np.eye(300))  # noqa: N806
+    expected = ((A @ A).multiply(D)).sum()
+    for threads in (1, 2):
+        found = tp.evaluate("s = A[i,j] * B[j,k] * D[i,k]", A=A, B=A, D=D, threads=threads)
+        assert float(found) == expected
+
+
+def test_a_temporary_that_looks_up_rows_is_named_like_any_other() -> None:
+    """Kernels that nobody named have other names for what they read."""
+    rng = np.random.default_rng(6)
+    S, A, B = (sp.random_array((60, 60), density=0.1, format="csr", rng=rng) for _ in range(3))  # noqa: N806
+    X = rng.random((60, 4))  # noqa: N806
+    text = "Y[i,l] = sum(j, sum(k, S[i,j] * A[i,k] * B[k,j]) * X[j,l])"
+    expected = (S.multiply(A @ B)) @ X
+    np.testing.assert_allclose(tp.evaluate(text, S=S, A=A, B=B, X=X), expected)
+    told = tp.explain(text, S=S, A=A, B=B, X=X, frontier_budget=0)
+    assert "looks up" in told
+
+
+def test_rows_of_a_vast_index_are_merged() -> None:
+    size = 1 << 40
+    coords = np.array([[0, 5], [0, size - 1], [1, 7]])
+    made = [tp.Tensor.from_coo(coords, np.ones(3), (2, size), format="ss") for _ in range(2)]
+    S = tp.Tensor.from_coo(np.array([[0, 0], [1, 1]]), np.ones(2), (2, 2), format="ss")  # noqa: N806
+    found = tp.evaluate("s = S[i,j] * A[i,k] * B[j,k]", S=S, A=made[0], B=made[1])
+    assert float(found) == 3.0
+
+
+def test_the_schedule_that_ran_is_one_to_give() -> None:
+    rng = np.random.default_rng(7)
+    A = sp.random_array((200, 200), density=0.05, format="csr", rng=rng)  # noqa: N806
+    for text, names in ((TRIANGLES, "ABD"), (MASKED, "SAB")):
+        given_ = dict.fromkeys(names, A)
+        kernel = tp.compile(text, given_)
+        assert "_row)" in str(kernel.schedule)
+        again = tp.compile(text, given_, schedule=kernel.schedule)
+        assert again.schedule == kernel.schedule
+        assert again.source == kernel.source
