@@ -33,6 +33,7 @@ from taco_py.plan.small_first import WHY as SMALL
 from taco_py.plan.small_first import small_first
 from taco_py.plan.split import Split, split
 from taco_py.plan.temporaries import leave_unsorted
+from taco_py.plan.turn import turn
 from taco_py.plan.widen import Widened, widened
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
@@ -101,9 +102,10 @@ def make_plan(
             )
             steps += small
         assignment, lined = line_up(assignment, known, request, names)
+        assignment, copies = turn(assignment, known, request, names)
         fused = fuse(assignment, known, request, names)
         assignment, request = fused.assignment, fused.request
-        steps += (*lined, *fused.steps)
+        steps += (*lined, *copies, *fused.steps)
     if options.schedule is not None and options.schedule.marked:
         request = replace(request, forms=False, look_up=False)  # for these are the text's loops
     parts = split(assignment, known, request, names, options.path, options.contract)
