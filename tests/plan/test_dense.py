@@ -124,6 +124,13 @@ def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:
     assert len(outline(planned("y[a] = A[c,b,a] * v[a,b]", sizes=1000, gaps="Av"))) == 2  # v, y
 
 
+def test_sums_outside_of_short_rows_come_first() -> None:
+    first, last = outline(planned("s = A[a,c,b] * v[a,b]", sizes=24, gaps="Av"))
+    assert first.startswith("T[i,j] = sum(k, A[i,k,j])")
+    assert last.startswith("s = sum(a, b, T[a,b] * v[a,b])")
+    assert len(outline(planned("s = A[a,c,b] * v[a,b]", sizes=40, gaps="Av"))) == 1
+
+
 def test_long_rows_are_added_up_where_they_are() -> None:
     assert len(outline(planned("s = A[d,c,a] * v[c]", sizes=100))) == 2
     (line,) = outline(planned("s = A[d,c,a] * v[c]", sizes=600))
