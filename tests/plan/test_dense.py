@@ -188,3 +188,13 @@ def test_small_factors_are_multiplied_by_each_other_first() -> None:
 )
 def test_results_in_another_order_want_a_stage(text: str, strategy: str) -> None:
     assert outline(planned(text, sizes=100))[-1].endswith(f" {strategy}")
+
+
+def test_tiny_temporaries_are_as_small_as_they_are() -> None:
+    """Beside operands that are not tiny, in the comparison of one kernel with two."""
+    known = problem("y[g,e,c,d] = A[c,e] * sum(f, B[d,c,g,f])", {})
+    sizes = {"c": 8, "d": 2, "e": 60, "f": 192, "g": 10}
+    made = make_plan(known.assignment, operands(known, sizes), Request(known.result))
+    first, last = outline(made)
+    assert first.startswith("T[i,j,k] = sum(l, A[i,j,k,l])")
+    assert last.startswith("y[g,e,c,d] = A[c,e] * T[d,c,g]")
