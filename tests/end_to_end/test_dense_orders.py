@@ -118,3 +118,34 @@ def test_sums_outside_of_short_rows(text: str, middle: int, dtype: str) -> None:
     found = taco_py.einsum(text, *operands)
     np.testing.assert_array_equal(found, expected)
     assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("few", [None, 0, 1, 2])
+@pytest.mark.parametrize(
+    "text, sizes",
+    [
+        ("acdb,dbc->d", (20, 4, 5, 6)),
+        ("acdb,dbc->cb", (20, 4, 5, 6)),
+        ("acdb,dbc,c->d", (9, 4, 5, 6)),
+        ("abcd,dcb->", (16, 3, 4, 5)),
+    ],
+)
+def test_temporaries_in_longer_rows(
+    text: str, sizes: tuple[int, ...], few: int | None, dtype: str
+) -> None:
+    """Their own modes are taken apart again, by the long way and by the short one."""
+    rng = np.random.default_rng(5)
+    size = dict(zip("abcd", sizes if few is None else (few,) * 4, strict=True))
+    terms = text.split("->")[0].split(",")
+    for shift in (0, 1):  # other sizes of the same class, on the same kernels
+        shapes = [[size[i] + shift * (few is None) for i in term] for term in terms]
+        for operands in zip(*(arrays(rng, tuple(s), dtype) for s in shapes), strict=True):
+            expected = np.einsum(text, *operands)
+            for threads in (1, 1, 2):
+                found = taco_py.einsum(text, *operands, threads=threads)
+                np.testing.assert_array_equal(found, expected)
+    if few is None and text == "acdb,dbc->d":
+        whole = map(np.ascontiguousarray, operands)
+        told = taco_py.explain(text, *whole, frontier_budget=0)
+        assert "unfuse    T from T_fused" in told

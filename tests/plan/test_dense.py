@@ -8,7 +8,7 @@ import pytest
 
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Cast, Compute, Fuse, Plan
+from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Unfuse
 from taco_py.plan.request import Request
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, problem
@@ -124,6 +124,14 @@ def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:
     assert len(outline(planned("y[a] = A[c,b,a] * v[a,b]", sizes=1000, gaps="Av"))) == 2  # v, y
 
 
+def test_temporaries_have_longer_rows_where_their_operands_have() -> None:
+    lines = outline(planned("s = A[d,c,a] * v[c]", sizes=100))
+    assert lines[:2] == ["A_fused = A ((0,), (1, 2))", "T[i] = sum(j, A[j,i]) by j,i loops"]
+    assert lines[2:] == ["s = sum(c, sum(a, T[c,a]) * v[c]) by c,a loops"]
+    (view,) = (s for s in planned("s = A[d,c,a] * v[c]", sizes=100).steps if isinstance(s, Unfuse))
+    assert view == Unfuse("T", "T_fused", (("A", 1), ("A", 2)))
+
+
 def test_sums_outside_of_short_rows_come_first() -> None:
     first, last = outline(planned("s = A[a,c,b] * v[a,b]", sizes=24, gaps="Av"))
     assert first.startswith("T[i,j] = sum(k, A[i,k,j])")
@@ -132,7 +140,7 @@ def test_sums_outside_of_short_rows_come_first() -> None:
 
 
 def test_long_rows_are_added_up_where_they_are() -> None:
-    assert len(outline(planned("s = A[d,c,a] * v[c]", sizes=100))) == 2
+    assert len(outline(planned("s = A[d,c,a] * v[c]", sizes=100, gaps="A"))) == 2
     (line,) = outline(planned("s = A[d,c,a] * v[c]", sizes=600))
     assert line == "s = sum(c, d, sum(a, A[d,c,a]) * v[c]) by d,c,a loops"
 
