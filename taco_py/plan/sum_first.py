@@ -13,7 +13,7 @@ each of them would be added up across lanes every few elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from itertools import takewhile
 
 import numpy as np
@@ -52,13 +52,14 @@ def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     alone = {i for i in order if i in term.reduced and sum(i in indices for indices in users) == 1}
     dtype = expression_dtype(expr, splitter.dtypes)
     stats, itemsize = splitter.statistics(expr), np.dtype(dtype).itemsize
-    first = _first(order, alone, lambda row: stats.volume(row) * itemsize)
+    row = stats.volume(_row(order, alone, users)) * itemsize
+    first = _first(order, alone, row <= SHORT_BYTES)
     rest = tuple(index for index in order if index not in first)
     if len(whole) != 1 or not first or not rest:
         return expr
     dtype = expression_dtype(whole[0], splitter.dtypes)
-    row = frozenset(takewhile(alone.__contains__, reversed(order)))
-    if stats.volume(row) * itemsize >= ROW_BYTES:
+    summed_row = frozenset(takewhile(alone.__contains__, reversed(order)))
+    if stats.volume(summed_row) * itemsize >= ROW_BYTES:
         return expr
     near = stats.volume(frozenset(rest)) * itemsize <= NEAR
     long = stats.volume(frozenset(first)) >= ROUNDS
@@ -70,11 +71,19 @@ def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     return summed(body, (index for index in term.reduced if index not in first))
 
 
-def _first(
-    order: Sequence[str], alone: Set[str], bytes_of: Callable[[frozenset[str]], float]
-) -> tuple[str, ...]:
-    """The indices of `alone` that are stored outermost, and others outside of short rows."""
-    row = tuple(takewhile(lambda index: index not in alone, reversed(order)))
-    if row and bytes_of(frozenset(row)) <= SHORT_BYTES:
+def _first(order: Sequence[str], alone: Set[str], short: bool) -> tuple[str, ...]:
+    """The indices of `alone` that are stored outermost, and others too where rows are `short` and
+    not added up themselves."""
+    if short and order[-1] not in alone:
         return tuple(index for index in order if index in alone)
     return tuple(takewhile(alone.__contains__, order))
+
+
+def _row(order: Sequence[str], alone: Set[str], users: Sequence[Sequence[str]]) -> frozenset[str]:
+    """The innermost indices that the same factors have: those of a loop of the product, at most."""
+
+    def having(index: str) -> list[bool]:
+        return [index in indices for indices in users]
+
+    together = takewhile(lambda i: having(i) == having(order[-1]), reversed(order))
+    return frozenset(takewhile(lambda i: i not in alone, together))

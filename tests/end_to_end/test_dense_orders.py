@@ -106,13 +106,11 @@ def test_products_with_small_factors_that_are_multiplied_first() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])
 @pytest.mark.parametrize("middle", [0, 1, 7, 8, 30])
-@pytest.mark.parametrize("text", ["acb,ba->", "acb,ba->a", "acb,ab->b", "dacb,ba->", "cacb,ba->"])
+@pytest.mark.parametrize("text", ["acb,ba->", "acb,ba->a", "acb,ab->b", "dacb,ba->", "dcab,ad->ab"])
 def test_sums_outside_of_short_rows(text: str, middle: int, dtype: str) -> None:
     rng = np.random.default_rng(middle)
     sizes = {"a": 5, "b": 6, "c": middle, "d": 3}
     terms = text.split("->")[0].split(",")
-    if "cacb" in text:
-        sizes["a"] = sizes["c"]
     operands = [rng.integers(-4, 5, [sizes[i] for i in term]).astype(dtype) for term in terms]
     expected = np.einsum(text, *operands)
     found = taco_py.einsum(text, *operands)

@@ -137,6 +137,8 @@ def test_sums_outside_of_short_rows_come_first() -> None:
     assert first.startswith("T[i,j] = sum(k, A[i,k,j])")
     assert last.startswith("s = sum(a, b, T[a,b] * v[a,b])")
     assert len(outline(planned("s = A[a,c,b] * v[a,b]", sizes=40, gaps="Av"))) == 1
+    first, _ = outline(planned("y[a,b] = A[d,c,a,b] * v[a,d]", sizes=24, gaps="Av"))
+    assert first.startswith("T[i,j,k] = sum(l, A[i,l,j,k])")  # rows over b, for v has a
 
 
 def test_long_rows_are_added_up_where_they_are() -> None:
