@@ -252,8 +252,8 @@ def _in_place(
 
 
 def _is_turned(tile: Tile, counts: list[Expr], classes: list[Steps]) -> Expr:
-    """Whether each step of the batch is small, with rows that are neighbours in left and columns
-    that are in the result."""
+    """Whether each step of the batch is small and fills squares, with rows that are neighbours in
+    left and columns that are in the result: what fills none is computed element by element."""
     rows, columns, depth = counts
     _, result_columns, left_rows, left_depth, right_depth, right_columns = classes
     neighbours = and_(eq(left_rows.stride, 1), eq(result_columns.stride, 1))
@@ -262,6 +262,8 @@ def _is_turned(tile: Tile, counts: list[Expr], classes: list[Steps]) -> Expr:
     return and_(
         *(steps.even for steps in even),
         neighbours,
+        eq(mod(rows, tile.lanes), 0),
+        eq(mod(columns, tile.lanes), 0),
         le(rows, square),
         le(columns, square),
         le(depth, square),

@@ -47,7 +47,7 @@ from taco_py.api.results import hand_out
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import is_ascending, is_canonical
-from taco_py.plan.nodes import Cast, Compute, Fuse
+from taco_py.plan.nodes import Cast, Compute, Fuse, Unfuse
 from taco_py.plan.run import in_order, transformed
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import TensorData
@@ -126,6 +126,8 @@ class _Writer(CallState):
                 yield from KernelText(self, step, next(kernels), number, last).lines()
             elif isinstance(step, Fuse):
                 yield from self.fusion(f"t{number}", step)
+            elif isinstance(step, Unfuse):
+                yield self.unfusion(f"t{number}", step)
             else:
                 yield from self.transformation(f"t{number}", step, number)
         yield from self.results(self.readings[task.plan.steps[-1].target])
@@ -196,6 +198,13 @@ class _Writer(CallState):
         reading = replace(read_array(t, type), lines=())
         self.readings[step.target] = reading
         yield from self.give_up(reading.wrong)
+
+    def unfusion(self, t: str, step: Unfuse) -> str:
+        """A view of a kernel's result with more modes."""
+        sizes = tuple(self.readings[name].sizes[mode] for name, mode in step.sizes)
+        reading = Reading((), (), t, sizes, arrays=t, data=f"from_numpy({t})")
+        self.readings[step.target] = reading
+        return f"{t} = {self.readings[step.source].values}.reshape({listed(sizes)})"
 
     def results(self, reading: Reading) -> Iterator[str]:
         """Hand out the last step's result."""

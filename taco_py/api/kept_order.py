@@ -14,8 +14,10 @@ import numpy as np
 
 from taco_py.api.arguments import Settings
 from taco_py.api.signatures import stride_order
+from taco_py.cost.dense_products import DenseProduct, best_result
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.line_up import LARGE
 from taco_py.storage.tensor_data import Array
 
 
@@ -26,7 +28,8 @@ def kept_order(
 
     That of larger operands comes first, and of those one that agrees with what is written, which is
     kept where sums join indices of different operands: tiles write such products in any order, but
-    for a batch's where it would be innermost (`_batches_first`).
+    for a batch's where it would be innermost (`_batches_first`), and for what is estimated to take
+    clearly less in another order (`cost.dense_products`).
     """
     target = assignment.target.indices
     asked = settings.format is not None or settings.schedule is not None or settings.measure
@@ -35,7 +38,9 @@ def kept_order(
     found = [access for access in accesses(assignment.value) if access.indices]
     whole = any({*target} <= {*access.indices} for access in found)
     if not whole and {*all_indices(assignment)} != {*target}:
-        return _batches_first(target, found, arrays)
+        usual = _batches_first(target, found, arrays)
+        product = _product(usual, found, arrays)
+        return usual if product is None else best_result(product).result
 
     def rank(access: Access) -> tuple[int, bool]:
         array = arrays[access.tensor]
@@ -59,6 +64,27 @@ def _batches_first(
     if len(found) < 2 or target[-1] not in batch or target[-1] in last:
         return target
     return (*batch, *(i for i in target if i not in batch))
+
+
+def _product(
+    kept: tuple[str, ...], found: Sequence[Access], arrays: Mapping[str, Array]
+) -> DenseProduct | None:
+    """The product of two arrays of one real type whose elements have neighbours; None where it is
+    none, or has too few elements for the order of its result to matter."""
+    if len(found) != 2:
+        return None
+    one, other = (arrays[access.tensor] for access in found)
+    plain = one.dtype == other.dtype and one.dtype.kind == "f" and one.dtype.isnative
+    distinct = all(len({*access.indices}) == len(access.indices) for access in found)
+    if not plain or not distinct or not all(min(a.strides) == a.itemsize for a in (one, other)):
+        return None
+    sizes: dict[str, float] = {}
+    for access in found:
+        sizes.update(zip(access.indices, arrays[access.tensor].shape, strict=True))
+    left, right = (_stored(access, arrays[access.tensor]) for access in found)
+    product = DenseProduct(kept, left, right, sizes, one.dtype.itemsize)
+    counts = (sum(index in array for array in product.arrays) for index in product.indices)
+    return product if product.points >= LARGE and min(counts) > 1 else None
 
 
 def _stored(access: Access, array: Array) -> tuple[str, ...]:

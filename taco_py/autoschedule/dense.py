@@ -3,7 +3,9 @@
 A product of matrices uses each element of left once for every column, and each of right once for
 every row; loops alone do as well where either is few, for then it is memory that takes the time.
 Where the depth is little, they do where right lies along the rows of the result; across them, the
-innermost loop would be the sum of two or three terms.
+innermost loop would be the sum of two or three terms. Where rows or columns are few but every loop
+would stride through an array, and where loops could run along a batch, both are estimated
+(`cost.dense_products`), and what takes clearly less is taken.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from math import prod
 
 from polyhedral.contraction import Contraction
 from taco_py.autoschedule.libraries import Libraries, library_reason
+from taco_py.autoschedule.products import dense_product
+from taco_py.cost.dense_products import seconds_of_loops, seconds_of_tiles
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import REUSE, WORTH_COMPILING
+from taco_py.cost.machine import DENSE_GAIN, REUSE, WORTH_COMPILING
 from taco_py.lower.permuted import permutation_of
 from taco_py.lower.staged import staged_of
 from taco_py.lower.tiled import contraction_of
@@ -48,14 +52,32 @@ def choose_strategy(
     found = contraction_of(problem, ("float", "complex"))
     if found is None:
         return Choice(_turning(problem, stats))
-    tiled = _tiled(found, stats)
+    tiled = _tiled(found, stats, _strides(problem, stats))
     if tiled is None:
         return Choice(_turning(problem, stats))
     why = None if libraries is None else library_reason(problem, stats, libraries)
     if why is not None:
         return Choice(Strategy.LIBRARY, why)
     few = products_at_most(found, stats) < WORTH_COMPILING
-    return Choice(Strategy.LOOPS if few or contraction_of(problem) is None else tiled)
+    plain = few or contraction_of(problem) is None or _along_batch(problem, stats)
+    return Choice(Strategy.LOOPS if plain else tiled)
+
+
+def _strides(problem: Problem, stats: Statistics) -> bool:
+    """Whether every loop strides through an array, and tiles take clearly less time."""
+    product = dense_product(problem, stats)
+    if product is None or any(map(product.along, product.indices)):
+        return False
+    return seconds_of_tiles(product) * DENSE_GAIN < seconds_of_loops(product)
+
+
+def _along_batch(problem: Problem, stats: Statistics) -> bool:
+    """Whether all arrays store the same index of a batch last, and loops along it take clearly less
+    than tiles, for which each element has to be brought near its matrix's others."""
+    product = dense_product(problem, stats)
+    if product is None or not any(map(product.along, product.batch)):
+        return False
+    return seconds_of_loops(product) * DENSE_GAIN < seconds_of_tiles(product)
 
 
 def products_at_most(found: Contraction, stats: Statistics) -> float:
@@ -85,15 +107,20 @@ def _turning(problem: Problem, stats: Statistics) -> Strategy:
     return Strategy.STAGED if stats.sizes[found.along] * terms >= SHORT else Strategy.LOOPS
 
 
-def _tiled(found: Contraction, stats: Statistics) -> Strategy | None:
-    """TILES with their width, None where there is too little reuse."""
+def _tiled(found: Contraction, stats: Statistics, strides: bool) -> Strategy | None:
+    """TILES with their width, None where there is too little reuse.
+
+    strides  whether tiles take clearly less time than loops, which stride through an array
+    """
 
     def size(loops: Iterable[str]) -> float:
         return prod((stats.sizes[loop] for loop in loops), start=1.0)
 
     rows, columns, depth = size(found.rows), size(found.columns), size(found.depth)
     moved = rows * depth + depth * columns + rows * columns
-    if min(rows, columns) <= FEW or rows * columns * depth < REUSE * moved:
+    if rows * columns * depth < REUSE * moved:
+        return None
+    if min(rows, columns) <= FEW and not strides:
         return None
     if depth <= FEW and columns >= ROW and _along_columns(found):
         return None

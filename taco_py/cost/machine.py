@@ -104,6 +104,20 @@ COMPILING, CALLS = 0.6, 3e4
 """Seconds of compiling a product, and the calls that share them."""
 CALL, LIBRARY_CALL, EACH = 1e-6, 8e-6, 2e-6
 """Seconds of a call to generated code, to a library, and of each matrix after that."""
+NEIGHBOURS, RUN, ACROSS_LANES = 2.2e-11, 1e-9, 3e-9
+"""Of loops whose innermost one runs along neighbours: a byte of each product; each time that it
+runs; and where it is a sum, adding up the lanes. [0.09 ns a product of floats, 0.17 of doubles;
+rows of 9 and 25 terms 4.5 and 5.2 ns]"""
+STRIDES, FAR_STRIDES = 4e-10, 2e-9
+"""A product in loops where the innermost one strides through an array, and what it takes more where
+that is beyond the near caches. [0.3 to 0.5 ns; 2.3 to 2.6 ns]"""
+TILED, PACKED, STRIDED, MATRICES = 5e-12, 3e-10, 8e-10, 1e-7
+"""Of register tiles: a byte of each product, an element whose matrix is read along neighbours and
+of one that is not, and each step of a batch. [0.02 ns a product of floats; 0.31 to 0.35 and 0.6 to
+0.95 ns an element]"""
+COPIED, FAR_COPIED, COPY = 1e-9, 1.6e-9, 4e-6
+"""An element of a dense array copied in another order, one of an array beyond the near caches, and
+the call. [0.3 to 1.1 ns; 0.8 to 1.7 ns]"""
 REUSE = 1.3
 """Products for each element of the operands and the result from which on tiles pay."""
 WORTH_COMPILING = 1e5

@@ -19,6 +19,7 @@ from taco_py.plan.nodes import (
     TakeDiagonal,
     TakeValues,
     Transformation,
+    Unfuse,
 )
 from taco_py.plan.run import IN_ORDER, values_of
 from taco_py.plan.traffic import told_traffic
@@ -75,6 +76,8 @@ def _copy(step: Transformation) -> str:
         case Fuse(target, source, groups):
             modes = ", ".join(str(group) for group in groups if len(group) > 1)
             return f"fuse      {target} from {source}, modes {modes} as one each: {WHOLE}"
+        case Unfuse(target, source, _):
+            return f"unfuse    {target} from {source}, a view with the modes that it is read by"
         case Cast(target, source, form, dtype, reason):
             turned = form.mode_order != tuple(range(form.order))
             values = f"values to {dtype}" + (f", stored as {form}" if turned else "")

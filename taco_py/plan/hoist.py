@@ -55,8 +55,9 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
             continue
         (whole,) = split_terms(expr)
-        one = term_cost(splitter.draft(assignment, expr), whole, splitter.statistics(expr), effort)
-        two, gain = _apart(splitter, assignment, expr, sum_)
+        told = _as_large(splitter, expr)
+        one = term_cost(told.draft(assignment, expr), whole, told.statistics(expr), effort)
+        two, gain = _apart(told, assignment, expr, sum_)
         if two * gain < one:
             why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
             expr = exchange(expr, sum_, splitter.temporary(sum_, needs, why))
@@ -107,6 +108,15 @@ def _apart(
     (part,) = draft.made
     gain = DENSE_GAIN if draft.operands[part.target.tensor].type.format.is_dense else GAIN
     return chain_cost(draft, draft.made, replace(assignment, value=value)), gain
+
+
+def _as_large(splitter: Splitter, expr: Expr) -> Splitter:
+    """One that takes what is left of `expr` as large as it is where `expr` itself is not taken for
+    larger: a kernel over tiny temporaries is compared with one over the operands that they are
+    made from."""
+    real = splitter.real(expr)
+    same = splitter.statistics(expr).sizes == real.statistics(expr).sizes
+    return real if same else splitter
 
 
 def _reason(others: tuple[str, ...]) -> str:

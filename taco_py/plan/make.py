@@ -14,7 +14,7 @@ from taco_py.autoschedule.libraries import Libraries
 from taco_py.concrete.terms import sums_outside
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.checks import all_indices, rename
+from taco_py.notation.checks import accesses, all_indices, rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.absorb import WHY as ABSORBED
@@ -22,17 +22,18 @@ from taco_py.plan.absorb import absorb
 from taco_py.plan.apart import apart
 from taco_py.plan.canonical import canonical
 from taco_py.plan.formats import without_modes
-from taco_py.plan.fuse import fuse
+from taco_py.plan.fuse import Fused, fuse
 from taco_py.plan.in_turn import check_together
 from taco_py.plan.line_up import line_up
 from taco_py.plan.narrow import has_narrow_sums
-from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal
+from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal, Unfuse
 from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
 from taco_py.plan.small_first import WHY as SMALL
 from taco_py.plan.small_first import small_first
 from taco_py.plan.split import Split, split
 from taco_py.plan.temporaries import leave_unsorted
+from taco_py.plan.turn import turn
 from taco_py.plan.widen import Widened, widened
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
@@ -101,9 +102,10 @@ def make_plan(
             )
             steps += small
         assignment, lined = line_up(assignment, known, request, names)
+        assignment, copies = turn(assignment, known, request, names)
         fused = fuse(assignment, known, request, names)
         assignment, request = fused.assignment, fused.request
-        steps += (*lined, *fused.steps)
+        steps += (*lined, *copies, *fused.steps)
     if options.schedule is not None and options.schedule.marked:
         request = replace(request, forms=False, look_up=False)  # for these are the text's loops
     parts = split(assignment, known, request, names, options.path, options.contract)
@@ -189,9 +191,35 @@ def _temporary(
     libraries: Libraries | None,
 ) -> tuple[Step, ...]:
     wanted = replace(request, type=known[part.target.tensor].type)
+    operands = dict(known)
+    fused = fuse(part, operands, wanted, names)
+    if len(fused.assignment.target.indices) < len(part.target.indices):
+        return _taken_apart(part, fused, operands, names, libraries)
     steps = plan_single(part, known, wanted, names, libraries=libraries)
     named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
     return _landing_at(named, part.target.tensor, names)
+
+
+def _taken_apart(
+    part: Assignment,
+    fused: Fused,
+    operands: Mapping[str, Operand],
+    names: Names,
+    libraries: Libraries | None,
+) -> tuple[Step, ...]:
+    """The steps that make a temporary in longer rows, and a view of it with its own modes."""
+    target = part.target.tensor
+    raw = names.fresh(f"{target}_fused")
+    made = replace(fused.assignment, target=replace(fused.assignment.target, tensor=raw))
+    steps = plan_single(made, operands, fused.request, names, libraries=libraries)
+    named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
+    places = {
+        index: (access.tensor, mode)
+        for access in accesses(part.value)
+        for mode, index in enumerate(access.indices)
+    }
+    sizes = tuple(places[index] for index in part.target.indices)
+    return (*fused.steps, *named, Unfuse(target, raw, sizes))
 
 
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:

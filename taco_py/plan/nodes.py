@@ -104,6 +104,18 @@ class Fuse:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfuse:
+    """`target` is a dense `source` without gaps whose modes are taken apart again.
+
+    sizes  for each mode of the target, a tensor and a mode of it that has its size
+    """
+
+    target: str
+    source: str
+    sizes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Cast:
     """`target` is a dense `source` with its values converted to `dtype`, stored without gaps as
     `format` orders its modes; `reason` says why."""
@@ -142,7 +154,7 @@ class Compute:
         return dict(self.sources).get(operand, operand)
 
 
-Transformation = Reformat | TakeDiagonal | Squeeze | Locate | TakeValues | Fuse | Cast
+Transformation = Reformat | TakeDiagonal | Squeeze | Locate | TakeValues | Fuse | Unfuse | Cast
 Step = Transformation | Compute
 
 

@@ -40,6 +40,7 @@ from taco_py.plan.nodes import (
     TakeDiagonal,
     TakeValues,
     Transformation,
+    Unfuse,
 )
 from taco_py.plan.room import first_room
 from taco_py.plan.work import useful_threads
@@ -91,6 +92,8 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
         source = execution.tensors[step.source]
         if isinstance(step, TakeValues) and step.distinct:
             source = execution.inform(step.source, source)
+        if isinstance(step, Unfuse):
+            return unfused(step, source, execution.tensors)
         return transformed(step, source)
     except MemoryError as error:
         form = f" in the format {step.format}" if isinstance(step, Reformat | Cast) else ""
@@ -98,6 +101,11 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
             f"Expected memory for a copy of {step.source}{form}, found too little",
             hint="loops in another order (schedule=), or operands in another format, need no copy",
         ) from error
+
+
+def unfused(step: Unfuse, data: TensorData, tensors: Mapping[str, TensorData]) -> TensorData:
+    """A view with the modes of the step's target."""
+    return from_numpy(data.values.reshape([tensors[name].shape[mode] for name, mode in step.sizes]))
 
 
 def transformed(step: Transformation, data: TensorData) -> TensorData:
@@ -116,6 +124,8 @@ def transformed(step: Transformation, data: TensorData) -> TensorData:
             return values_of(in_order(data, ordered=False, unique=True) if distinct else data)
         case Fuse(_, _, groups):
             return from_numpy(fuse(data.values, groups))
+        case Unfuse():
+            raise InternalError(f"Expected the sizes of {step.target}, found its values alone")
         case Cast(_, _, format, dtype):
             return cast(data, format, dtype)
         case _:

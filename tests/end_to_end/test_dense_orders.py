@@ -102,3 +102,48 @@ def test_products_with_small_factors_that_are_multiplied_first() -> None:
     expected = np.einsum("abdc,ac,adc->", *operands)
     for _ in range(2):
         assert taco_py.einsum("abdc,ac,adc->", *operands) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])
+@pytest.mark.parametrize("middle", [0, 1, 7, 8, 30])
+@pytest.mark.parametrize("text", ["acb,ba->", "acb,ba->a", "acb,ab->b", "dacb,ba->", "dcab,ad->ab"])
+def test_sums_outside_of_short_rows(text: str, middle: int, dtype: str) -> None:
+    rng = np.random.default_rng(middle)
+    sizes = {"a": 5, "b": 6, "c": middle, "d": 3}
+    terms = text.split("->")[0].split(",")
+    operands = [rng.integers(-4, 5, [sizes[i] for i in term]).astype(dtype) for term in terms]
+    expected = np.einsum(text, *operands)
+    found = taco_py.einsum(text, *operands)
+    np.testing.assert_array_equal(found, expected)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("few", [None, 0, 1, 2])
+@pytest.mark.parametrize(
+    "text, sizes",
+    [
+        ("acdb,dbc->d", (20, 4, 5, 6)),
+        ("acdb,dbc->cb", (20, 4, 5, 6)),
+        ("acdb,dbc,c->d", (9, 4, 5, 6)),
+        ("abcd,dcb->", (16, 3, 4, 5)),
+    ],
+)
+def test_temporaries_in_longer_rows(
+    text: str, sizes: tuple[int, ...], few: int | None, dtype: str
+) -> None:
+    """Their own modes are taken apart again, by the long way and by the short one."""
+    rng = np.random.default_rng(5)
+    size = dict(zip("abcd", sizes if few is None else (few,) * 4, strict=True))
+    terms = text.split("->")[0].split(",")
+    for shift in (0, 1):  # other sizes of the same class, on the same kernels
+        shapes = [[size[i] + shift * (few is None) for i in term] for term in terms]
+        for operands in zip(*(arrays(rng, tuple(s), dtype) for s in shapes), strict=True):
+            expected = np.einsum(text, *operands)
+            for threads in (1, 1, 2):
+                found = taco_py.einsum(text, *operands, threads=threads)
+                np.testing.assert_array_equal(found, expected)
+    if few is None and text == "acdb,dbc->d":
+        whole = map(np.ascontiguousarray, operands)
+        told = taco_py.explain(text, *whole, frontier_budget=0)
+        assert "unfuse    T from T_fused" in told

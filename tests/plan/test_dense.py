@@ -8,7 +8,7 @@ import pytest
 
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Cast, Compute, Fuse, Plan
+from taco_py.plan.nodes import Cast, Compute, Fuse, Plan, Unfuse
 from taco_py.plan.request import Request
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, problem
@@ -124,8 +124,25 @@ def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:
     assert len(outline(planned("y[a] = A[c,b,a] * v[a,b]", sizes=1000, gaps="Av"))) == 2  # v, y
 
 
+def test_temporaries_have_longer_rows_where_their_operands_have() -> None:
+    lines = outline(planned("s = A[d,c,a] * v[c]", sizes=100))
+    assert lines[:2] == ["A_fused = A ((0,), (1, 2))", "T[i] = sum(j, A[j,i]) by j,i loops"]
+    assert lines[2:] == ["s = sum(c, sum(a, T[c,a]) * v[c]) by c,a loops"]
+    (view,) = (s for s in planned("s = A[d,c,a] * v[c]", sizes=100).steps if isinstance(s, Unfuse))
+    assert view == Unfuse("T", "T_fused", (("A", 1), ("A", 2)))
+
+
+def test_sums_outside_of_short_rows_come_first() -> None:
+    first, last = outline(planned("s = A[a,c,b] * v[a,b]", sizes=24, gaps="Av"))
+    assert first.startswith("T[i,j] = sum(k, A[i,k,j])")
+    assert last.startswith("s = sum(a, b, T[a,b] * v[a,b])")
+    assert len(outline(planned("s = A[a,c,b] * v[a,b]", sizes=40, gaps="Av"))) == 1
+    first, _ = outline(planned("y[a,b] = A[d,c,a,b] * v[a,d]", sizes=24, gaps="Av"))
+    assert first.startswith("T[i,j,k] = sum(l, A[i,l,j,k])")  # rows over b, for v has a
+
+
 def test_long_rows_are_added_up_where_they_are() -> None:
-    assert len(outline(planned("s = A[d,c,a] * v[c]", sizes=100))) == 2
+    assert len(outline(planned("s = A[d,c,a] * v[c]", sizes=100, gaps="A"))) == 2
     (line,) = outline(planned("s = A[d,c,a] * v[c]", sizes=600))
     assert line == "s = sum(c, d, sum(a, A[d,c,a]) * v[c]) by d,c,a loops"
 
@@ -181,3 +198,13 @@ def test_small_factors_are_multiplied_by_each_other_first() -> None:
 )
 def test_results_in_another_order_want_a_stage(text: str, strategy: str) -> None:
     assert outline(planned(text, sizes=100))[-1].endswith(f" {strategy}")
+
+
+def test_tiny_temporaries_are_as_small_as_they_are() -> None:
+    """Beside operands that are not tiny, in the comparison of one kernel with two."""
+    known = problem("y[g,e,c,d] = A[c,e] * sum(f, B[d,c,g,f])", {})
+    sizes = {"c": 8, "d": 2, "e": 60, "f": 192, "g": 10}
+    made = make_plan(known.assignment, operands(known, sizes), Request(known.result))
+    first, last = outline(made)
+    assert first.startswith("T[i,j,k] = sum(l, A[i,j,k,l])")
+    assert last.startswith("y[g,e,c,d] = A[c,e] * T[d,c,g]")
