@@ -69,8 +69,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     """The plan of `draft` with `schedule`, in loops of the text, as commands are about. Raises
     ScheduleError unless it is legal as a whole."""
     options = Options(schedule=schedule)
-    request = replace(draft.request, forms=False, look_up=False)
-    plan = make_plan(draft.assignment, draft.operands, request, options)
+    plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
     for step in plan.kernels:
         if step.strategy is Strategy.LOOPS:
             lower_recipe(recipe_of(step))

@@ -125,7 +125,7 @@ def _planned(
     request = Request(
         type,
         settings.static,
-        Effort(settings.budget),
+        Effort(settings.budget, rows=settings.look_up),
         memory=settings.memory,
         forms=settings.forms,
         look_up=settings.look_up,

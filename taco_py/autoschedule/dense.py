@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from polyhedral.contraction import Contraction
+from taco_py.autoschedule.dense_product import dense_product
 from taco_py.autoschedule.libraries import Libraries, library_reason
-from taco_py.autoschedule.products import dense_product
 from taco_py.cost.dense_products import seconds_of_loops, seconds_of_tiles
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import DENSE_GAIN, REUSE, WORTH_COMPILING

@@ -19,6 +19,7 @@ class Effort:
     """The searches of one plan.
 
     seconds  that they may take together; each finds something even when none are left
+    rows     whether kernels may look up rows of operands that they would merge
     clock    tells the time in seconds
     known    what was found, by what was asked
     near     for many loops the order near which the best was found last
@@ -27,6 +28,7 @@ class Effort:
     """
 
     seconds: float | None = None
+    rows: bool = True
     clock: Callable[[], float] = monotonic
     known: dict[Hashable, object] = field(default_factory=dict)
     near: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
@@ -44,9 +46,10 @@ class Effort:
 
     def once(self, key: Hashable, find: Callable[[], T]) -> T:
         """What `find` returns, which is called once for each key."""
-        if key not in self.known:
-            self.known[key] = find()
-        found: T = self.known[key]  # type: ignore[assignment]
+        asked = self.rows, key
+        if asked not in self.known:
+            self.known[asked] = find()
+        found: T = self.known[asked]  # type: ignore[assignment]
         return found
 
     def cut(self, after: str) -> None:

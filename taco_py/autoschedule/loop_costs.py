@@ -86,11 +86,20 @@ def asked(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
 
 
 class LoopCosts:
-    """The costs of the loops of one term, in the orders that `steps` tells the loops' own of."""
+    """The costs of the loops of one term, in the orders that `steps` tells the loops' own of.
+
+    rows  whether rows of operands may be looked up
+    """
 
     def __init__(
-        self, problem: Problem, term: Term, statistics: Statistics, steps: Steps | None = None
+        self,
+        problem: Problem,
+        term: Term,
+        statistics: Statistics,
+        steps: Steps | None = None,
+        rows: bool = True,
     ) -> None:
+        self.rows = rows
         self.problem = problem
         self.term = term
         self.statistics = statistics
@@ -108,7 +117,8 @@ class LoopCosts:
 
     def start(self) -> Outside:
         """No loop yet, with the copies that every order needs."""
-        return Outside((), 0, sum(self.folded), 0, 0, None, (0,) * len(self.steps.lookups))
+        written = (0,) * len(self.steps.lookups) if self.rows else ()
+        return Outside((), 0, sum(self.folded), 0, 0, None, written)
 
     def fused(self, statement: Statement, order: Sequence[str]) -> float:
         """What loops cost whose temporaries are made inside them, with what they make necessary.
@@ -130,7 +140,7 @@ class LoopCosts:
         match statement:
             case Forall(index, body):
                 cost, innermost = self._rounds_of(body, bound | self.bits[index])
-                return self.steps.step(bound, index) + cost, innermost
+                return self._step(bound, index, ()) + cost, innermost
             case Where(workspace, consumer, producer):
                 made, filled = self._rounds_of(producer, bound)
                 used, innermost = self._rounds_of(consumer, bound)
@@ -144,12 +154,8 @@ class LoopCosts:
         bit = self.bits[index]
         bound = outside.bound | bit
         copied = outside.copied
-        cost = outside.cost + self.steps.step(outside.bound, index)
-        written = outside.written
-        if written:
-            met = self.steps.meeting(outside.bound, index, written)
-            cost += 0.0 if met is None else met.more
-            written = self._written(written, bound)
+        cost = outside.cost + self._step(outside.bound, index, outside.written)
+        written = self._written(outside.written, bound)
         for place, above in self.above[bit]:
             if above & ~bound:
                 for each in (place, *self.merged[place]):
@@ -176,11 +182,17 @@ class LoopCosts:
                 yield met
             outside = self.inside(outside, index)
 
+    def _step(self, bound: int, index: str, written: tuple[int, ...]) -> float:
+        """What one loop costs inside others, without what it entails."""
+        cost = self.steps.step(bound, index)
+        met = self.steps.meeting(bound, index, written) if self.steps.lookups else None
+        return cost if met is None else cost + met.more
+
     def _written(self, written: tuple[int, ...], bound: int) -> tuple[int, ...]:
         """The loops around the writing of each row, with one loop more."""
         return tuple(
             around or (0 if each.parents & ~bound else bound)
-            for around, each in zip(written, self.steps.lookups, strict=True)
+            for around, each in zip(written, self.steps.lookups, strict=False)
         )
 
     def _folded(self, access: Access) -> float:

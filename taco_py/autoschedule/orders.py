@@ -66,7 +66,7 @@ def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effo
     """The cheapest order; of many loops the best near which there is none that is clearly better,
     of those that some sets of loops lead to."""
     steps = known_steps(problem, term, statistics, effort)
-    costs = LoopCosts(problem, term, statistics, steps)
+    costs = LoopCosts(problem, term, statistics, steps, effort.rows)
     if steps.lattice.whole:
         return _Search(costs, effort).run()
     before = _priced(costs, steps.indices)
@@ -76,7 +76,8 @@ def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effo
             break
         before = best.cost
         steps = _steps_near(problem, term, statistics, effort, best.order)
-        best = _Search(LoopCosts(problem, term, statistics, steps), effort, best).run()
+        costs = LoopCosts(problem, term, statistics, steps, effort.rows)
+        best = _Search(costs, effort, best).run()
     effort.near[_alike(problem, steps.indices)] = best.order
     every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
     effort.parts.append(f"only orders near {','.join(best.order)} were compared, not all {every}")
@@ -115,16 +116,18 @@ def _alike(problem: Problem, indices: Iterable[str]) -> Hashable:
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
-    """The expected cost of one order; infinite where a loop would come before those it needs."""
+    """The expected cost of one order, in which operands are merged; infinite where a loop would
+    come before those it needs."""
     steps = Steps(problem, term, statistics, order)
-    return _priced(LoopCosts(problem, term, statistics, steps), order)
+    return _priced(LoopCosts(problem, term, statistics, steps, rows=False), order)
 
 
 def ranked_orders(
     problem: Problem, term: Term, statistics: Statistics, count: int
 ) -> tuple[Ranked, ...]:
-    """The `count` cheapest orders, the best first, of those that a search of NODES orders sees."""
-    costs = LoopCosts(problem, term, statistics)
+    """The `count` cheapest orders, in which operands are merged, the best first, of those that a
+    search of NODES orders sees."""
+    costs = LoopCosts(problem, term, statistics, rows=False)
     seen = islice(permutations(costs.steps.indices), NODES)
     known = [Ranked(order, cost) for order in seen if (cost := _priced(costs, order)) < inf]
     return tuple(sorted(known, key=lambda ranked: ranked.cost)[:count])

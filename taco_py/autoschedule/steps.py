@@ -159,7 +159,7 @@ class Steps:
         None where there are none.
 
         written  for each of the `lookups` the loops around the writing of its row; 0 where its
-                 indices are not bound
+                 indices are not bound, none at all where no rows are looked up
         """
         row, places = self.rows[index], self.lattice.place
         if self.merges is None or bound not in places:
@@ -174,7 +174,7 @@ class Steps:
         for number, each in met:
             cost = float(each.cost[place])
             least = min(least, cost + each.least)
-            around = written[number]
+            around = written[number] if written else 0
             if around and around != bound and around in places:
                 cost += float(each.written[places[around]])
                 if cost < best:

@@ -88,7 +88,7 @@ def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Reques
     known = set(all_indices(whole))
     if order is not None and len(terms) == 1 and known.issuperset(order):
         draft = draft_of(whole, operands, request)
-        costs = LoopCosts(draft, terms[0], statistics(whole, operands))
+        costs = LoopCosts(draft, terms[0], statistics(whole, operands), rows=False)
         cost = costs.fused(candidate.statement, order)
         if not isinf(cost):  # as it is where a quotient's sums are around it in these loops alone
             return cost

@@ -107,7 +107,7 @@ def make_plan(
         assignment, request = fused.assignment, fused.request
         steps += (*lined, *copies, *fused.steps)
     if options.schedule is not None and options.schedule.marked:
-        request = replace(request, forms=False, look_up=False)  # for these are the text's loops
+        request = request.as_written  # for these are the text's loops
     parts = split(assignment, known, request, names, options.path, options.contract)
     marks_others = _marks_others(options.schedule, parts.assignments[-1])
     if marks_others and not has_narrow_sums(assignment, known):

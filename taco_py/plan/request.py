@@ -46,6 +46,11 @@ class Request:
     look_up: bool = True
     sized: bool = False
 
+    @property
+    def as_written(self) -> Request:
+        """For loops of the text: sums and operands stay as they are."""
+        return replace(self, forms=False, look_up=False, effort=replace(self.effort, rows=False))
+
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
     """Sizes and patterns of one assignment's operands, those of a tiny problem taken for small.

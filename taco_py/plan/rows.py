@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from codegen.names import Names
+from taco_py.autoschedule.lookups import Lookup
 from taco_py.autoschedule.loop_costs import LoopCosts
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import WorkspaceKind
@@ -23,26 +26,32 @@ from taco_py.schedule.schedule import OPEN, Schedule
 def looked_up_rows(
     problem: Problem, orders: tuple[Order, ...], stats: Statistics
 ) -> tuple[Schedule, str]:
-    """The `precompute(…)` of operands' rows in a kernel of one term, most often none, and why."""
-    terms = split_terms(problem.assignment.value)
-    if len(terms) != 1:
-        return OPEN, ""
-    costs = LoopCosts(problem, terms[0], stats)
+    """The `precompute(…)` of operands' rows in a kernel, most often none, and why."""
     names = Names((*all_indices(problem.assignment), *operand_names(problem.assignment)))
     found, why = OPEN, []
-    for met in costs.meetings(orders[0]):
-        if met.lookup is None:
-            continue
-        access, index = met.lookup.access, costs.steps.indices[met.lookup.row]
-        name = names.fresh(f"{access.tensor}_row")
+    for lookup, index, told in _lookups(problem, orders, stats):
+        name = names.fresh(f"{lookup.access.tensor}_row")
         before = found
-        found = _with(before, Precompute(access, (index,), (index,), name), problem, orders)
+        found = _with(before, Precompute(lookup.access, (index,), (index,), name), problem, orders)
         if found is not before:
-            why.append(
-                f"{to_text(access)} where others are walked along {index}: about {met.cost:.2g} "
-                f"operations, {met.merged:.2g} where they are merged"
-            )
+            why.append(told)
     return found, "\n".join(why)
+
+
+def _lookups(
+    problem: Problem, orders: tuple[Order, ...], stats: Statistics
+) -> Iterator[tuple[Lookup, str, str]]:
+    """What is better looked up in the loops of each term, along which index, and why."""
+    for term, order in zip(split_terms(problem.assignment.value), orders, strict=True):
+        costs = LoopCosts(problem, term, stats)
+        for met in costs.meetings(order):
+            if met.lookup is not None:
+                index = costs.steps.indices[met.lookup.row]
+                told = (
+                    f"{to_text(met.lookup.access)} where others are walked along {index}: about "
+                    f"{met.cost:.2g} operations, {met.merged:.2g} where they are merged"
+                )
+                yield met.lookup, index, told
 
 
 def _with(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.names import Names
-from taco_py.autoschedule.products import dense_product
+from taco_py.autoschedule.dense_product import dense_product
 from taco_py.cost.dense_products import Turned, best, seconds_of_loops, seconds_of_tiles
 from taco_py.cost.machine import DENSE_GAIN
 from taco_py.formats import dense

@@ -88,7 +88,7 @@ def workspace_of(about: About, nest: Nest, place: Assign, occurrence: Occurrence
         _check_pattern(about, place, occurrence)
     dtype = _dtype(about, nest, place, kind)
     zero = not full or bool(nest.summed)
-    ordered = not about.problem.result.format.is_dense
+    ordered = not about.problem.result.format.is_dense and kind is not WorkspaceKind.MARKED
     return Workspace(
         about.part.name, about.indices, kind, dtype, ordered, zero, kept, about.part.variables
     )
@@ -174,8 +174,8 @@ def _dtype(about: About, nest: Nest, place: Assign, kind: WorkspaceKind) -> str:
     """What the part is computed in. Raises ScheduleError where that is another type than that of
     what it is a part of, in which the numbers may be others.
 
-    They are not where entries are looked up: merged with others, they would be added up first in
-    their own type too.
+    They are not where entries of an operand are looked up: merged with others, those with equal
+    coordinates would be added up first in its own type too.
     """
     known = {name: np.dtype(kind.dtype) for name, kind in about.problem.operands}
     known |= {w.name: np.dtype(w.dtype) for w in workspaces_of(about.whole)}
@@ -185,7 +185,7 @@ def _dtype(about: About, nest: Nest, place: Assign, kind: WorkspaceKind) -> str:
     value = expression_dtype(place.value, known)
     integer = found.kind in "biu"
     exact = isinstance(about.part.expression, Access) and not nest.summed
-    if found == value or kind is WorkspaceKind.MARKED:
+    if found == value or (exact and kind is WorkspaceKind.MARKED):
         return found.name
     if integer or not (exact or np.finfo(found).eps == np.finfo(value).eps):
         elsewhere = "wrap" if integer else "be rounded"
