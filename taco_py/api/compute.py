@@ -19,13 +19,12 @@ from taco_py.api.short import no_short_way
 from taco_py.api.timed import measured, told_times
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import Recipe, compile_recipe
-from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.explain import explain as explain_plan
 from taco_py.plan.run import copies_in_order, run
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array
 
 
 def compute(
@@ -49,7 +48,7 @@ def compute(
         settings = measured(assignment, objects, settings, squeezed).settings
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
-    data = unfused(run(prepared.plan, execution), prepared.shape)
+    data = run(prepared.plan, execution)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
         task = None if execution.wide else task_of(prepared, objects, out, begin, axes)
         if task is not None:
@@ -60,11 +59,6 @@ def compute(
         return out
     found = hand_out(data, prepared.kind)
     return found.transpose(axes) if axes else found
-
-
-def unfused(data: TensorData, shape: tuple[int, ...]) -> TensorData:
-    """A result with the modes that the assignment says, where the plan fused some of them."""
-    return data if data.shape == shape else from_numpy(data.values.reshape(shape))
 
 
 def task_of(

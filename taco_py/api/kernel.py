@@ -205,12 +205,12 @@ class Kernel:
             self.assignment, given, self.plan, kind, shape, self.dtype, self.kernels
         )
         target = writable(out, prepared, self.settings)
-        execution = self._execution(given, check_threads(threads), target)
+        execution = self._execution(given, check_threads(threads), target, shape)
         data = run(self.plan, execution)
         if not execution.wide:
             self._remember(prepared, objects, out, begin)
         if out is not None:
-            if data.values is not out:
+            if not np.may_share_memory(data.values, out):  # else it was written there
                 np.copyto(out, data.values, casting="unsafe")
             return out
         return hand_out(data, kind)
@@ -238,8 +238,9 @@ class Kernel:
 
     def assemble(self, *operands: Any, threads: int | None = None, **named: Any) -> Any:
         """The result's structure with values of zero, for `compute`; by `threads` at most."""
-        given, _ = self._given(self._named(operands, named))
-        data = assemble(self.plan, self._execution(given, check_threads(threads), None))
+        given, sizes = self._given(self._named(operands, named))
+        shape = tuple(sizes[i] for i in self.assignment.target.indices)
+        data = assemble(self.plan, self._execution(given, check_threads(threads), None, shape))
         return hand_out(data, self._kind(given))
 
     def compute(
@@ -255,17 +256,22 @@ class Kernel:
         Raises StructureError where these operands make another structure, OperandTypeError where
         `pattern` is no tensor.
         """
-        given, _ = self._given(self._named(operands, named))
-        execution = self._execution(given, check_threads(threads), None)
+        given, sizes = self._given(self._named(operands, named))
+        shape = tuple(sizes[i] for i in self.assignment.target.indices)
+        execution = self._execution(given, check_threads(threads), None, shape)
         data = recompute(self.plan, execution, _as_pattern(pattern))
         return hand_out(data, self._kind(given))
 
     def _execution(
-        self, given: Mapping[str, Given], threads: int | None, out: Array | None
+        self,
+        given: Mapping[str, Given],
+        threads: int | None,
+        out: Array | None,
+        shape: tuple[int, ...],
     ) -> Execution:
         tensors = {name: g.data for name, g in given.items()}
         limit = threads or self.settings.threads or KERNELS.cores
-        return Execution(tensors, limit, out, informer(given), self.kernels)
+        return Execution(tensors, limit, out, informer(given), self.kernels, shape=shape)
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         names = tuple(self.formats)

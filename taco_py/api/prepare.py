@@ -194,4 +194,5 @@ def start(prepared: Prepared, settings: Settings, out: Array | None) -> Executio
     given = prepared.given
     tensors = {name: g.data for name, g in given.items()}
     threads = settings.threads or KERNELS.cores
-    return Execution(tensors, threads, out, informer(given), prepared.kernels)
+    known = informer(given), prepared.kernels
+    return Execution(tensors, threads, out, *known, shape=prepared.shape)

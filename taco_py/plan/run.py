@@ -67,6 +67,7 @@ class Execution:
              relies on their order
     kernels  those of the plan that are compiled already, by target and phase; more are added
     wide     targets whose entries int32 cannot count, so that they have int64 indices
+    shape    of a dense result, whose modes the plan may have fused; None to leave it as it is made
     """
 
     tensors: dict[str, TensorData]
@@ -75,14 +76,18 @@ class Execution:
     inform: Callable[[str, TensorData], TensorData] = _as_it_is
     kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
     wide: set[str] = field(default_factory=set)
+    shape: tuple[int, ...] | None = None
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
-    """The result of the plan."""
+    """The result of the plan, with the modes that the assignment says."""
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
         execution.tensors[step.target] = run_step(step, execution, last)
-    return execution.tensors[plan.steps[-1].target]
+    found = execution.tensors[plan.steps[-1].target]
+    if execution.shape in (None, found.shape):
+        return found
+    return from_numpy(found.values.reshape(execution.shape))
 
 
 def run_step(step: Step, execution: Execution, last: bool) -> TensorData:

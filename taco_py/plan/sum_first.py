@@ -7,8 +7,8 @@
 
 The array is read once either way, and the products are as many fewer as its sums are long. Where
 its rows are long and added up whole, each is multiplied once anyway, and T would be in the way.
-Sums over dimensions in the middle come first where the rows inside are short: a product's sum over
-each of them would be added up across lanes every few elements.
+Sums over dimensions in the middle, if none is outermost, come first where the rows inside are
+short: a product's sum over each of them would be added up across lanes every few elements.
 """
 
 from __future__ import annotations
@@ -72,11 +72,12 @@ def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
 
 
 def _first(order: Sequence[str], alone: Set[str], short: bool) -> tuple[str, ...]:
-    """The indices of `alone` that are stored outermost, and others too where rows are `short` and
-    not added up themselves."""
-    if short and order[-1] not in alone:
+    """The indices of `alone` that are stored outermost, for all that is inside is one row then; if
+    there are none, others where rows are `short` and not added up themselves."""
+    outermost = tuple(takewhile(alone.__contains__, order))
+    if short and not outermost and order[-1] not in alone:
         return tuple(index for index in order if index in alone)
-    return tuple(takewhile(alone.__contains__, order))
+    return outermost
 
 
 def _row(order: Sequence[str], alone: Set[str], users: Sequence[Sequence[str]]) -> frozenset[str]:

@@ -42,7 +42,7 @@ def turn(
     if not any(found.copied) or plain < DENSE_GAIN * found.seconds:
         return assignment, ()
     why = (
-        f"loops along {found.along} take about {found.seconds:.1e} s with the copy, on the "
+        f"loops along {found.along} take about {found.seconds:.1e} s with what is copied, on the "
         f"operands as they are {seconds_of_loops(product):.1e} s, tiles "
         f"{seconds_of_tiles(product):.1e} s"
     )

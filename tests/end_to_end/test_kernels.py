@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,28 @@ def test_a_dense_operand_of_any_strides_is_taken(form: str | None) -> None:
         np.testing.assert_array_equal(kernel(D=array, E=e), expected)
     with pytest.raises(tp.FormatError, match="Expected D in the format"):
         kernel(D=sp.csr_array(d), E=e)
+
+
+@pytest.mark.parametrize("turned", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("C[a,b,c] = A[c,b] * B[a]", ((3, 4), (5,))),
+        ("C[a,b,d,c] = A[d,c,b] * B[b,a]", ((3, 4, 5), (5, 2))),
+    ],
+)
+def test_a_result_has_its_modes_in_every_call(
+    text: str, shapes: tuple[tuple[int, ...], ...], turned: Callable[[Any], Any]
+) -> None:
+    """Also where the kernel has indices as one that lie one behind the other."""
+    A, B = (turned(np.random.default_rng(1).random(shape)) for shape in shapes)  # noqa: N806
+    expected = tp.evaluate_dense(text, A=A, B=B)
+    made = tp.compile(text, A=tp.dense(A.ndim), B=tp.dense(B.ndim))
+    for kernel in (made, pickle.loads(pickle.dumps(made))):
+        out = np.zeros(expected.shape)
+        for _ in range(3):
+            np.testing.assert_allclose(kernel(A=A, B=B), expected)
+            assert kernel(A=A, B=B, out=out) is out
+            np.testing.assert_allclose(out, expected)
+        pattern = kernel.assemble(A=A, B=B)
+        np.testing.assert_allclose(kernel.compute(pattern, A=A, B=B), expected)

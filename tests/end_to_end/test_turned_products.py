@@ -66,7 +66,7 @@ def test_what_is_turned(
 def test_a_copy_is_told_with_its_price() -> None:
     text, sizes, *_ = CASES[0]
     told = tp.explain(text, *integers(text, sizes, "float32"), frontier_budget=0)
-    assert re.search(r"loops along a take about \S+ s with the copy, on the operands as they", told)
+    assert re.search(r"loops along a take about \S+ s with what is copied, on the", told)
     assert re.search(r"they are \S+ s, tiles \S+ s", told)
 
 
