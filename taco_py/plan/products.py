@@ -16,6 +16,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
+from taco_py.plan.quotients import open_products
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,19 @@ def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
     """`sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its sums.
 
     The order of the sums is then free to choose. Integer sums of another type than the product's
-    wrap by themselves and stay.
+    wrap by themselves and stay. Quotients of products are no obstacle (`quotients`).
     """
+    return _sums_around(open_products(expr, dtypes), dtypes)
+
+
+def _sums_around(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+    """The sums inside products around them."""
     match expr:
         case Reduce(operator, _, body) if operator.additive:
-            return replace(expr, body=flatten(body, dtypes))
+            return replace(expr, body=_sums_around(body, dtypes))
         case Call(operator, (left, right)) if operator.distributes:
             whole = expression_dtype(expr, dtypes)
-            parts = [flatten(left, dtypes), flatten(right, dtypes)]
+            parts = [_sums_around(left, dtypes), _sums_around(right, dtypes)]
             sums: list[Reduce] = []
             for place, other in ((0, 1), (1, 0)):
                 while sum_ := _leaving(parts[place], parts[other], sums, whole, dtypes):

@@ -218,11 +218,11 @@ def test_a_sum_that_a_loop_would_repeat_is_computed_first(text: str) -> None:
 
 def test_a_sum_around_which_loops_would_be_dense_is_computed_first() -> None:
     """In one kernel loops over all j and l are around the sum, which C restricts inside only."""
-    text = "D[i,l] = A[i,j] * (sum(k, B[j,k] * C[k,l]) / 2)"
+    text = "D[i,l] = A[i,j] * (sum(k, B[j,k] * C[k,l]) / E[j,l])"
     found = plan(problem(text, dict.fromkeys("ABC", "CSR")))
     assert [to_text(k.problem.assignment) for k in found.kernels] == [
         "T[i,j] = sum(k, A[i,k] * B[k,j])",
-        "D[i,l] = sum(j, A[i,j] * (T[j,l] / 2))",
+        "D[i,l] = sum(j, A[i,j] * (T[j,l] / E[j,l]))",
     ]
     assert found.notes[0].endswith("in loops around this sum")
 
