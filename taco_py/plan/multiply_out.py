@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import split_terms
+from taco_py.concrete.terms import reductions, split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
@@ -28,7 +28,7 @@ from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, NEG, SUB
 from taco_py.notation.printer import to_text
-from taco_py.notation.tree import children, walk
+from taco_py.notation.tree import children, exchange, walk
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
@@ -318,9 +318,26 @@ def _lifted(
         same = rules.type_of(expr)
         return moved if all(rules.type_of(part) == same for _, part in moved) else None
     if isinstance(expr, Reduce) and len(parts) > 1:
-        return None  # a part without its index would be added up as often as it has coordinates
+        # a part without its index would be added up as often as it has coordinates
+        return _lifted_inside(expr, site, terms, whole, rules)
     ended = _joined(parts, whole, rules)
     return None if ended is None else ((False, _with(expr, place, ended)),)
+
+
+def _lifted_inside(
+    expr: Reduce, site: Call, terms: tuple[Signed, ...], whole: DType, rules: _Rules
+) -> tuple[Signed, ...] | None:
+    """A sum that multiplies out no further than the outermost sum inside it that has the site.
+
+    sum(i, m[k] * sum(j, (A[i,j] + m[j]) * x[j]))
+    → sum(i, m[k] * (sum(j, A[i,j] * x[j]) + sum(j, m[j] * x[j])))
+    """
+    inner = next((sum_ for sum_ in reductions(expr.body) if _has(sum_, site)), None)
+    parts = None if inner is None else _lifted(inner, site, terms, whole, rules)
+    joined = None if parts is None else _joined(parts, whole, rules)
+    if inner is None or joined is None or joined == inner:
+        return None
+    return ((False, exchange(expr, inner, joined)),)
 
 
 def _moves_through(expr: Expr, place: int, parts: tuple[Signed, ...]) -> bool:
