@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import reductions, split_terms
+from taco_py.concrete.terms import map_terms, reductions, split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
@@ -29,6 +29,7 @@ from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, NEG, SUB
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import children, exchange, walk
+from taco_py.plan.products import nest
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
@@ -86,7 +87,8 @@ def _cheaper(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
 ) -> Assignment | None:
     """The cheapest form found with anything multiplied out that keeps its digits."""
-    found = _priced((*_once(assignment, rules), *_everywhere(assignment, rules)), price, effort)
+    forms = (*_once(assignment, rules), *_everywhere(assignment, rules))
+    found = _priced((*forms, *_everywhere(_nested(assignment, rules), rules)), price, effort)
     if not found:
         return None
     best = min(found, key=found.__getitem__)
@@ -102,11 +104,22 @@ def _differences_out(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
 ) -> Assignment | None:
     """The form with sparse minus full terms multiplied out too, where that is far cheaper."""
-    (form,) = tuple(_everywhere(assignment, replace(rules, mixed=True), least=1)) or (None,)
-    if form is None or not _priced((form,), price, effort):
+    mixed = replace(rules, mixed=True)
+    starts = dict.fromkeys((assignment, _nested(assignment, rules)))
+    forms = (form for start in starts for form in _everywhere(start, mixed, least=1))
+    found = _priced(forms, price, effort)
+    if not found:
         return None
+    form = min(found, key=found.__getitem__)
     form = _cheaper(form, rules, price, effort) or form
     return form if price(form) * FAR_CHEAPER <= price(assignment) else None
+
+
+def _nested(assignment: Assignment, rules: _Rules) -> Assignment:
+    """The assignment with each sum around the factors alone that have its index, so that there are
+    fewer sums around a site."""
+    value = map_terms(assignment.value, lambda term: nest(term, rules.dtypes))
+    return replace(assignment, value=value)
 
 
 def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:

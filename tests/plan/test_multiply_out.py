@@ -317,6 +317,8 @@ TWICE = (
     "y[k] = (A[i,k] - m[k]) * (sum(j, A[i,j] * x[j]) - s)",
     "y[k] = (A[i,k] + m[k]) * sum(j, (A[i,j] + m[j]) * x[j])",
     "y[k] = (A[i,k] - m[k]) * sum(j, (A[i,j] - m[j]) * x[j])",
+    "y[k] = (A[i,k] + m[k]) * (A[i,j] + m[j]) * x[j]",
+    "y[k] = x[j] * (A[i,j] - m[j]) * (A[i,k] - m[k])",
 )
 
 
@@ -327,7 +329,7 @@ def test_two_factors_of_sparse_and_full_terms_take_no_loops_over_all_elements(te
     (told,) = (form for form in made.forms if "are multiplied out, about" in form)
     mine, written = map(float, re.findall(r"[\d.]+e[+-]\d+", told))
     assert 8 * mine < written
-    assert not any("is not multiplied out" in form for form in made.forms)
+    assert not any(form.startswith("A[") for form in made.forms)
 
 
 @pytest.mark.parametrize("text", TWICE)
