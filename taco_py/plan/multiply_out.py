@@ -87,8 +87,12 @@ def _cheaper(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
 ) -> Assignment | None:
     """The cheapest form found with anything multiplied out that keeps its digits."""
-    forms = (*_once(assignment, rules), *_everywhere(assignment, rules))
-    found = _priced((*forms, *_everywhere(_nested(assignment, rules), rules)), price, effort)
+    forms = (
+        *_once(assignment, rules),
+        *_everywhere(assignment, rules),
+        *_nested(assignment, rules),
+    )
+    found = _priced(forms, price, effort)
     if not found:
         return None
     best = min(found, key=found.__getitem__)
@@ -105,21 +109,13 @@ def _differences_out(
 ) -> Assignment | None:
     """The form with sparse minus full terms multiplied out too, where that is far cheaper."""
     mixed = replace(rules, mixed=True)
-    starts = dict.fromkeys((assignment, _nested(assignment, rules)))
-    forms = (form for start in starts for form in _everywhere(start, mixed, least=1))
+    forms = (*_everywhere(assignment, mixed, least=1), *_nested(assignment, mixed, least=1))
     found = _priced(forms, price, effort)
     if not found:
         return None
     form = min(found, key=found.__getitem__)
     form = _cheaper(form, rules, price, effort) or form
     return form if price(form) * FAR_CHEAPER <= price(assignment) else None
-
-
-def _nested(assignment: Assignment, rules: _Rules) -> Assignment:
-    """The assignment with each sum around the factors alone that have its index, so that there are
-    fewer sums around a site."""
-    value = map_terms(assignment.value, lambda term: nest(term, rules.dtypes))
-    return replace(assignment, value=value)
 
 
 def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
@@ -203,6 +199,18 @@ def _everywhere(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterat
             break
         found.append(option)
     yield from found[least - 1 :][-1:]
+
+
+def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[Assignment]:
+    """The same of the assignment with each sum around the factors alone that have its index, where
+    other sums around one of those sums are in the way (`_lifted`)."""
+    whole = next(_everywhere(assignment, rules, least=1), assignment)
+    left = (
+        rules.parts(site, _computed_in(whole.value, site, rules)) for site in _sites(whole.value)
+    )
+    if any(left) and len(split_terms(whole.value)) < TERMS:
+        value = map_terms(assignment.value, lambda term: nest(term, rules.dtypes))
+        yield from _everywhere(replace(assignment, value=value), rules, least)
 
 
 def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
