@@ -129,11 +129,6 @@ def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict
     return found
 
 
-def may_multiply_out(assignment: Assignment, dtypes: Mapping[str, DType]) -> bool:
-    """Whether there is a sum that may be multiplied out without losing digits."""
-    return any(True for _ in _once(assignment, _Rules(dtypes)))
-
-
 @dataclass(frozen=True, slots=True)
 class _Rules:
     """What may be multiplied out.

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from math import inf
 
 import pytest
 from opt_einsum import contract_path
 
+from taco_py.autoschedule.effort import Effort
 from taco_py.notation.nodes import Access
 from taco_py.notation.operators import MUL
 from taco_py.notation.printer import to_text
 from taco_py.plan.make import Options
 from taco_py.plan.nodes import Compute, Reformat
-from taco_py.plan.paths import cheapest_tree
+from taco_py.plan.paths import near_trees
 from taco_py.plan.products import Product
 from taco_py.plan.request import statistics
 from taco_py.strategy import Strategy
@@ -147,7 +149,7 @@ def test_the_order_of_a_chain_knows_the_nonzeros() -> None:
     factors = tuple(
         Access(name, tuple(indices)) for name, indices in (("A", "ij"), ("B", "jk"), ("C", "kl"))
     )
-    tree = cheapest_tree(known, Product(MUL, factors), ("i", "l"))
+    tree, *_ = near_trees(known, Product(MUL, factors), ("i", "l"), Effort(), inf)
     shapes = [(1000, 1000), (1000, 1000), (1000, 500)]
     by_size, _ = contract_path("ij,jk,kl->il", *shapes, shapes=True)
     assert tree.path[0] == (0, 1)
@@ -163,7 +165,7 @@ def test_the_order_of_a_dense_chain_is_that_of_its_sizes() -> None:
     )
     shapes = [(10, 1000), (1000, 5), (5, 1000)]
     by_size, _ = contract_path("ij,jk,kl->il", *shapes, shapes=True)
-    tree = cheapest_tree(known, Product(MUL, factors), ("i", "l"))
+    tree, *_ = near_trees(known, Product(MUL, factors), ("i", "l"), Effort(), inf)
     assert tree.path == tuple(map(tuple, by_size))
 
 

@@ -20,7 +20,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
 from taco_py.plan import multiply_out
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.multiply_out import cheapest_form, may_multiply_out
+from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.request import Request
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, operands, plan, problem
@@ -54,11 +54,12 @@ FORMS = (
 
 def out(text: str, dtype: np.dtype[Any] = FLOAT) -> str:
     """The form with everything multiplied out that may be."""
-    whole = assignment(text)
-    names = (access for access in "ABCbxyz")
-    known = dict.fromkeys(names, dtype)
-    forms = cheapest_form(whole, known, lambda form: -len(to_text(form)), Effort(), True)
-    return to_text(forms.chosen)
+    return to_text(form_of(text, dict.fromkeys("ABCbxyz", dtype)).chosen)
+
+
+def form_of(text: str, dtypes: dict[str, np.dtype[Any]]) -> Forms:
+    """The form where the longest is the cheapest."""
+    return cheapest_form(assignment(text), dtypes, lambda f: -len(to_text(f)), Effort(), True)
 
 
 @pytest.mark.parametrize(("text", "expected"), FORMS)
@@ -79,7 +80,7 @@ KEPT = (
 
 @pytest.mark.parametrize("text", KEPT)
 def test_what_is_never_multiplied_out(text: str) -> None:
-    assert not may_multiply_out(assignment(text), dict.fromkeys("ABCbxyz", FLOAT))
+    assert out(text) == to_text(assignment(text))
 
 
 def test_differences_of_integers_are_exact() -> None:
@@ -100,13 +101,13 @@ MIXED: tuple[dict[str, str], ...] = (
 def test_parts_of_another_type_are_left(dtypes: dict[str, str]) -> None:
     known = {name: np.dtype(dtype) for name, dtype in dtypes.items()}
     text = "y[i] = (A[i,j] + B[i,j]) * x[j]" + (" / z[i]" if "z" in dtypes else "")
-    assert not may_multiply_out(assignment(text), known)
+    assert form_of(text, known).other is None
 
 
 @pytest.mark.parametrize("text", ["(B[l,i] + C[j,i]) * 300", "-2 * (B[l,i] + C[j,i])"])
 def test_numbers_that_a_part_alone_has_no_room_for(text: str) -> None:
     known = {"B": np.dtype("u1"), "C": np.dtype("i4")}
-    assert not may_multiply_out(assignment(f"z[l] = {text}"), known)
+    assert form_of(f"z[l] = {text}", known).other is None
     b, c = np.arange(12, dtype="u1").reshape(3, 4), np.ones((5, 4), "i4")
     expected = tp.evaluate_dense(f"z[l] = {text}", B=b, C=c)
     np.testing.assert_array_equal(tp.evaluate(f"z[l] = {text}", B=b, C=c), expected)
