@@ -27,6 +27,7 @@ class Operator:
     linear       per argument, whether f is additive in it: f(x + y, z) = f(x, z) + f(y, z).
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
+    scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`).
     """
@@ -43,6 +44,7 @@ class Operator:
     annihilators: tuple[Number | None, ...] = (None, None)
     linear: tuple[bool, ...] = (False, False)
     signs: tuple[int, ...] = ()
+    scales: bool = False
     true_division: bool = False  # integers promote to floating point, as in NumPy
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
@@ -74,10 +76,11 @@ MUL = Operator(
 )  # fmt: skip
 DIV = Operator(
     "div", "/", 2, "/", 2, right_identity=1, annihilators=(0, None), linear=(True, False),
-    true_division=True, evaluate=np.true_divide,
+    scales=True, true_division=True, evaluate=np.true_divide,
 )  # fmt: skip
 NEG = Operator(
-    "neg", "-", 1, "-", 3, annihilators=(0,), linear=(True,), signs=(-1,), evaluate=np.negative,
+    "neg", "-", 1, "-", 3, annihilators=(0,), linear=(True,), signs=(-1,), scales=True,
+    evaluate=np.negative,
 )  # fmt: skip
 
 OPERATORS: dict[str, Operator] = {op.name: op for op in (ADD, SUB, MUL, DIV, NEG)}

@@ -18,12 +18,13 @@ from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import copying
 from taco_py.autoschedule.orders import best_order, known_steps, needs_copy
+from taco_py.autoschedule.steps import loops_of
 from taco_py.concrete.concretize import fits_row, repeated
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
 from taco_py.notation.checks import accesses, all_indices, free_indices
-from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of
 from taco_py.plan.roots import look_up_rows, rows_cost
@@ -149,11 +150,31 @@ def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -
     around = best.order[: max(places, default=-1) + 1]
     inner = best.order[len(around) :]
     own = [{i for a in accesses(sum_) for i in a.indices} for sum_ in inner_sums]
-    groups = [[i for i in inner if i in indices] for indices in own]
-    groups.append([i for i in inner if not any(i in indices for indices in own)])
     steps = known_steps(problem, term, stats, effort)
-    beside = sum(steps.nest(around, group) for group in groups)
+    rest = [i for i in inner if not any(i in indices for indices in own)]
+    beside = steps.nest(around, rest)
+    for sum_, indices in zip(inner_sums, own, strict=True):
+        group = [i for i in inner if i in indices]
+        depth = max((around.index(i) + 1 for i in free_indices(sum_)), default=0)
+        alone = _alone(problem, sum_, stats, effort, around[:depth], group)
+        beside += min(steps.nest(around, group), alone)
     return best.cost - steps.nest(around, inner) + beside
+
+
+def _alone(
+    problem: Problem,
+    sum_: Reduce,
+    stats: Statistics,
+    effort: Effort,
+    around: Sequence[str],
+    group: Sequence[str],
+) -> float:
+    """What an inner sum's own loops cost inside those that it depends on. They run where its body
+    is stored, whatever is added to it: in sum(i, sum(j, A[i,j] * x[j]) + s) over A's entries."""
+    body = Term(False, (), sum_.body)
+    known, _ = loops_of(problem, body)
+    others = stats.volume(index for index in around if index not in known)
+    return others * known_steps(problem, body, stats, effort).nest(around, group)
 
 
 def copy_cost(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import split_terms
+from taco_py.concrete.terms import map_terms, reductions, split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
@@ -28,7 +28,8 @@ from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, NEG, SUB
 from taco_py.notation.printer import to_text
-from taco_py.notation.tree import children, walk
+from taco_py.notation.tree import children, exchange, walk
+from taco_py.plan.products import nest
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
@@ -86,7 +87,12 @@ def _cheaper(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
 ) -> Assignment | None:
     """The cheapest form found with anything multiplied out that keeps its digits."""
-    found = _priced((*_once(assignment, rules), *_everywhere(assignment, rules)), price, effort)
+    forms = (
+        *_once(assignment, rules),
+        *_everywhere(assignment, rules),
+        *_nested(assignment, rules),
+    )
+    found = _priced(forms, price, effort)
     if not found:
         return None
     best = min(found, key=found.__getitem__)
@@ -102,9 +108,12 @@ def _differences_out(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
 ) -> Assignment | None:
     """The form with sparse minus full terms multiplied out too, where that is far cheaper."""
-    (form,) = tuple(_everywhere(assignment, replace(rules, mixed=True), least=1)) or (None,)
-    if form is None or not _priced((form,), price, effort):
+    mixed = replace(rules, mixed=True)
+    forms = (*_everywhere(assignment, mixed, least=1), *_nested(assignment, mixed, least=1))
+    found = _priced(forms, price, effort)
+    if not found:
         return None
+    form = min(found, key=found.__getitem__)
     form = _cheaper(form, rules, price, effort) or form
     return form if price(form) * FAR_CHEAPER <= price(assignment) else None
 
@@ -118,11 +127,6 @@ def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict
             break
         found[option] = price(option)
     return found
-
-
-def may_multiply_out(assignment: Assignment, dtypes: Mapping[str, DType]) -> bool:
-    """Whether there is a sum that may be multiplied out without losing digits."""
-    return any(True for _ in _once(assignment, _Rules(dtypes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,18 @@ def _everywhere(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterat
             break
         found.append(option)
     yield from found[least - 1 :][-1:]
+
+
+def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[Assignment]:
+    """The same of the assignment with each sum around the factors alone that have its index, where
+    other sums around one of those sums are in the way (`_lifted`)."""
+    whole = next(_everywhere(assignment, rules, least=1), assignment)
+    left = (
+        rules.parts(site, _computed_in(whole.value, site, rules)) for site in _sites(whole.value)
+    )
+    if any(left) and len(split_terms(whole.value)) < TERMS:
+        value = map_terms(assignment.value, lambda term: nest(term, rules.dtypes))
+        yield from _everywhere(replace(assignment, value=value), rules, least)
 
 
 def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
@@ -318,9 +334,26 @@ def _lifted(
         same = rules.type_of(expr)
         return moved if all(rules.type_of(part) == same for _, part in moved) else None
     if isinstance(expr, Reduce) and len(parts) > 1:
-        return None  # a part without its index would be added up as often as it has coordinates
+        # a part without its index would be added up as often as it has coordinates
+        return _lifted_inside(expr, site, terms, whole, rules)
     ended = _joined(parts, whole, rules)
     return None if ended is None else ((False, _with(expr, place, ended)),)
+
+
+def _lifted_inside(
+    expr: Reduce, site: Call, terms: tuple[Signed, ...], whole: DType, rules: _Rules
+) -> tuple[Signed, ...] | None:
+    """A sum that multiplies out no further than the outermost sum inside it that has the site.
+
+    sum(i, m[k] * sum(j, (A[i,j] + m[j]) * x[j]))
+    → sum(i, m[k] * (sum(j, A[i,j] * x[j]) + sum(j, m[j] * x[j])))
+    """
+    inner = next((sum_ for sum_ in reductions(expr.body) if _has(sum_, site)), None)
+    parts = None if inner is None else _lifted(inner, site, terms, whole, rules)
+    joined = None if parts is None else _joined(parts, whole, rules)
+    if inner is None or joined is None or joined == inner:
+        return None
+    return ((False, exchange(expr, inner, joined)),)
 
 
 def _moves_through(expr: Expr, place: int, parts: tuple[Signed, ...]) -> bool:

@@ -55,30 +55,17 @@ class Tree:
         return max(map(len, self.path))
 
 
-def cheapest_tree(
-    stats: Statistics,
-    product: Product,
-    kept: tuple[str, ...],
-    effort: Effort | None = None,
-    memory: float = inf,
-) -> Tree:
-    """The pairwise order of least expected work: opt_einsum with costs that know nonzeros.
-
-    memory  the elements that each intermediate may store; where none keeps to it, the cost is
-            infinite
-    """
-    knows = _Nonzeros(stats, product, kept, memory)
-    return knows.tree(knows.path(effort or Effort()))
-
-
 def near_trees(
     stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort, memory: float
 ) -> tuple[Tree, ...]:
-    """The cheapest tree of pairs, and others that may be cheaper by what it knows nothing of, such
-    as copies and formats.
+    """The cheapest tree of pairs (opt_einsum's with costs that know nonzeros), and others that may
+    be cheaper by what it knows nothing of, such as copies and formats.
 
     These are all of three factors. Of more they are the cheapest with steps of more than two, and a
     few simple ones whose work is not more by as much as copies of all operands.
+
+    memory  the elements that an intermediate may store; a tree with a larger one costs infinitely
+            much
     """
     knows = _Nonzeros(stats, product, kept, memory)
     best = knows.tree(knows.path(effort))

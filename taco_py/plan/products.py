@@ -16,6 +16,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
+from taco_py.plan.quotients import open_products
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,19 @@ def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
     """`sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its sums.
 
     The order of the sums is then free to choose. Integer sums of another type than the product's
-    wrap by themselves and stay.
+    wrap by themselves and stay. Quotients of products are no obstacle (`quotients`).
     """
+    return _sums_around(open_products(expr, dtypes), dtypes)
+
+
+def _sums_around(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+    """The sums inside products around them."""
     match expr:
         case Reduce(operator, _, body) if operator.additive:
-            return replace(expr, body=flatten(body, dtypes))
+            return replace(expr, body=_sums_around(body, dtypes))
         case Call(operator, (left, right)) if operator.distributes:
             whole = expression_dtype(expr, dtypes)
-            parts = [flatten(left, dtypes), flatten(right, dtypes)]
+            parts = [_sums_around(left, dtypes), _sums_around(right, dtypes)]
             sums: list[Reduce] = []
             for place, other in ((0, 1), (1, 0)):
                 while sum_ := _leaving(parts[place], parts[other], sums, whole, dtypes):
@@ -130,3 +136,30 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
     if len(around) == len(term.reduced):
         return expr
     return summed(product.of(factors), reversed(around))
+
+
+def nest(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+    """`sum(i, sum(j, A[i,k] * B[i,j] * x[j]))` → `sum(i, A[i,k] * sum(j, B[i,j] * x[j]))`.
+
+    Each sum, of fewest indices first, is around those factors alone that have its index: the
+    reverse of `flatten`. A sum that would be of another type than the product's stays around it.
+    """
+    (term, *more) = split_terms(flatten(expr, dtypes))
+    product = as_product(term.body, dtypes)
+    if more or term.negative or product is None:
+        return expr
+    whole = expression_dtype(term.body, dtypes)
+    factors, left = product.factors, [*term.reduced]
+    while left:
+        inner = {i: summed(product.of(_with_index(factors, i)), (i,)) for i in left}
+        index = min(left, key=lambda i: len(free_indices(inner[i])))
+        rest = tuple(f for f in factors if index not in free_indices(f))
+        if not rest or expression_dtype(inner[index], dtypes) != whole:
+            break
+        factors = (*rest, inner[index])
+        left.remove(index)
+    return summed(product.of(factors), left)
+
+
+def _with_index(factors: Iterable[Expr], index: str) -> Iterator[Expr]:
+    return (factor for factor in factors if index in free_indices(factor))

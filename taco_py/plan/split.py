@@ -67,7 +67,7 @@ def split(
 
     path   the pairwise contractions of a single product, in einsum's numbering; chosen by cost
            where None
-    pairs  False keeps products of any number of operands whole
+    pairs  False keeps products of any number of operands whole, and each sum around all of its own
     """
     if path is not None or not pairs or request.forms is False:
         return _split(assignment, operands, request, names, path, pairs)
@@ -158,7 +158,6 @@ def _split(
     if path is None and pairs:
         value = map_terms(value, lambda term: contract_sums(splitter, term))
         value = map_terms(value, lambda term: sum_first(splitter, assignment, term))
-    if path is None:
         value = map_terms(value, lambda term: _pushed_in(splitter, assignment, term))
     value = map_terms(value, lambda term: hoist(splitter, assignment, term))
     if path is not None or pairs:

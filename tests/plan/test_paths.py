@@ -15,7 +15,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.operators import MUL
 from taco_py.plan.make import make_plan
 from taco_py.plan.nodes import Plan
-from taco_py.plan.paths import EXACT, cheapest_tree, near_trees
+from taco_py.plan.paths import EXACT, near_trees
 from taco_py.plan.products import Product
 from taco_py.plan.request import Request, statistics
 from tests.problems import operands, problem
@@ -32,8 +32,8 @@ def order(
     known = problem(text, formats)
     product = Product(MUL, tuple(accesses(known.assignment.value)))
     stats, effort = statistics(known.assignment, operands(known, sizes)), Effort()
-    path = cheapest_tree(stats, product, known.assignment.target.indices, effort).path
-    return path, effort.notes
+    best, *_ = near_trees(stats, product, known.assignment.target.indices, effort, inf)
+    return best.path, effort.notes
 
 
 def matrices(count: int) -> list[str]:
@@ -92,7 +92,7 @@ def test_a_tree_without_small_intermediates_costs_infinitely_much() -> None:
     known = problem(f"y[m0] = {' * '.join([*matrices(8), 'x[m8]'])}")
     product = Product(MUL, tuple(accesses(known.assignment.value)))
     stats = statistics(known.assignment, operands(known))
-    trees = [cheapest_tree(stats, product, ("m0",), memory=memory) for memory in (1000.0, 999.0)]
+    trees = [near_trees(stats, product, ("m0",), Effort(), memory)[0] for memory in (1000.0, 999.0)]
     assert [tree.cost < inf for tree in trees] == [True, False]
 
 

@@ -1,0 +1,171 @@
+"""Quotients and negations of products under sums: done to one factor, so that all contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import taco_py as tp
+from taco_py.notation.checks import accesses
+from taco_py.notation.printer import to_text
+from taco_py.plan.quotients import open_products
+from tests.problems import assignment, plan, problem
+
+
+def opened(text: str, **dtypes: str) -> str:
+    """The right-hand side with its operations moved, operands of float64 or as in `dtypes`."""
+    whole = assignment(text)
+    known = {a.tensor: np.dtype(dtypes.get(a.tensor, "float64")) for a in accesses(whole)}
+    return to_text(open_products(whole.value, known))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # the factor with all of the divisor's indices and the fewest others
+        ("y[i] = d[i] * d[j] / m * x[j]", "sum(j, d[i] / m * d[j] * x[j])"),
+        ("y[i] = A[i,j] * B[j,k] / 2 * x[k]", "sum(k, sum(j, A[i,j] * B[j,k]) * (x[k] / 2))"),
+        (
+            "y[i] = A[i,j] / d[i] * A[j,k] / d[j] * x[k]",
+            "sum(k, sum(j, A[i,j] / d[i] * (A[j,k] / d[j])) * x[k])",
+        ),
+        # through sums
+        (
+            "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k] / d[i])",
+            "sum(k, sum(j, A[i,j] / d[i] * B[j,k]) * x[k])",
+        ),
+        # negations
+        ("y[i] = -(A[i,j] * B[j,k]) * x[k]", "sum(k, sum(j, A[i,j] * B[j,k]) * -x[k])"),
+        (
+            "y[i] = -(A[i,j] * B[j,k] / d[j]) * x[k]",
+            "sum(k, sum(j, A[i,j] / d[j] * B[j,k]) * -x[k])",
+        ),
+        # computed divisors
+        (
+            "y[i] = A[i,j] * B[j,k] / (1 + d[i]) * x[k]",
+            "sum(k, sum(j, A[i,j] / (1 + d[i]) * B[j,k]) * x[k])",
+        ),
+    ],
+)
+def test_the_operation_is_done_to_one_factor(text: str, expected: str) -> None:
+    assert opened(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y[i] = sum(j, A[i,j] * x[j]) / d[i]",  # nothing is summed around it
+        "y[i] = sum(j, A[i,j] / d[i] * x[j])",  # the numerator is one factor
+        "y[i] = sum(j, sum(k, u[j] * v[k] / D[j,k]) * A[i,j])",  # no factor has its indices
+        "y[i] = sum(j, 2 / (A[i,j] * x[j]))",  # a divisor is no factor
+        "y[i] = sum(j, (A[i,j] + B[i,j]) / d[i])",
+    ],
+)
+def test_what_is_left_as_it_is_written(text: str) -> None:
+    assert opened(text) == to_text(assignment(text).value)
+
+
+def test_products_of_integers_are_not_opened() -> None:
+    """They would not wrap in the quotient's type."""
+    text = "y[i] = A[i,j] * B[j,k] / d[i] * x[k]"
+    written = to_text(assignment(text).value)
+    assert opened(text, A="int8", B="int8") == written
+    assert opened(text, A="int8") == "sum(k, sum(j, A[i,j] / d[i] * B[j,k]) * x[k])"
+    negated = "sum(k, -sum(j, A[i,j] * B[j,k]) * x[k])"
+    assert opened("y[i] = -(A[i,j] * B[j,k]) * x[k]", A="int8", B="int8") == negated
+    assert opened(text, **dict.fromkeys("ABdx", "int8")) == written
+
+
+def test_a_divisor_is_not_taken_out_of_the_sum_over_its_index() -> None:
+    text = "y[i] = sum(k, sum(j, A[i,j] * B[j,k] / d[j]) * x[k])"
+    assert opened(text) == "sum(k, sum(j, A[i,j] / d[j] * B[j,k]) * x[k])"
+
+
+CONTRACTED = (
+    "y[i] = A[i,j] * B[j,k] / d[i] * x[k]",
+    "y[i] = A[i,j] / d[i] * A[j,k] / d[j] * x[k]",
+    "y[i] = A[i,j] * B[k,j] / d[j] * x[k]",
+    "y[i] = -(A[i,j] * B[j,k]) * x[k]",
+    "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k] / d[i])",
+    "y[i] = x[i] - A[i,j] * B[j,k] / d[i] * x[k]",
+)
+
+
+@pytest.mark.parametrize("text", CONTRACTED)
+def test_no_product_of_two_matrices_is_made(text: str) -> None:
+    made = plan(problem(text, dict.fromkeys("AB", "CSR")))
+    assert all(k.problem.result.format.order == 1 for k in made.kernels)
+
+
+def test_a_difference_of_a_sparse_term_and_a_quotient_is_multiplied_out() -> None:
+    """The modularity matrix."""
+    made = plan(problem("y[i] = (A[i,j] - d[i] * d[j] / m) * x[j]", {"A": "CSR"}))
+    deep = [k for k in made.kernels if len({*k.problem.assignment.target.indices}) > 1]
+    assert not deep
+    assert any("are multiplied out" in form for form in made.forms)
+    assert not any("is not multiplied out" in form for form in made.forms)
+
+
+EVERY = (
+    *CONTRACTED,
+    "y[i] = (A[i,j] - d[i] * d[j] / m) * x[j]",
+    "s = x[i] * (A[i,j] - d[i] * d[j] / (2 * m)) * x[j]",
+    "y[i] = d[i] * d[j] / 2 * x[j]",
+    "y[i] = A[i,j] * B[j,k] / (d[i] * d[k]) * x[k]",
+    "y[i] = -(A[i,j] * -(B[j,k] / d[k])) / m * x[k]",
+    "O[i,k] = A[i,j] * B[j,l] / d[l] * -(B[l,k] * x[k])",
+    "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) / sum(j, d[j]) * x[k])",
+    "y[i] = A[i,j] * B[j,k] * m / m * x[k]",
+)
+DTYPES = ("float64", "float32", "complex128", "int64", "int32", "int8", "uint8")
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> dict[str, Any]:
+    """Square matrices and vectors of one size, with divisors that are not zero."""
+    n = draw(st.sampled_from((0, 1, 2, 7, 40)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    form = draw(st.sampled_from(("csr", "csc", "coo", "dense")))
+    step = draw(st.sampled_from((1, 2, -1)))
+
+    def values(shape: tuple[int, ...], low: int) -> Any:
+        return rng.integers(low, 4, shape).astype(draw(st.sampled_from(DTYPES)))
+
+    def matrix() -> Any:
+        found = values((n, n), 0) * (rng.random((n, n)) < 0.3)
+        return found if form == "dense" else sp.coo_array(found).asformat(form)
+
+    def vector() -> Any:
+        return np.repeat(values((n,), 1), abs(step))[::step]
+
+    return {"A": matrix(), "B": matrix(), "d": vector(), "x": vector(), "m": values((), 1)[()]}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(EVERY), operands())
+def test_numbers_are_those_of_numpy(text: str, given: dict[str, Any]) -> None:
+    used = {a.tensor for a in accesses(assignment(text))}
+    known = {name: value for name, value in given.items() if name in used}
+    found = tp.evaluate(text, known)
+    wanted = tp.evaluate_dense(text, known)
+    found = found.toarray() if sp.issparse(found) else np.asarray(found)
+    assert found.dtype == wanted.dtype
+    narrow = any(value.dtype == np.float32 for value in known.values())
+    np.testing.assert_allclose(found, wanted, rtol=1e-3 if narrow else 1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("text", CONTRACTED)
+def test_what_is_not_stored_is_zero_beside_a_zero_divisor(text: str) -> None:
+    """A graph's isolated nodes, of degree 0."""
+    matrix = sp.csr_array(np.diag([1.0, 0.0, 2.0, 0.0]))
+    d, x = np.array([1.0, 0.0, 2.0, 0.0]), np.ones(4)
+    used = {a.tensor for a in accesses(assignment(text))}
+    known = {k: v for k, v in {"A": matrix, "B": matrix, "d": d, "x": x}.items() if k in used}
+    found, wanted = tp.evaluate(text, known), tp.evaluate_dense(text, known)
+    assert np.isfinite(wanted).all()
+    np.testing.assert_allclose(np.asarray(found), wanted)
