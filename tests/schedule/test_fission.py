@@ -230,12 +230,6 @@ REFUSED = (
     (SPMV, "d", "fission(k)", "there is no loop over k"),
     (SPMV, "d", "fission(i), split(i,a,b,4)", "has taken the loops apart"),
     (PRODUCT, "ss", "reorder(i,k,j), fission(i)", "C stores each i once"),
-    (
-        "y[i]=A[i,j]*E[i,j]",
-        "d",
-        "precompute(E(i,j),{},{},w), fission(i)",
-        "read together with other coordinates of i",
-    ),
 )
 
 

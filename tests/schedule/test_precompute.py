@@ -213,6 +213,13 @@ def test_a_shared_loop_over_positions_reads_them() -> None:
     made.legal_moves()
 
 
+def test_rows_that_are_looked_up_stay_rows() -> None:
+    """What is looked up in them is asked for along one index."""
+    made = tp.schedule(SPMV, A=tp.CSR, x="s", y=tp.dense(1)).apply("precompute(A(i,j),j,q,w)")
+    with pytest.raises(ScheduleError, match="is read together with other coordinates of i"):
+        made.apply("fission(i)")
+
+
 NARROW = (
     ("x[i] * B[i,j] * c[j]", "B(i,j)*c(j)", "float32", "computed in float32"),
     ("x[i] * B[i,j] * c[j]", "B(i,j)*c(j)", "complex64", "computed in complex64"),
