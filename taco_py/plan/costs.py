@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from math import inf
 
 from codegen.names import Names
@@ -153,10 +154,12 @@ def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -
     steps = known_steps(problem, term, stats, effort)
     rest = [i for i in inner if not any(i in indices for indices in own)]
     beside = steps.nest(around, rest)
+    kept = takewhile(problem.assignment.target.indices.__contains__, around)
+    shared = sum(1 for _ in kept)  # loops over the result's indices are around all sums
     for sum_, indices in zip(inner_sums, own, strict=True):
         group = [i for i in inner if i in indices]
         depth = max((around.index(i) + 1 for i in free_indices(sum_)), default=0)
-        alone = _alone(problem, sum_, stats, effort, around[:depth], group)
+        alone = _alone(problem, sum_, stats, effort, around[: max(depth, shared)], group)
         beside += min(steps.nest(around, group), alone)
     return best.cost - steps.nest(around, inner) + beside
 

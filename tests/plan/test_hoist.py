@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.notation.checks import accesses
+from tests.problems import plan, problem
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -61,3 +63,21 @@ def test_a_term_of_a_narrower_type_is_added_up_once() -> None:
     assert "would repeat" in told
     assert "A: d/float32, T: /float64" in told
     np.testing.assert_allclose(tp.evaluate(text, operands), 1.0 - N)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y[i] = sum(j, A[i,j]) * sum(k, x[k])",
+        "y[i] = (A[i,j] + m) * (sum(k, (B[j,k] + m) * x[k]) + s)",
+        "y[i] = (A[i,j] + m) * (B[j,k] + m) * x[k]",
+    ],
+)
+def test_no_loop_over_a_sum_of_a_vector_runs_for_each_row(text: str) -> None:
+    """A sum that needs no index is not free inside the loops over the result."""
+    made = plan(problem(text, {"A": "CSR", "B": "CSR"}, "d"), dict.fromkeys("ijk", 20_000))
+    for kernel in made.kernels:
+        sparse = {a.indices for a in accesses(kernel.problem.assignment.value) if a.tensor in "AB"}
+        loops = {i for order in kernel.orders for i in order}
+        covered = {i for indices in sparse for i in indices}
+        assert len(loops) < 2 or loops <= covered, str(kernel.problem.assignment)
