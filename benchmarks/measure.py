@@ -76,19 +76,22 @@ def check(contest: Contest) -> dict[str, str]:
     return notes
 
 
-def in_turns(contenders: Mapping[str, Compute]) -> dict[str, list[float]]:
+def in_turns(contenders: Mapping[str, Compute], seconds: float = SECONDS) -> dict[str, list[float]]:
     """Seconds of each repetition. The call before each timed one is not timed: it warms the caches
-    for this contender instead of the one before."""
+    for this contender instead of the one before.
+
+    seconds  that all repetitions may take together
+    """
     times: dict[str, list[float]] = {name: [] for name in contenders}
     names = list(contenders)
     started = time.perf_counter()
     round_number = 0
-    while round_number < ROUNDS or time.perf_counter() - started < SECONDS:
+    while round_number < ROUNDS or time.perf_counter() - started < seconds:
         for name in names[round_number % len(names) :] + names[: round_number % len(names)]:
             contenders[name]()
             times[name].append(once(contenders[name]))
         round_number += 1
-        if round_number >= 2 and time.perf_counter() - started > 8 * SECONDS:
+        if round_number >= 2 and time.perf_counter() - started > 8 * seconds:
             break
     return times
 

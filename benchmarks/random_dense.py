@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import taco_py as tp
-from benchmarks.measure import once
+from benchmarks.measure import in_turns
 from benchmarks.peers import library
 
 LETTERS = "abcdefg"
@@ -36,7 +35,6 @@ ORDER = 5
 """The most modes of an array."""
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 """The largest difference, as a part of what the absolute values of the terms add up to."""
-ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,8 @@ def measure(einsum: Einsum, random: np.random.Generator, seconds: float, tally: 
         contenders["opt_einsum"] = partial(
             opt_einsum.contract_expression(einsum.text, *shapes), *operands
         )
-    tally.add(einsum, _fastest(contenders, seconds))
+    times = in_turns(contenders, seconds)
+    tally.add(einsum, {name: min(each) for name, each in times.items()})
 
 
 def _agrees(einsum: Einsum, operands: Sequence[np.ndarray[Any, Any]], found: Any) -> bool:
@@ -172,23 +171,6 @@ def _agrees(einsum: Einsum, operands: Sequence[np.ndarray[Any, Any]], found: Any
     difference = np.abs(np.asarray(found, "float64") - expected)
     plain = found.dtype == einsum.dtype and np.shape(found) == expected.shape
     return bool(plain and (difference <= TOLERANCE[einsum.dtype] * (largest + 1e-300)).all())
-
-
-def _fastest(contenders: dict[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
-    """Of each the fastest of its calls, in turns, in an order that rotates; before each a call that
-    is not timed."""
-    best = dict.fromkeys(contenders, float("inf"))
-    names = list(contenders)
-    started = time.perf_counter()
-    rounds = 0
-    while rounds < ROUNDS or time.perf_counter() - started < seconds:
-        for name in names[rounds % len(names) :] + names[: rounds % len(names)]:
-            contenders[name]()
-            best[name] = min(best[name], once(contenders[name]))
-        rounds += 1
-        if rounds > 1 and time.perf_counter() - started > 8 * seconds:
-            break
-    return best
 
 
 def run(count: int, seed: int, seconds: float) -> Iterator[Tally]:

@@ -199,7 +199,7 @@ class Kernel:
         if begin:
             objects = {begin: out, **objects}
         given, sizes = self._given(objects)
-        shape = tuple(sizes[i] for i in self.assignment.target.indices)
+        shape = self._shape(sizes)
         kind = self._kind(given)
         prepared = Prepared(
             self.assignment, given, self.plan, kind, shape, self.dtype, self.kernels
@@ -214,6 +214,10 @@ class Kernel:
                 np.copyto(out, data.values, casting="unsafe")
             return out
         return hand_out(data, kind)
+
+    def _shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The result's."""
+        return tuple(sizes[index] for index in self.assignment.target.indices)
 
     def _kind(self, given: Mapping[str, Given]) -> ResultKind:
         """What the result is handed out as: a sparse one as the sparse operands are."""
@@ -239,8 +243,8 @@ class Kernel:
     def assemble(self, *operands: Any, threads: int | None = None, **named: Any) -> Any:
         """The result's structure with values of zero, for `compute`; by `threads` at most."""
         given, sizes = self._given(self._named(operands, named))
-        shape = tuple(sizes[i] for i in self.assignment.target.indices)
-        data = assemble(self.plan, self._execution(given, check_threads(threads), None, shape))
+        execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
+        data = assemble(self.plan, execution)
         return hand_out(data, self._kind(given))
 
     def compute(
@@ -257,8 +261,7 @@ class Kernel:
         `pattern` is no tensor.
         """
         given, sizes = self._given(self._named(operands, named))
-        shape = tuple(sizes[i] for i in self.assignment.target.indices)
-        execution = self._execution(given, check_threads(threads), None, shape)
+        execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
         data = recompute(self.plan, execution, _as_pattern(pattern))
         return hand_out(data, self._kind(given))
 

@@ -91,7 +91,7 @@ def _may(walks: Walks, access: Access, index: str) -> bool:
     return (
         len(access.indices) > 1
         and len(set(access.indices)) == len(access.indices)
-        and all(level.unique for level in form.levels)
+        and form.is_unique
         and not form.levels[-1].full
         and index not in walks.problem.vast
         and sum(other == access for other in accesses(walks.body)) == 1

@@ -208,7 +208,7 @@ class LoopCosts:
             for place, access in enumerate(self.steps.accesses)
             if access != copied and not self.folded[place]
             if set(access.indices) & set(copied.indices)
-            if not all(level.unique for level in self.problem.type_of(access.tensor).format.levels)
+            if not self.problem.type_of(access.tensor).format.is_unique
         ]
 
     def _strayed(self, outside: Outside, bit: int) -> int:
@@ -280,7 +280,7 @@ def repeats_matter(
            operand may have none; () for operands as they are stored
     """
     form = problem.type_of(access.tensor).format
-    if all(level.unique for level in form.levels):
+    if form.is_unique:
         return False
     if copies_pattern(problem):
         return False

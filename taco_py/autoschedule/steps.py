@@ -60,7 +60,7 @@ def _seen(problem: Problem, access: Access) -> Hashable:
     if access == problem.assignment.target:
         return along
     block = kind.format.stored(access.indices)[kind.format.order - _block(kind.format) :]
-    once = all(level.unique for level in kind.format.levels)
+    once = kind.format.is_unique
     rooted = kind.format.levels[0].full
     return along, size, np.dtype(kind.index_dtype).itemsize, rooted, once, block
 

@@ -148,6 +148,11 @@ class Format:
         return tuple(modes[mode] for mode in self.mode_order)
 
     @property
+    def is_unique(self) -> bool:
+        """Whether no level may have a coordinate several times below one position."""
+        return all(level.unique for level in self.levels)
+
+    @property
     def is_coo(self) -> bool:
         """A compressed root followed by nothing but singletons."""
         return (

@@ -157,7 +157,7 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def _repeats(form: Format) -> bool:
     """Whether entries that are some way apart may have a coordinate in common."""
-    return not all(level.unique for level in form.levels)
+    return not form.is_unique
 
 
 # ---------------------------------------------------------------- atomic operations
