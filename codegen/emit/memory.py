@@ -219,7 +219,7 @@ def table(stmt: NewTable | Insert | SortTable | ClearTable, scope: Scope) -> Lin
                 *unless(f"{entry.name} < 0", scope),
             ]
         case SortTable():
-            return unless(f"taco_table_sort(&{name})", scope)
+            return [f"taco_table_sort(&{name});"]
         case ClearTable():
             return [f"taco_table_clear(&{name});"]
         case _:

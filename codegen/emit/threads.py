@@ -38,7 +38,6 @@ from codegen.ir import (
     Part,
     Reserve,
     SetLength,
-    SortTable,
     Team,
     Var,
 )
@@ -62,7 +61,7 @@ def among_threads(scope: Scope, *blocks: Block, parts: bool = False) -> Scope:
 
 def _can_fail(body: Block) -> bool:
     return any(
-        isinstance(node, Allocate | Reserve | NewTable | Insert | SortTable | Invoke | Expect)
+        isinstance(node, Allocate | Reserve | NewTable | Insert | Invoke | Expect)
         or (isinstance(node, SetLength) and node.limit is not None)
         for node in walk(body)
     )

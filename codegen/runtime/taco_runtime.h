@@ -425,11 +425,11 @@ typedef union {
         }                                                                                              \
     }                                                                                                  \
                                                                                                        \
-    static TACO_COLD void name##_radix(type *a, type *scratch, int64_t n, type low, type high)         \
+    static TACO_COLD void name##_radix(type *a, type *scratch, int64_t n, type low, type high, int bits)\
     {                                                                                                  \
         const unsigned_type range = (unsigned_type)high - (unsigned_type)low;                          \
         type *from = a, *to = scratch;                                                                 \
-        for (int shift = 0; shift < (int)sizeof(type) * 8 && range >> shift; shift += 8) {             \
+        for (int shift = bits; shift < (int)sizeof(type) * 8 && range >> shift; shift += 8) {          \
             int64_t start[257] = {0};                                                                  \
             for (int64_t i = 0; i < n; i++)                                                            \
                 start[((((unsigned_type)from[i] - (unsigned_type)low) >> shift) & 255) + 1]++;         \
@@ -445,7 +445,7 @@ typedef union {
             memcpy(a, from, (size_t)n * sizeof(type));                                                 \
     }                                                                                                  \
                                                                                                        \
-    static TACO_COLD void name##_long(type *a, int64_t n)                                              \
+    static TACO_COLD void name##_long(type *a, int64_t n, int bits)                                    \
     {                                                                                                  \
         type low = a[0], high = a[0];                                                                  \
         int64_t descents = 0;                                                                          \
@@ -463,7 +463,7 @@ typedef union {
         else if (n < 64 || descents < n / 64)                                                          \
             name##_merge(a, scratch, n);                                                               \
         else                                                                                           \
-            name##_radix(a, scratch, n, low, high);                                                    \
+            name##_radix(a, scratch, n, (type)(low >> bits << bits), high, bits);                      \
         if (scratch != local)                                                                          \
             free(scratch);                                                                             \
     }                                                                                                  \
@@ -474,7 +474,16 @@ typedef union {
         if (n <= 24)                                                                                   \
             name##_insertion(a, n);                                                                    \
         else                                                                                           \
-            name##_long(a, n);                                                                         \
+            name##_long(a, n, 0);                                                                      \
+    }                                                                                                  \
+                                                                                                       \
+    /* The same where those that differ in their lowest `bits` bits alone ascend already. */           \
+    static TACO_UNUSED void name##_above(type *a, int64_t n, int bits)                                 \
+    {                                                                                                  \
+        if (n <= 24)                                                                                   \
+            name##_insertion(a, n);                                                                    \
+        else                                                                                           \
+            name##_long(a, n, bits);                                                                   \
     }
 
 TACO_DEFINE_SORT(taco_sort_int32, int32_t, uint32_t)
@@ -634,59 +643,53 @@ static TACO_UNUSED void taco_table_clear(taco_table *t)
     t->count = 0;
 }
 
-/* Rank by heap sort: for keys so far apart that key and entry do not fit one word. */
-static TACO_COLD void taco_table_sort_far(taco_table *t)
+/* Rank the entries whose keys differ in their lowest `low_bits` bits alone, of which `ranked` has those
+ * above, and the entries' numbers in `entry_bits` bits. */
+static TACO_COLD void taco_table_sort_ties(taco_table *t, int64_t low, int low_bits, int entry_bits)
 {
     int64_t *const r = t->ranked;
-    const int64_t *const keys = t->keys;
-    for (int64_t i = 0; i < t->count; i++)
-        r[i] = i;
-    for (int64_t start = t->count / 2, end = t->count; end > 1;) {
-        if (start > 0) {
-            start--;
-        } else {
-            const int64_t last = r[--end];
-            r[end] = r[0];
-            r[0] = last;
+    const int64_t low_mask = (INT64_C(1) << low_bits) - 1, entry_mask = (INT64_C(1) << entry_bits) - 1;
+    for (int64_t first = 0, last; first < t->count; first = last) {
+        for (last = first + 1; last < t->count && r[last] >> entry_bits == r[first] >> entry_bits; last++)
+            continue;
+        if (last == first + 1)
+            continue;
+        for (int64_t i = first; i < last; i++) {
+            const int64_t entry = r[i] & entry_mask;
+            const uint64_t key = (uint64_t)t->keys[entry] - (uint64_t)low;
+            r[i] = (int64_t)((key & (uint64_t)low_mask) << entry_bits) | entry;
         }
-        const int64_t x = r[start];
-        int64_t i = start;
-        for (int64_t child = 2 * i + 1; child < end; child = 2 * i + 1) {
-            child += child + 1 < end && keys[r[child + 1]] > keys[r[child]];
-            if (keys[r[child]] <= keys[x])
-                break;
-            r[i] = r[child];
-            i = child;
-        }
-        r[i] = x;
+        taco_sort_int64_above(r + first, last - first, entry_bits);
     }
 }
 
-/* Fill ranked[0..count) with the entry numbers in ascending order of their keys; 0 = ok.
- * Key and entry are packed into one word, key first, and sorted as integers. */
-static TACO_UNUSED int taco_table_sort(taco_table *t)
+/* Fill ranked[0..count) with the entry numbers in ascending order of their keys.
+ * Key and entry are packed into one word, key first, and sorted as integers; where both do not fit, as
+ * much of the keys as does, and the rest among those that are equal then. */
+static TACO_UNUSED void taco_table_sort(taco_table *t)
 {
     const int64_t n = t->count;
     if (n == 0)
-        return 0;
+        return;
     int64_t low = t->keys[0], high = t->keys[0];
     for (int64_t i = 1; i < n; i++) {
         low = t->keys[i] < low ? t->keys[i] : low;
         high = t->keys[i] > high ? t->keys[i] : high;
     }
-    const int entry_bits = n > 1 ? 64 - __builtin_clzll((unsigned long long)(n - 1)) : 0;
     const uint64_t range = (uint64_t)high - (uint64_t)low;
-    if (range >> (63 - entry_bits)) {
-        taco_table_sort_far(t);
-        return 0;
+    const int entry_bits = n > 1 ? 64 - __builtin_clzll((unsigned long long)(n - 1)) : 0;
+    const int bits = entry_bits + (range > 0 ? 64 - __builtin_clzll(range) : 0);
+    const int low_bits = bits > 63 ? bits - 63 : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = ((uint64_t)t->keys[i] - (uint64_t)low) >> low_bits;
+        t->ranked[i] = (int64_t)((key << entry_bits) | (uint64_t)i);
     }
-    for (int64_t i = 0; i < n; i++)
-        t->ranked[i] = (int64_t)((((uint64_t)t->keys[i] - (uint64_t)low) << entry_bits) | (uint64_t)i);
-    taco_sort_int64(t->ranked, n);
+    taco_sort_int64_above(t->ranked, n, entry_bits);
+    if (low_bits > 0)
+        taco_table_sort_ties(t, low, low_bits, entry_bits);
     const int64_t entry_mask = (INT64_C(1) << entry_bits) - 1;
     for (int64_t i = 0; i < n; i++)
         t->ranked[i] &= entry_mask;
-    return 0;
 }
 
 /* ---------------------------------------------------------------- threads

@@ -7,12 +7,13 @@ entry. The columns are fused into as few int64 keys as their bits need,
 
 so that lexicographic order is the order of one number. When the entry's own index also fits into
 those 63 bits it is appended below the key: one plain sort then gives both the order and a stable
-permutation, several times faster than a stable argsort.
+permutation, several times faster than a stable argsort. Longer keys are sorted by as many bits at a
+time as fit, the lowest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,24 @@ def sort_keys(keys: Sequence[Array]) -> tuple[list[Array], Array]:
         packed |= np.arange(count)
         packed.sort()
         return [packed >> index_bits], packed & ((1 << index_bits) - 1)
-    permutation = np.lexsort(keys[::-1])
+    permutation = np.arange(count)
+    for part in _parts(keys, KEY_BITS - index_bits):
+        packed = part[permutation].astype(np.int64, copy=False)
+        packed <<= index_bits
+        packed |= np.arange(count)
+        packed.sort()
+        packed &= (1 << index_bits) - 1
+        permutation = permutation[packed]
     return [key[permutation] for key in keys], permutation
+
+
+def _parts(keys: Sequence[Array], width: int) -> Iterator[Array]:
+    """The keys cut into numbers of at most so many bits, the least significant first."""
+    for key in reversed(keys):
+        bits = int(key.max()).bit_length()
+        for start in range(0, bits, width):
+            part = key >> start if start else key
+            yield part & ((1 << width) - 1) if bits - start > width else part
 
 
 def sum_runs(values: Array, starts: Array) -> Array:

@@ -90,6 +90,7 @@ def test_table_is_a_dict(kernel: LoadedKernel, n: int) -> None:
         rng.integers(-(2**62), 2**62, n),
         rng.choice(extremes, n),
         np.where(rng.random(n) < 0.5, rng.integers(0, 50, n), rng.integers(-(2**62), 2**62, n)),
+        rng.integers(0, 3, n) * 2**60 + rng.integers(0, 4000, n),  # many differ in low bits alone
     ):
         check_table(kernel, keys.astype(np.int64), dropped=-1)
 
