@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 FEW = 4
 """Pieces of a dependence that are soon simplified."""
+STEEPEST = 64
+"""The largest coefficient of a plane: without a limit, the scheduler's integer programs may go on
+with ever larger numbers."""
+SCHEDULING = 50_000
+"""Operations of ISL that the scheduler may take: a step in its integer programs counts as one and
+takes up to a thousand times as long as others. [at most 17 000 for the kernels of PolyBench]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ def components(held: Held) -> tuple[Component, ...]:
     Statements that never run come last, without a band.
     """
     held.context.set_schedule_serialize_sccs(1)
+    held.context.set_schedule_max_coefficient(STEEPEST)
     nest = held.names.nest
     root = _scheduled(held, _without_ends(held)) if _in_boxes(nest) else None
     if root is None:
@@ -61,12 +68,17 @@ def _scheduled(held: Held, ordered: islpy.UnionMap) -> islpy.ScheduleNode | None
 
     constraints = islpy.ScheduleConstraints.on_domain(held.domain)
     constraints = constraints.set_validity(ordered).set_coincidence(ordered)
+    budget = held.context.get_max_operations()
+    held.context.reset_operations()
+    held.context.set_max_operations(min(budget, SCHEDULING) or budget)
     try:
-        return constraints.compute_schedule().get_root()
+        root = constraints.compute_schedule().get_root()
     except islpy.Error:
         if is_exhausted(held.context):
             raise
-        return None
+        root = None
+    held.context.set_max_operations(budget)
+    return root
 
 
 def _in_boxes(nest: Nest) -> bool:

@@ -34,7 +34,8 @@ def limited(budget: int) -> Iterator[islpy.Context]:
         if not is_exhausted(context):
             raise
         raise BudgetExceededError(
-            f"Expected ISL to answer within {budget} operations, found it needs more.",
+            f"Expected ISL to answer within {context.get_max_operations()} operations, found it "
+            "needs more.",
             "give a larger budget, or keep the loops as they are",
         ) from error
     finally:

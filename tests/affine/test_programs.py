@@ -219,6 +219,31 @@ def test_a_small_budget_of_isl_leaves_the_loops_and_says_so(
     np.testing.assert_array_equal(a, expected)
 
 
+def test_the_scheduler_of_isl_has_a_budget_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This took minutes within the budget of a whole question, for its steps are long ones."""
+    text = """
+    for i in 2..5:
+        for j in 0..N:
+            A[j+3,j+j+3] += A[j+2,j+1] * A[i+j+2,i+3]
+            A[i+4,j+4] += A[2*j+4,i+1]
+        for k in 0..M:
+            A[1,i+4] += A[k+3,k+3]
+            A[k+3,k+5] -= s
+    """
+    program, sizes = tp.program(text), {"N": 3, "M": 2}
+    data = {"A": np.random.default_rng(0).random((24, 24)), "s": np.array(0.5)}
+    right = {name: array.copy() for name, array in data.items()}
+    run_program(program.parsed, right, sizes)
+    for allowed in (50_000, 1000):
+        monkeypatch.setattr("polyhedral.isl.bands.SCHEDULING", allowed)
+        found = {name: array.copy() for name, array in data.items()}
+        tp.program(text)(**found, **sizes)
+        np.testing.assert_allclose(found["A"], right["A"], 1e-12)
+    assert "as written: Expected ISL to answer within 1000 operations" in tp.program(text).explain(
+        **data, **sizes
+    )
+
+
 def test_tiles_along_diagonals_are_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops over the sum of skewed tiles' numbers take ISL minutes; those over tiles do not."""
     monkeypatch.setattr("polyhedral.isl.limits.BUDGET", 300_000)
