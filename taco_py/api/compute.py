@@ -134,6 +134,13 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
             hint="leave out= away, or pass an array of the result's shape and dtype",
         )
     if prepared.kind.kind != "ndarray":
+        stored = prepared.kind.format
+        if stored.is_dense:
+            raise OutputError(
+                f"Expected no out=, for the result is a Tensor of the format {stored}, found an "
+                "array",
+                hint=f"leave out= away, or ask for an array by format={'d' * stored.order!r}",
+            )
         raise OutputError(
             f"Expected no out=, for the result is sparse ({prepared.kind.kind}), found an array",
             hint="leave out= away, or ask for a dense result by format=",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,11 +22,12 @@ from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term
-from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.cost.estimate import Pattern, Statistics, result_size
 from taco_py.cost.machine import (
     CONVERSION,
     FOLDING,
     HASH,
+    KEY,
     ROW,
     SCATTER,
     SORTING,
@@ -266,7 +268,13 @@ class LoopCosts:
         outer = 1 if len(rest) == len(levels) > 1 else 0  # an array is made and its rows gathered
         if all(level.full for level in levels[len(levels) - len(rest) + outer :]):
             return SCATTER - 1.0
-        return ROW if len(rest) == 1 else HASH
+        return ROW if len(rest) == 1 else HASH + KEY * self._fresh
+
+    @cached_property
+    def _fresh(self) -> float:
+        """The share of the innermost iterations that meet an element of the result first."""
+        made = result_size(self.statistics, self.term.body, self.result)
+        return min(1.0, made / max(self.innermost, 1.0))
 
 
 def repeats_matter(

@@ -27,7 +27,7 @@ from taco_py.autoschedule.steps import FEW, Steps, asked_of_steps, loops_of
 from taco_py.concrete.concretize import Order, result_order
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import HASH, ROW, SCATTER
+from taco_py.cost.machine import HASH, KEY, ROW, SCATTER
 from taco_py.iteration.graph import conflicts
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
@@ -94,7 +94,7 @@ def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Ef
     near = effort.near.get(_alike(problem, indices))
     if near is None:
         kept, dense = result_order(problem), problem.result.format.is_dense
-        write = SCATTER - 1.0 if dense else HASH if len(kept) > 1 else ROW
+        write = SCATTER - 1.0 if dense else HASH + KEY if len(kept) > 1 else ROW
         first = effort.once(
             (first_order, key), lambda: first_order(term, statistics, indices, inner)
         )

@@ -61,8 +61,19 @@ class Workspace:
         return Access(self.name, self.indices)
 
 
+class _Printed:
+    """What all statements share: they are printed as their loops."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        from taco_py.concrete.printer import to_text
+
+        return to_text(self)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(_Printed):
     """`target = value`, or `target op= value`."""
 
     target: Access
@@ -134,7 +145,7 @@ SERIAL = Mode()
 
 
 @dataclass(frozen=True, slots=True)
-class Forall:
+class Forall(_Printed):
     """`body` for every value of `index`, ascending unless its iterations are shared."""
 
     index: str
@@ -147,7 +158,7 @@ class Forall:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Where(_Printed):
     """`consumer` with `workspace` filled by `producer` just before."""
 
     workspace: Workspace
@@ -156,7 +167,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(_Printed):
     """Statements one after another; an empty one does nothing."""
 
     statements: tuple[Statement, ...]

@@ -320,6 +320,13 @@ def test_an_unfit_out_is_refused(warm: bool, long_way: list[int]) -> None:
             kernel(A=a, x=x, out=out)
 
 
+def test_a_tensor_whose_modes_are_stored_in_another_order_is_no_array_to_write_into() -> None:
+    kernel = tp.compile("R[l,m] = A[l,m] * b", A=tp.dense(2), b=tp.dense(0), R="dd:1,0")
+    with pytest.raises(tp.OutputError, match="a Tensor of the format dd:1,0") as caught:
+        kernel(A=np.ones((4, 5)), b=2.0, out=np.empty((4, 5)))
+    assert "format='dd'" in str(caught.value)
+
+
 @pytest.mark.parametrize("text", ["ij,jk,k->i", "ki,kj->ij", "ij,ij->ij"])
 def test_sizes_are_compared_before_anything_is_computed(text: str, long_way: list[int]) -> None:
     rng = np.random.default_rng(2)
