@@ -378,7 +378,8 @@ def in_order(data: TensorData, ordered: bool, unique: bool) -> TensorData:
         level = data.levels[-1]
         assert level.pos is not None and level.crd is not None
         is_ordered, is_distinct = coordinate_order(level.pos, level.crd)
-        data = replace(data, sorted=is_ordered, unique=is_distinct)
+        known = data.unique if is_distinct is None else is_distinct
+        data = replace(data, sorted=is_ordered, unique=known)
     return data if satisfies(data, ordered, unique) else canonical(data)
 
 

@@ -111,3 +111,21 @@ def test_rows_of_temporaries_are_lists_where_operands_leave_coordinates_out(
     told = tp.explain("C[a,d] = A[a,b] * B[b,c] * D[c,d]", A=a, B=b, D=c)
     kernel = next(line for line in told.splitlines() if line.startswith("kernel"))
     assert f"T: {stored}/" in told.split(kernel)[1].split("loop order")[0]
+
+
+def test_what_is_known_of_a_temporary_is_not_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows of a product are in no order, and have no duplicates: nothing is sorted to find out."""
+    kept = sp.random_array((60, 60), density=0.1, format="csr", rng=RNG)
+    given = {"A": kept, "B": kept, "d": RNG.random(60) + 1.0}
+    text = "C[i,j] = sum(k, A[i,k] * B[k,j]) / d[i]"
+    right = sp.diags_array(1.0 / given["d"]) @ (kept @ kept)
+
+    def asked(*_: Any) -> bool:
+        raise AssertionError("the coordinates were compared")
+
+    for name in ("is_unique", "canonical"):
+        monkeypatch.setattr(f"taco_py.plan.run.{name}", asked)
+    for _ in range(3):  # the first calls, and those that take the short way
+        np.testing.assert_allclose(tp.evaluate(text, **given).toarray(), right.toarray())

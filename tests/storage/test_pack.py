@@ -162,6 +162,20 @@ def test_csr_rows_may_start_anywhere() -> None:
     assert canonical(data).values is data.values
 
 
+@given(
+    rows=st.lists(st.lists(st.integers(0, 5), max_size=8), min_size=1, max_size=6), data=st.data()
+)
+def test_rows_in_any_order_are_unique_or_not(rows: list[list[int]], data: st.DataObject) -> None:
+    format, columns = data.draw(st.sampled_from([(CSR, 6), (CSC, 6), (CSR, 10**9)]))
+    pos = np.cumsum([0, *map(len, rows)]).astype(data.draw(st.sampled_from([np.int32, np.int64])))
+    crd = np.array(
+        [c for row in rows for c in row], data.draw(st.sampled_from([np.int32, np.int64]))
+    )
+    shape = (len(rows), columns) if format == CSR else (columns, len(rows))
+    made = TensorData(format, shape, (LevelArrays(), LevelArrays(pos, crd)), np.ones(len(crd)))
+    assert is_unique(made) == all(len(set(row)) == len(row) for row in rows)
+
+
 def test_duplicates_under_different_parents_are_found() -> None:
     """A root coordinate that occurs twice: (0,1) is stored under both."""
     levels = (
