@@ -3,7 +3,8 @@
 The loop orders (one for each additive term, from the user or an adviser) decide everything else:
 
 1. The *prefix* is the longest run of result indices with which every order begins. Its loops are
-   shared by all terms.
+   shared by all terms. Where the result can be added to, it ends before a loop would merge more
+   than MERGED of them.
 2. If the prefix covers the result, each sum becomes a scalar workspace:
 
        y[i] = b[i] - sum(j, A[i,j] * x[j])
@@ -47,6 +48,9 @@ from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
 
 Order = tuple[str, ...]
+
+MERGED = 4
+"""Sparse terms that a loop merges: n of them have 2^n - 1 cases, of which each is code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,8 @@ def shared_prefix(
             break
         if not _may_share(problem, terms, variable):
             break
+        if can_scatter(problem, 0) and _merged(problem, terms, provenance.roots(variable)) > MERGED:
+            break
         prefix.append(variable)
     return tuple(prefix)
 
@@ -166,6 +172,19 @@ def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
     """Whether no operand has `index` in a level with duplicates, or the result repeats them."""
     repeats = any(index in repeated(problem, term) for term in terms)
     return not repeats or copies_pattern(problem)
+
+
+def _merged(problem: Problem, terms: tuple[Term, ...], indices: Order) -> int:
+    """How many terms have an operand that stores coordinates of one of these indices."""
+    return sum(
+        any(
+            index in indices and not level.full
+            for access in accesses(term.body)
+            for form in (problem.type_of(access.tensor).format,)
+            for index, level in zip(form.stored(access.indices), form.levels, strict=True)
+        )
+        for term in terms
+    )
 
 
 def repeated(problem: Problem, term: Term) -> frozenset[str]:

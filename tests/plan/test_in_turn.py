@@ -66,6 +66,34 @@ def test_sums_inside_products_and_beside_dense_operands() -> None:
         np.testing.assert_allclose(tp.evaluate(text, given_, x=x), wanted)
 
 
+@pytest.mark.parametrize("count", [4, 5, 9])
+def test_a_dense_result_is_added_to_term_by_term(count: int) -> None:
+    """Nine merged ones have 511 cases, which no compiler pass goes through."""
+    given_ = operands(count)
+    for last, more in (
+        ("", {}),
+        (" - d[j]", {"d": rng.random(30)}),
+        (" * d[j]", {"d": np.ones(30)}),
+    ):
+        text = "R[i,j] = " + " - ".join(f"{name}[i,j]" for name in given_) + last
+        expected = tp.evaluate_dense(text, given_, **more)
+        for threads in (1, 2):
+            found = tp.evaluate(text, given_, **more, format="dd", threads=threads)
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+        told = tp.explain(text, given_, **more, format="dd", schedule_budget=0)
+        assert ("∪" in told) == (count <= 4)
+
+
+def test_narrow_terms_of_a_dense_result_wrap_as_in_the_sum() -> None:
+    given_ = {name: (a * 200).astype("int8") for name, a in operands(6).items()}
+    text = "R[i,j] = " + " + ".join(f"{name}[i,j]" for name in given_) + " + B[i,j]"
+    for other in (np.ones((20, 30)), np.ones((20, 30), "int64"), np.ones((20, 30), bool)):
+        wanted = tp.evaluate_dense(text, given_, B=other)
+        found = tp.evaluate(text, given_, B=other)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_more_than_a_kernel_can_add_up_is_refused_where_loops_are_named() -> None:
     given_ = operands(7)
     text = "C[i,j] = " + " + ".join(f"{name}[i,j]" for name in given_)
