@@ -151,15 +151,18 @@ class Walks:
         )
         own = tuple(dict.fromkeys(access.indices))
         code, places = self.sets.code(own), {index: 1 << k for k, index in enumerate(own)}
-        stored = self.problem.type_of(access.tensor).format.stored(access.indices)
-        as_stored = [sum(places[i] for i in {*stored[: k + 1]}) for k in range(len(stored))]
+        form = self.problem.type_of(access.tensor).format
+        stored = [places[index] for index in form.stored(access.indices)]
+        below = [
+            (bit, sum({*stored[:k]})) for k, bit in enumerate(stored) if not form.levels[k].full
+        ]
         positions = np.where(self.lattice.has[rows], self.sizes[rows][:, None], 1.0).prod(axis=0)
         for k, row in enumerate(rows):
             if any(own[k] in a.indices for a in leaders):
                 inside = self.lattice.inside[row]
                 bound = code[inside]
                 middle = (code != 0) & (bound != (1 << len(own)) - 1) & ~self.lattice.has[row]
-                copied = ~np.isin(bound, as_stored)
+                copied = np.any([(bound & i > 0) & (~bound & above > 0) for i, above in below], 0)
                 found[k] = middle & copied & (positions[inside] <= led[inside])
         return found
 
