@@ -19,7 +19,7 @@ from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import exchange
 from taco_py.plan.costs import QUICKEST, chain_cost, kernel_cost
 from taco_py.plan.paths import near_trees
-from taco_py.plan.products import Product, as_product, flatten, typed_first
+from taco_py.plan.products import Product, as_product, flatten, push_in, typed_first
 from taco_py.plan.request import SMALL
 from taco_py.plan.splitter import Splitter
 
@@ -60,6 +60,9 @@ def contract_sums(splitter: Splitter, expr: Expr) -> Expr:
 
     y[i] = sum(j, sum(k, A[i,j] * B[j,k] * x[k])) / z[i]
     → T[j] = sum(k, B[j,k] * x[k]);  y[i] = sum(j, A[i,j] * T[j]) / z[i]
+
+    A factor without a sum's index is one of the sum: sum(j, m[i] * x[j]) / z becomes
+    m[i] * sum(j, x[j]) / z.
     """
     for term in split_terms(expr):
         for sum_ in reductions(term.body):
@@ -67,6 +70,7 @@ def contract_sums(splitter: Splitter, expr: Expr) -> Expr:
             part = Assignment(Access("", free_indices(sum_)), value)
             inside = _computing(splitter, part)
             value = map_terms(value, partial(_contracted, inside, part))
+            value = map_terms(value, partial(push_in, dtypes=splitter.dtypes))
             expr = exchange(expr, sum_, value)
     return expr
 
