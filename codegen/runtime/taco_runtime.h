@@ -34,6 +34,12 @@
 #define TACO_INTERNAL __attribute__((unused, noinline))
 #endif
 #define TACO_EXPORT __attribute__((visibility("default")))
+/* A function that is inlined nowhere, said after it is defined; clang hears it before alone. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define TACO_APART __attribute__((noinline, noclone))
+#else
+#define TACO_APART
+#endif
 
 /* The vector of those lanes of two others, of elements of so many bits. */
 #if defined(__clang__) || __GNUC__ >= 12

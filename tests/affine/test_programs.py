@@ -259,6 +259,21 @@ def test_tiles_along_diagonals_are_found_at_once(monkeypatch: pytest.MonkeyPatch
     assert "tile t, " in told and "operations" not in told
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_an_element_that_is_changed_and_read_by_another_subscript(dtype: str) -> None:
+    """gcc 12 kept it in a register where the loops were inlined into what calls them."""
+    program = tp.program("y[1] -= 3*y[a]*C[a+3,a+1] - 2*y[2*a+4] + y[1]")
+    rng = np.random.default_rng(1)
+    data = {"y": rng.integers(-2, 3, 24).astype(dtype), "C": rng.integers(-2, 3, (24, 24))}
+    data["C"] = data["C"].astype(dtype)
+    right = {name: array.copy() for name, array in data.items()}
+    run_program(program.parsed, right, {})
+    for tiles in (None, 2, 3, 5, "auto"):
+        found = {name: array.copy() for name, array in data.items()}
+        program(**found, tiles=tiles)
+        np.testing.assert_array_equal(found["y"], right["y"])
+
+
 MANY = """
 for i in 0..N-1:
     for j in 2..N:

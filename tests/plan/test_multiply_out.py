@@ -216,6 +216,29 @@ def test_differences_that_cancel_are_left(text: str, entries: float) -> None:
     assert "is not multiplied out: differences keep digits" in made.forms[0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v[j] = (A[i,j] - m[j]) * w[i] / n",
+        "v[j] = (A[i,j] - m[j]) * w[i] / d[j]",
+        "v[j] = w[i] * (A[i,j] - m[j]) / sum(k, w[k]) + m[j]",
+        "v[j] = m[j] / sum(k, m[j] * w[k])",
+        "Y[j,f] = sum(i, m[j] * U[i,f]) / n",
+    ],
+)
+def test_what_is_divided_takes_no_loops_over_all_elements(text: str) -> None:
+    rng = np.random.default_rng(0)
+    matrix = sp.random_array((2000, 1000), density=0.002, format="csr", rng=rng)
+    every = {"A": matrix, "m": rng.random(1000), "w": rng.random(2000), "n": 2000.0}
+    every |= {"d": rng.random(1000) + 1.0, "U": rng.random((2000, 4))}
+    given_ = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
+    told = tp.explain(text, given_, frontier_budget=0)
+    *firsts, last = re.findall(r"^(?:kernel|  computes) .*", told, re.MULTILINE)
+    assert "sum(" not in last and not any(re.search(r"= m\b", line) for line in firsts)
+    expected = tp.evaluate_dense(text, given_)
+    np.testing.assert_allclose(tp.evaluate(text, given_), expected, 1e-9, 1e-12)
+
+
 def test_sparse_parts_that_cancel_stay_together() -> None:
     made = plan(
         problem("y[i] = (A[i,j] - d[i] * d[j] - B[i,j]) * x[j]", dict.fromkeys("AB", "CSR"))

@@ -34,10 +34,7 @@ int32_t hashed(
                 }
                 sums[e] += A_vals[p];
             }
-            if (taco_unlikely(taco_table_sort(&t))) {
-                taco_fail(&status, 1);
-                goto stop;
-            }
+            taco_table_sort(&t);
             for (int64_t r = 0; r < t.count; r++) {
                 out[i * n_j + t.keys[t.ranked[r]]] = sums[t.ranked[r]];
             }
