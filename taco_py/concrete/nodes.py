@@ -61,19 +61,8 @@ class Workspace:
         return Access(self.name, self.indices)
 
 
-class _Printed:
-    """What all statements share: they are printed as their loops."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        from taco_py.concrete.printer import to_text
-
-        return to_text(self)  # type: ignore[arg-type]
-
-
 @dataclass(frozen=True, slots=True)
-class Assign(_Printed):
+class Assign:
     """`target = value`, or `target op= value`."""
 
     target: Access
@@ -145,7 +134,7 @@ SERIAL = Mode()
 
 
 @dataclass(frozen=True, slots=True)
-class Forall(_Printed):
+class Forall:
     """`body` for every value of `index`, ascending unless its iterations are shared."""
 
     index: str
@@ -158,7 +147,7 @@ class Forall(_Printed):
 
 
 @dataclass(frozen=True, slots=True)
-class Where(_Printed):
+class Where:
     """`consumer` with `workspace` filled by `producer` just before."""
 
     workspace: Workspace
@@ -167,7 +156,7 @@ class Where(_Printed):
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(_Printed):
+class Sequence:
     """Statements one after another; an empty one does nothing."""
 
     statements: tuple[Statement, ...]
