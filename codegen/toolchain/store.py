@@ -123,10 +123,12 @@ class Store:
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
         """A new empty folder on the file system of the entries; removed afterwards."""
+        private = self._private
         try:
             place = self._new_folder()
         except OSError as error:
-            self.retreat(str(error))
+            if self._private is private:  # else another thread has retreated in the meantime
+                self.retreat(str(error))
             place = self._new_folder()
         try:
             yield place
