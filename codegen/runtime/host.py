@@ -59,7 +59,8 @@ def load_host(store: Store, compiler: Callable[[], Compiler]) -> Host:
     try:
         return _load(entry)
     except OSError as error:
-        store.retreat(str(error))  # a folder from which no program may be loaded
+        # a folder from which no program may be loaded
+        store.retreat(entry.library.parent, str(error))
     entry = _build(store, compiler(), key)
     try:
         return _load(entry)

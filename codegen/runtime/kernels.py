@@ -250,7 +250,8 @@ class KernelCache:
         try:
             return self._load(built), "built"
         except OSError as error:
-            self._store.retreat(str(error))  # a folder from which no program may be loaded
+            # a folder from which no program may be loaded
+            self._store.retreat(built.library.parent, str(error))
         built = self._build(key, make())
         try:
             return self._load(built), "built"
@@ -291,14 +292,15 @@ class KernelCache:
 
     def _build(self, key: str, kernel: KernelSource) -> Entry:
         background = self.prepare()
+        folder = self._store.folder
         try:
             return self._compile(key, kernel)
         except OSError as error:
-            self._store.retreat(str(error))
+            self._store.retreat(folder, str(error))
             return self._compile(key, kernel)
         except CompileError as error:
             if any(trouble in error.output for trouble in _FOLDER_TROUBLE):
-                self._store.retreat(error.output.strip())
+                self._store.retreat(folder, error.output.strip())
             elif not self._probe():
                 raise
             return self._compile(key, kernel)

@@ -34,7 +34,7 @@
 #define TACO_INTERNAL __attribute__((unused, noinline))
 #endif
 #define TACO_EXPORT __attribute__((visibility("default")))
-/* A function that is inlined nowhere, said after it is defined; clang hears it before alone. */
+/* A function that is inlined nowhere. To be said after its definition too, where clang does not take it. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define TACO_APART __attribute__((noinline, noclone))
 #else
@@ -431,7 +431,9 @@ typedef union {
         }                                                                                              \
     }                                                                                                  \
                                                                                                        \
-    static TACO_COLD void name##_radix(type *a, type *scratch, int64_t n, type low, type high, int bits)\
+    /* By bytes, from those above the lowest `bits` bits on, which are 0 in `low`. */                   \
+    static TACO_COLD void name##_radix(type *a, type *scratch, int64_t n, type low, type high,         \
+                                       int bits)                                                       \
     {                                                                                                  \
         const unsigned_type range = (unsigned_type)high - (unsigned_type)low;                          \
         type *from = a, *to = scratch;                                                                 \
@@ -469,27 +471,25 @@ typedef union {
         else if (n < 64 || descents < n / 64)                                                          \
             name##_merge(a, scratch, n);                                                               \
         else                                                                                           \
-            name##_radix(a, scratch, n, (type)(low >> bits << bits), high, bits);                      \
+            name##_radix(a, scratch, n, (type)((unsigned_type)low >> bits << bits), high, bits);       \
         if (scratch != local)                                                                          \
             free(scratch);                                                                             \
     }                                                                                                  \
                                                                                                        \
-    /* Sort a[0..n) ascending. */                                                                      \
-    static TACO_UNUSED void name(type *a, int64_t n)                                                   \
-    {                                                                                                  \
-        if (n <= 24)                                                                                   \
-            name##_insertion(a, n);                                                                    \
-        else                                                                                           \
-            name##_long(a, n, 0);                                                                      \
-    }                                                                                                  \
-                                                                                                       \
-    /* The same where those that differ in their lowest `bits` bits alone ascend already. */           \
+    /* Sort a[0..n) ascending, where those that differ in their lowest `bits` bits alone do so already.\
+     */                                                                                                \
     static TACO_UNUSED void name##_above(type *a, int64_t n, int bits)                                 \
     {                                                                                                  \
         if (n <= 24)                                                                                   \
             name##_insertion(a, n);                                                                    \
         else                                                                                           \
             name##_long(a, n, bits);                                                                   \
+    }                                                                                                  \
+                                                                                                       \
+    /* Sort a[0..n) ascending. */                                                                      \
+    static TACO_UNUSED void name(type *a, int64_t n)                                                   \
+    {                                                                                                  \
+        name##_above(a, n, 0);                                                                         \
     }
 
 TACO_DEFINE_SORT(taco_sort_int32, int32_t, uint32_t)

@@ -73,7 +73,7 @@ class Store:
         try:
             return (self._asked if self._asked is not None else default_folder()) / LAYOUT
         except RuntimeError as error:  # a user without a home folder
-            self.retreat(str(error))
+            self.retreat(None, str(error))
             return self.folder
 
     @property
@@ -102,12 +102,13 @@ class Store:
 
     def store(self, key: str, library: Path, source: str, facts: str) -> Entry:
         """Make the shared object at `library`, which is moved, the entry of `key`."""
+        folder = self.folder
         try:
-            entry = _write(self.folder, key, library, source, facts)
+            entry = _write(folder, key, library, source, facts)
         except OSError as error:
             if not library.exists():
                 raise
-            self.retreat(str(error))
+            self.retreat(folder, str(error))
             entry = _write(self.folder, key, library, source, facts)
         if self._stores % 64 == 0:
             sweep(self.folder, self._limit, spared=key)
@@ -123,13 +124,12 @@ class Store:
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
         """A new empty folder on the file system of the entries; removed afterwards."""
-        private = self._private
+        folder = self.folder
         try:
-            place = self._new_folder()
+            place = _new_folder(folder)
         except OSError as error:
-            if self._private is private:  # else another thread has retreated in the meantime
-                self.retreat(str(error))
-            place = self._new_folder()
+            self.retreat(folder, str(error))
+            place = _new_folder(self.folder)
         try:
             yield place
         finally:
@@ -144,9 +144,15 @@ class Store:
             return kept
         return place
 
-    def retreat(self, reason: str) -> None:
-        """From now on write to a private temporary folder. ToolchainError if there is none."""
+    def retreat(self, failed: Path | None, reason: str) -> None:
+        """From now on write to a private temporary folder, not to `failed`, which may be None.
+
+        Nothing is left to do where another thread found that out first. Raises ToolchainError where
+        there is no private folder, or it is the one that failed.
+        """
         if self._private is not None:
+            if failed != self._private:
+                return
             raise _no_folder(self._reason, reason)
         try:
             private = Path(tempfile.mkdtemp(prefix="tacopy-"))
@@ -182,10 +188,6 @@ class Store:
     def size(self) -> int:
         """Bytes that the entries take."""
         return sum(size for _, size, _ in _files(self.folder))
-
-    def _new_folder(self) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix="tmp-", dir=self.folder))
 
 
 def sweep(folder: Path, limit: int, now: float | None = None, spared: str = "") -> None:
@@ -290,6 +292,11 @@ def _replace_bytes(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _new_folder(parent: Path) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix="tmp-", dir=parent))
 
 
 def _no_folder(*reasons: str) -> ToolchainError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from taco_py.concrete.concretize import MERGED
 from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, free_indices
@@ -18,17 +19,16 @@ from taco_py.notation.tree import map_children
 from taco_py.plan.request import Request
 from taco_py.plan.splitter import Splitter
 
-TOGETHER, MOST = 4, 6
-"""Sparse terms that one kernel adds up, and so many that it can: a kernel of 4 has 15 cases and
-takes a second to compile, one of 6 has 63 and takes ten."""
+MOST = 6
+"""Sparse terms that one kernel adds up at most, where a schedule says which loops there are."""
 
 
 def sum_in_turn(splitter: Splitter, value: Expr) -> Expr:
     """`value` with sums of more sparse terms than one kernel adds up partly in temporaries.
 
     Terms stay in order, so that numbers are rounded as in the sum as it is written; where partial
-    sums are of another type than the whole, it stays whole. Terms that are added to a dense result
-    one after another are left.
+    sums are of another type than the whole, it stays whole. The terms of a dense result are left:
+    its kernel adds them up one after another.
     """
     if splitter.request.type.format.is_dense:
         return map_terms(value, lambda term: _inside(splitter, term))
@@ -50,8 +50,8 @@ def _in_turn(splitter: Splitter, expr: Expr, whole: DType) -> Expr:
     place = counts.index(max(counts))
     largest = args[place]
     same = expression_dtype(largest, splitter.dtypes) == whole
-    if sum(counts) > TOGETHER and counts[place] > 1 and same:
-        why = f"{counts[place]} of the sparse terms, for a kernel adds up {TOGETHER} of them"
+    if sum(counts) > MERGED and counts[place] > 1 and same:
+        why = f"{counts[place]} of the sparse terms, for a kernel adds up {MERGED} of them"
         part = splitter.temporary(largest, free_indices(largest), why)
         args = (*args[:place], part, *args[place + 1 :])
     return replace(expr, args=args)

@@ -30,7 +30,7 @@ from taco_py.notation.operators import ADD, NEG, SUB
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.products import nest
-from taco_py.schedule.distribute import count_terms, multiplied
+from taco_py.schedule.distribute import count_terms, is_taken
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
@@ -220,18 +220,10 @@ def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
         why = "differences keep digits that those of products lose"
         if rules.is_mixed(site, whole):
             why += f", for less than {FAR_CHEAPER} times fewer operations"
-        if _may_be_asked_for(assignment.value, site):
+        term = next(term for term in split_terms(assignment.value) if _has(term.body, site))
+        if count_terms(term.body) <= TERMS and is_taken(term):
             why += "; distribute(…) does it"
         yield f"{to_text(site)} is not multiplied out: {why}"
-
-
-def _may_be_asked_for(expr: Expr, site: Call) -> bool:
-    """Whether the command `distribute` takes the term that a sum is in."""
-    term = next(term for term in split_terms(expr) if _has(term.body, site))
-    if not 1 < count_terms(term.body) <= TERMS:
-        return False
-    parts = [free_indices(part) for _, part in multiplied(term.body)]
-    return all(index in part for part in parts for index in term.reduced)
 
 
 # ---------------------------------------------------------------- sums in products

@@ -12,7 +12,7 @@ places, and what is infinite or too large may give another infinity, or NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.concrete.terms import map_terms, split_terms, summed
+from taco_py.concrete.terms import Term, map_terms, split_terms, summed
 from taco_py.notation.checks import MAX_DEPTH, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Reduce
@@ -48,13 +48,22 @@ def multiply_out(assignment: Assignment, command: Distribute) -> Assignment:
         reason = f"it is no term of {to_text(assignment)}"
         raise refused(command, reason, f"the terms are {known}")
     check_count(command, len(every) - len(terms) + len(terms) * made)
-    parts = multiplied(command.expression)
-    for index in {index for term in terms for index in term.reduced}:
-        without = [part for _, part in parts if index not in free_indices(part)]
-        if without:
-            reason = f"{to_text(without[0])} would be added up for each {index}, which it has not"
-            raise refused(command, reason, "leave the sum whole")
+    for part, index in _repeated(command.expression, [i for term in terms for i in term.reduced]):
+        reason = f"{to_text(part)} would be added up for each {index}, which it has not"
+        raise refused(command, reason, "leave the sum whole")
     return replace(assignment, value=map_terms(assignment.value, partial(_apart, command)))
+
+
+def is_taken(term: Term) -> bool:
+    """Whether `multiply_out` takes the command for this term."""
+    return count_terms(term.body) > 1 and not any(_repeated(term.body, term.reduced))
+
+
+def _repeated(expr: Expr, summed_over: Iterable[str]) -> Iterator[tuple[Expr, str]]:
+    """The parts of `expr` without one of these indices, and that index."""
+    parts = multiplied(expr)
+    for index in dict.fromkeys(summed_over):
+        yield from ((part, index) for _, part in parts if index not in free_indices(part))
 
 
 def check_count(command: Distribute, count: int) -> None:

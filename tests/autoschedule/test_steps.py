@@ -122,3 +122,15 @@ def test_plans_for_many_loops_are_bounded_and_say_so(monkeypatch: pytest.MonkeyP
     transposed = replace(known, result=replace(known.result, format=form("dddd:3,2,1,0", 4)))
     best_order(transposed, term, stats, effort)
     assert len(sets) < first
+
+
+def test_a_list_below_a_full_mode_is_run_through_for_each_of_its_coordinates() -> None:
+    """Loops p,a,e find T's dense mode a first, and then all of T's e for each p and a."""
+    known = problem("G[p,q] = E[e,a,p] * T[e,a,q]", {"E": "CSF", "T": "ssd:0,2,1"}, "ss")
+    (term,) = split_terms(known.assignment.value)
+    sizes, elements = {"p": 40_000, "q": 40_000, "e": 80_000, "a": 3}, 80_000.0
+    stats = statistics(
+        known.assignment, operands(known, sizes, {"E": 3 * elements, "T": 9 * elements})
+    )
+    assert order_cost(known, term, stats, tuple("paeq")) > sizes["p"] * elements
+    assert best_order(known, term, stats).order[0] == "e"

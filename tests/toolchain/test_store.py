@@ -172,6 +172,18 @@ def test_a_folder_that_refuses_files(
     assert store.load("before") is not None, "what is there can still be read"
 
 
+def test_two_threads_that_find_a_folder_refused_leave_it_once(tmp_path: Path) -> None:
+    store = Store(blocked(tmp_path))
+    refused = store.folder
+    store.retreat(refused, "the first thread's reason")
+    private = store.folder
+    store.retreat(refused, "the second thread's")
+    assert store.folder == private
+    assert "the first thread's reason" in store.status
+    with pytest.raises(ToolchainError, match="Expected a writable folder"):
+        store.retreat(private, "full as well")
+
+
 def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> str:
         raise OSError(28, "No space left on device")
