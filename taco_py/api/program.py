@@ -208,7 +208,9 @@ class Program:
                     return plan, compile_program(*given, plan, target, 0)
                 plan = plan.simpler
             except LargeCodeError as error:
-                plan = plan.smaller(error.message) or plan.together(error.message)
+                smaller = plan.smaller(error.message)
+                assert smaller is not None, "the error is raised where there is a smaller plan"
+                plan = smaller
 
     def _question(
         self,

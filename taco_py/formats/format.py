@@ -84,6 +84,8 @@ LETTERS: dict[str, Level] = {
     "q": Level(LevelKind.SINGLETON, unique=False),
 }
 LETTER_OF = {level: letter for letter, level in LETTERS.items()}
+NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss"}
+"""Names of formats in their letters."""
 
 
 def _all_are(items: object, kind: type) -> bool:
@@ -165,19 +167,20 @@ class Format:
     @classmethod
     def parse(cls, text: str) -> Format:
         """`"ds"`, `"ds:1,0"`: one letter a level (see LETTERS), then the mode order if not 0, 1, 2
-        …"""
+        …; or a name, as in `"csr"` (see NAMED)."""
         if not isinstance(text, str):
             raise FormatError(
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
-        letters, _, order = text.partition(":")
+        letters, _, order = NAMED.get(text.upper(), text).partition(":")
         for place, letter in enumerate(letters):
             if letter not in LETTERS:
                 raise FormatError(
                     f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
                     f"place {place} of {text!r}",
                     hint="d dense, s compressed, u compressed with duplicates, c singleton, "
-                    "q singleton with duplicates",
+                    f"q singleton with duplicates; or {', '.join(NAMED)}, and without quotes "
+                    "COO(2), CSF(3), dense(1) …",
                 )
         try:
             modes = tuple(int(m) for m in order.split(",")) if order else tuple(range(len(letters)))
@@ -238,6 +241,6 @@ def _checked_order(order: int, least: int) -> int:
     return count
 
 
-CSR = Format.parse("ds")
-CSC = Format.parse("ds:1,0")
-DCSR = Format.parse("ss")
+CSR = Format.parse("CSR")
+CSC = Format.parse("CSC")
+DCSR = Format.parse("DCSR")

@@ -179,6 +179,13 @@ def test_formats_types_and_copies() -> None:
     assert (T.ndim, T.order, T.nnz, T.shape, str(T.format)) == (2, 2, 2, (2, 3), "ss")
 
 
+@pytest.mark.parametrize(("name", "letters"), [("csr", "ds"), ("CSC", "ds:1,0"), ("DCSR", "ss")])
+def test_formats_by_name(name: str, letters: str) -> None:
+    assert str(tensor(np.eye(3), format=name).format) == letters
+    with pytest.raises(FormatError, match="CSR, CSC, DCSR, and without quotes COO"):
+        tensor(np.eye(3), format=name + "x")
+
+
 def test_pickle() -> None:
     again = pickle.loads(pickle.dumps(tensor(DENSE, "ds:1,0")))
     assert again.format == CSC
