@@ -14,7 +14,7 @@ from taco_py.api.results import ResultKind
 from taco_py.driver import CompiledKernel
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.nodes import Compute, Fuse, Plan, Squeeze, TakeValues, Unfuse
+from taco_py.plan.nodes import Compute, Fuse, Plan, Squeeze, TakeSize, TakeValues, Unfuse
 from taco_py.problem import TensorType
 
 
@@ -49,7 +49,8 @@ class Task:
 
     def is_transformed(self, name: str) -> bool:
         """Whether a step that is no kernel reads the tensor `name`."""
-        steps = (step for step in self.plan.steps if not isinstance(step, Compute | Fuse | Unfuse))
+        others = Compute | Fuse | Unfuse | TakeSize
+        steps = (step for step in self.plan.steps if not isinstance(step, others))
         return any(step.source == name for step in steps)
 
     def needs_distinct(self, name: str) -> bool:

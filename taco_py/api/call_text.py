@@ -47,8 +47,8 @@ from taco_py.api.results import hand_out
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import is_ascending, is_canonical
-from taco_py.plan.nodes import Cast, Compute, Fuse, Unfuse
-from taco_py.plan.run import in_order, transformed
+from taco_py.plan.nodes import Cast, Compute, Fuse, TakeSize, Unfuse
+from taco_py.plan.run import in_order, number_of, transformed
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import TensorData
 
@@ -128,6 +128,8 @@ class _Writer(CallState):
                 yield from self.fusion(f"t{number}", step)
             elif isinstance(step, Unfuse):
                 yield self.unfusion(f"t{number}", step)
+            elif isinstance(step, TakeSize):
+                yield self.size(f"t{number}", step)
             else:
                 yield from self.transformation(f"t{number}", step, number)
         yield from self.results(self.readings[task.plan.steps[-1].target])
@@ -191,20 +193,30 @@ class _Writer(CallState):
         turned = "" if modes == sorted(modes) else f".transpose({listed(map(str, modes))})"
         shape = [" * ".join(source.sizes[mode] for mode in group) for group in step.groups]
         type = self.task.type_of(step.target)
-        assert type is not None  # kernels alone read it
         sizes = tuple(f"{t}_{mode}" for mode in range(len(shape)))
         yield f"{listed(sizes)} = {t}_shape = {listed(shape)}"
         yield f"{t} = {source.values}{turned}.reshape({t}_shape)"
-        reading = replace(read_array(t, type), lines=())
-        self.readings[step.target] = reading
-        yield from self.give_up(reading.wrong)
+        wrong = () if type is None else read_array(t, type).wrong  # no kernel reads it, or one does
+        self.readings[step.target] = self.view(t, sizes)
+        yield from self.give_up(wrong)
 
     def unfusion(self, t: str, step: Unfuse) -> str:
         """A view of a kernel's result with more modes."""
         sizes = tuple(self.readings[name].sizes[mode] for name, mode in step.sizes)
-        reading = Reading((), (), t, sizes, arrays=t, data=f"from_numpy({t})")
-        self.readings[step.target] = reading
+        self.readings[step.target] = self.view(t, sizes)
         return f"{t} = {self.readings[step.source].values}.reshape({listed(sizes)})"
+
+    def size(self, t: str, step: TakeSize) -> str:
+        """A number without modes."""
+        source = self.readings[step.source]
+        size = source.sizes[step.mode] if source.sizes else f"{source.data}.shape[{step.mode}]"
+        self.more[f"{t}_number"] = partial(number_of, step.dtype)
+        self.readings[step.target] = self.view(t, ())
+        return f"{t} = {t}_number({size})"
+
+    def view(self, t: str, sizes: tuple[str, ...]) -> Reading:
+        """How an array is read that has been looked at."""
+        return Reading((), (), t, sizes, arrays=t, data=f"from_numpy({t})")
 
     def results(self, reading: Reading) -> Iterator[str]:
         """Hand out the last step's result."""

@@ -17,6 +17,7 @@ from taco_py.plan.nodes import (
     Reformat,
     Squeeze,
     TakeDiagonal,
+    TakeSize,
     TakeValues,
     Transformation,
     Unfuse,
@@ -73,6 +74,8 @@ def _copy(step: Transformation) -> str:
             return f"locate    {target} from {source}, by {','.join(indices)}: {reason}"
         case TakeValues(target, source, indices, _):
             return f"values    {target} from {source}, for no loop asks for {','.join(indices)}"
+        case TakeSize(target, source, mode, _):
+            return f"size      {target} from {source}, of its mode {mode}"
         case Fuse(target, source, groups):
             modes = ", ".join(str(group) for group in groups if len(group) > 1)
             return f"fuse      {target} from {source}, modes {modes} as one each: {WHOLE}"

@@ -4,6 +4,7 @@ without an index of the result."""
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import reductions, split_terms
@@ -34,6 +35,7 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     problem = splitter.draft(assignment, expr)
     effort = splitter.request.effort
     order = best_order(problem, term, stats, effort).order
+    shared = len(tuple(takewhile(assignment.target.indices.__contains__, order)))
     for sum_ in inner:
         if not any(sum_ is other for other in _inner(expr)):
             continue  # it is in a temporary by now
@@ -44,6 +46,7 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
         own = frozenset(i for a in accesses(sum_) for i in a.indices)
         needs = free_indices(sum_)
         depth = max((order.index(i) + 1 for i in needs), default=0)
+        depth = max(depth, shared)  # loops over the result's indices are around all sums
         inside = stats.iterations(term.body, frozenset(order[:depth]) | own)
         alone = stats.iterations(sum_.body, own) + TEMPORARY * result_size(stats, sum_, needs)
         copied = copy_cost(stats, problem, term, effort, accesses(sum_))

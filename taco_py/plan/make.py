@@ -114,6 +114,7 @@ def make_plan(
         check_together(assignment, request)
         parts = Split((sums_outside(assignment),), known, ())
     known.update(parts.operands)
+    steps += parts.sizes
     for part in parts.assignments[:-1]:
         steps += _temporary(part, known, request, names, options.libraries)
     last = parts.assignments[-1]

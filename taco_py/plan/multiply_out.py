@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import map_terms, reductions, split_terms
+from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, NEG, SUB
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, MUL, NEG, SUB
 from taco_py.notation.printer import to_text
-from taco_py.notation.tree import children, exchange, walk
+from taco_py.notation.tree import children, walk
 from taco_py.plan.products import nest
 from taco_py.schedule.distribute import count_terms, is_taken
 
@@ -39,6 +39,7 @@ Signed = tuple[bool, Expr]
 """A term, and whether it is subtracted."""
 Price = Callable[[Assignment], float]
 Fill = Callable[[Expr], float]
+Size = Callable[[str, DType], Access]
 FAR_CHEAPER = 8
 """How many times cheaper a plan must be for differences of sparse and full terms to be multiplied
 out, and how many times fewer elements than all the sparse ones store."""
@@ -61,6 +62,7 @@ class Forms:
 def cheapest_form(
     assignment: Assignment,
     dtypes: Mapping[str, DType],
+    size: Size,
     price: Price,
     effort: Effort,
     asked: bool = False,
@@ -68,11 +70,12 @@ def cheapest_form(
 ) -> Forms:
     """The assignment with sums multiplied out where its price is clearly less then.
 
+    size   the size of an index as a number of some type; `dtypes` has its type then
     price  what all kernels of an assignment are expected to cost
     asked  whether they are to be multiplied out, whatever it costs
     fill   the share of its elements that a term is expected to store
     """
-    rules = _Rules(dtypes, fill)
+    rules = _Rules(dtypes, size, fill)
     best = _cheaper(assignment, rules, price, effort)
     chosen = assignment
     if best is not None and (asked or price(best) * GAIN < price(assignment)):
@@ -134,12 +137,14 @@ def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict
 class _Rules:
     """What may be multiplied out.
 
+    size   the size of an index as a number of some type
     fill   the share of its elements that a term is expected to store
     mixed  whether the sums that may be are the differences of sparse and full terms, and no others
     """
 
     dtypes: Mapping[str, DType]
-    fill: Fill = lambda _: 1.0
+    size: Size
+    fill: Fill
     mixed: bool = False
 
     def type_of(self, expr: Expr) -> DType | None:
@@ -231,17 +236,29 @@ def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
 
 def _sites(expr: Expr) -> Iterator[Call]:
     """The sums that a product, or the numerator of a quotient, has among its factors, where any
-    index is summed around or inside them: without loops more nothing is to be gained."""
-    products = (n for n, _ in walk(expr) if isinstance(n, Call) and not n.operator.additive)
-    for product in products:
-        for arg, linear in zip(product.args, product.operator.linear, strict=False):
-            inside = arg
+    index is summed around or inside them: without loops more nothing is to be gained. And those
+    with a term that has not an index which is summed around them."""
+    found: dict[int, Call] = {}
+    for node, _ in walk(expr):
+        around = {node.index} if isinstance(node, Reduce) and node.operator.additive else set()
+        for inside in _linear_in(node):
             while isinstance(inside, Reduce) and inside.operator.additive:
                 inside = inside.body
-            several = isinstance(inside, Call) and len(tuple(_terms(inside))) > 1
-            if linear and several and free_indices(inside) and _is_summed(expr, inside):
-                assert isinstance(inside, Call)
-                yield inside
+            if not isinstance(inside, Call) or not inside.operator.additive:
+                continue
+            even = around and all(around <= set(free_indices(term)) for _, term in _terms(inside))
+            if not even and free_indices(inside) and _is_summed(expr, inside):
+                found[id(inside)] = inside
+    return iter(found.values())
+
+
+def _linear_in(node: Expr) -> Iterator[Expr]:
+    """The expressions directly below a product, a quotient or a sum over an index that it is linear
+    in."""
+    if isinstance(node, Reduce) and node.operator.additive:
+        yield node.body
+    elif isinstance(node, Call) and not node.operator.additive:
+        yield from (a for a, linear in zip(node.args, node.operator.linear, strict=False) if linear)
 
 
 def _is_summed(expr: Expr, site: Expr) -> bool:
@@ -333,43 +350,30 @@ def _lifted(
     parts = _lifted(below[place], site, terms, whole, rules)
     if parts is None:
         return None
-    if _moves_through(expr, place, parts):
-        moved = tuple((minus, _with(expr, place, part)) for minus, part in parts)
+    if _moves_through(expr, place):
+        moved = tuple((minus, _with(expr, place, part, rules)) for minus, part in parts)
         same = rules.type_of(expr)
         return moved if all(rules.type_of(part) == same for _, part in moved) else None
-    if isinstance(expr, Reduce) and len(parts) > 1:
-        # a part without its index would be added up as often as it has coordinates
-        return _lifted_inside(expr, site, terms, whole, rules)
     ended = _joined(parts, whole, rules)
-    return None if ended is None else ((False, _with(expr, place, ended)),)
+    return None if ended is None else ((False, _with(expr, place, ended, rules)),)
 
 
-def _lifted_inside(
-    expr: Reduce, site: Call, terms: tuple[Signed, ...], whole: DType, rules: _Rules
-) -> tuple[Signed, ...] | None:
-    """A sum that multiplies out no further than the outermost sum inside it that has the site.
-
-    sum(i, m[k] * sum(j, (A[i,j] + m[j]) * x[j]))
-    → sum(i, m[k] * (sum(j, A[i,j] * x[j]) + sum(j, m[j] * x[j])))
-    """
-    inner = next((sum_ for sum_ in reductions(expr.body) if _has(sum_, site)), None)
-    parts = None if inner is None else _lifted(inner, site, terms, whole, rules)
-    joined = None if parts is None else _joined(parts, whole, rules)
-    if inner is None or joined is None or joined == inner:
-        return None
-    return ((False, exchange(expr, inner, joined)),)
-
-
-def _moves_through(expr: Expr, place: int, parts: tuple[Signed, ...]) -> bool:
+def _moves_through(expr: Expr, place: int) -> bool:
     """Whether `expr` of a sum is the sum of `expr` of its terms."""
     if isinstance(expr, Reduce):
-        return expr.operator.additive and all(expr.index in free_indices(p) for _, p in parts)
+        return expr.operator.additive
     return isinstance(expr, Call) and not expr.operator.additive and expr.operator.linear[place]
 
 
-def _with(expr: Expr, place: int, part: Expr) -> Expr:
-    """`expr` with another of the expressions directly below it."""
+def _with(expr: Expr, place: int, part: Expr, rules: _Rules) -> Expr:
+    """`expr` with another of the expressions directly below it.
+
+    A sum adds up one that has not its index as often as that has coordinates.
+    """
     if isinstance(expr, Reduce):
+        if expr.operator.additive and expr.index not in free_indices(part):
+            often = rules.size(expr.index, expression_dtype(expr, rules.dtypes))
+            return Call(MUL, (often, part))
         return replace(expr, body=part)
     assert isinstance(expr, Call)
     return replace(expr, args=(*expr.args[:place], part, *expr.args[place + 1 :]))

@@ -94,6 +94,16 @@ class TakeValues:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeSize:
+    """`target` is the size of a mode of `source`, as a number of the type `dtype`."""
+
+    target: str
+    source: str
+    mode: int
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fuse:
     """`target` is a dense `source` with the modes of each group as one, the last one fastest; it
     is stored in the order of the groups."""
@@ -154,7 +164,9 @@ class Compute:
         return dict(self.sources).get(operand, operand)
 
 
-Transformation = Reformat | TakeDiagonal | Squeeze | Locate | TakeValues | Fuse | Unfuse | Cast
+Transformation = (
+    Reformat | TakeDiagonal | Squeeze | Locate | TakeValues | TakeSize | Fuse | Unfuse | Cast
+)
 Step = Transformation | Compute
 
 

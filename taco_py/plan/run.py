@@ -38,6 +38,7 @@ from taco_py.plan.nodes import (
     Squeeze,
     Step,
     TakeDiagonal,
+    TakeSize,
     TakeValues,
     Transformation,
     Unfuse,
@@ -127,6 +128,8 @@ def transformed(step: Transformation, data: TensorData) -> TensorData:
             return located(data)
         case TakeValues(distinct=distinct):
             return values_of(in_order(data, ordered=False, unique=True) if distinct else data)
+        case TakeSize(_, _, mode, dtype):
+            return from_numpy(number_of(dtype, data.shape[mode]))
         case Fuse(_, _, groups):
             return from_numpy(fuse(data.values, groups))
         case Unfuse():
@@ -135,6 +138,11 @@ def transformed(step: Transformation, data: TensorData) -> TensorData:
             return cast(data, format, dtype)
         case _:
             assert_never(step)
+
+
+def number_of(dtype: str, size: int) -> Array:
+    """A size as a number of this type, without modes; as it wraps there, or is rounded."""
+    return np.array(size).astype(dtype)
 
 
 def values_of(data: TensorData) -> TensorData:

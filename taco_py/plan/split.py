@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from codegen.names import Names
 from taco_py.autoschedule.streams import innermost_sums
 from taco_py.concrete.terms import map_terms, split_terms, sums_apart
@@ -31,9 +29,10 @@ from taco_py.plan.hoist import hoist, hoist_term
 from taco_py.plan.in_turn import sum_in_turn
 from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.narrow import narrow_sums
-from taco_py.plan.nodes import Operand
+from taco_py.plan.nodes import Operand, TakeSize
 from taco_py.plan.products import flatten, push_in
 from taco_py.plan.request import SMALL, Request, real_statistics, statistics
+from taco_py.plan.sizes import Sizes
 from taco_py.plan.splitter import Splitter
 from taco_py.plan.sum_first import sum_first
 from taco_py.plan.temporaries import store_well
@@ -44,6 +43,7 @@ class Split:
     """Assignments to compute in turn, the original target's last, and all their operands.
 
     notes  for each temporary why it is there
+    sizes  the steps that take sizes before
     forms  which sums in products are multiplied out and which are not, and why
     rewritten  whether any are
     """
@@ -51,6 +51,7 @@ class Split:
     assignments: tuple[Assignment, ...]
     operands: Mapping[str, Operand]
     notes: tuple[str, ...]
+    sizes: tuple[TakeSize, ...] = ()
     forms: tuple[str, ...] = ()
     rewritten: bool = False
 
@@ -71,13 +72,16 @@ def split(
     """
     if path is not None or not pairs or request.forms is False:
         return _split(assignment, operands, request, names, path, pairs)
-    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
-    drafts = _Drafts(operands, request)
+    sizes = Sizes.of(assignment, operands, names)
+    drafts = _Drafts(sizes.operands, request)
     asked = request.forms is True
-    forms = cheapest_form(assignment, dtypes, drafts.price, request.effort, asked, drafts.fill)
-    parts = _split(sums_apart(forms.chosen), operands, request, names, None, True)
+    forms = cheapest_form(
+        assignment, sizes.dtypes, sizes.factor, drafts.price, request.effort, asked, drafts.fill
+    )
+    parts = _split(sums_apart(forms.chosen), sizes.operands, request, names, None, True)
     told = (*forms.kept, *drafts.compared(assignment, forms))
-    return replace(parts, forms=told, rewritten=forms.chosen is not assignment)
+    used = sizes.read_by(parts.assignments)
+    return replace(parts, sizes=used, forms=told, rewritten=forms.chosen is not assignment)
 
 
 @dataclass(slots=True)

@@ -129,6 +129,24 @@ def test_products_of_sparse_matrices_and_tensors(long_way: Counter) -> None:
     assert long_way.count <= 4
 
 
+@pytest.mark.parametrize("text", ["bij,jk->bik", "ij,jkl->ikl", "cxy,cd->dxy"])
+@pytest.mark.parametrize("dtypes", [("f4", "f8"), ("i4", "f8"), ("f8", "i8"), ("F", "D")])
+def test_arrays_of_two_types_with_modes_as_one(
+    text: str, dtypes: tuple[str, str], long_way: Counter
+) -> None:
+    """What is converted for the library has been fused before."""
+    terms = text.partition("->")[0].split(",")
+    arrays = [
+        RNG.integers(0, 9, (8,) * len(t)).astype(d) for t, d in zip(terms, dtypes, strict=True)
+    ]
+    expected = np.einsum(text, *arrays)
+    out = np.empty_like(expected)
+    for _ in range(3):
+        np.testing.assert_allclose(tp.einsum(text, *arrays), expected)
+        np.testing.assert_allclose(tp.einsum(text, *arrays, out=out), expected)
+    assert long_way.count == 2
+
+
 def test_numbers_stay_weak(long_way: Counter) -> None:
     x = np.arange(4, dtype=np.float32)
     for number in (2.0, 3, True):

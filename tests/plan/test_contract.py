@@ -230,7 +230,7 @@ def test_a_sum_around_which_loops_would_be_dense_is_computed_first() -> None:
 
 
 INSIDE = (
-    ("C[i,j] = sum(k, A[i,j] * B[i,k])", "C[i,j] = A[i,j] * sum(k, B[i,k])"),
+    ("C[i,j] = sum(k, A[i,j] * B[i,k])", "C[i,j] = A[i,j] * T[i]"),
     ("s = sum(i, j, k, l, A[i,j] * B[k,l])", "s = sum(i, j, A[i,j]) * sum(k, l, B[k,l])"),
     ("y[i] = sum(j, k, A[i,j] * B[i,k])", "y[i] = sum(j, A[i,j]) * sum(k, B[i,k])"),
     ("y[i] = sum(j, alpha * A[i,j])", "y[i] = sum(j, alpha * A[i,j])"),
@@ -239,7 +239,7 @@ INSIDE = (
 
 @pytest.mark.parametrize(("text", "expected"), INSIDE)
 def test_an_index_of_one_factor_is_summed_there(text: str, expected: str) -> None:
-    assert kernels(text, CSRS) == [expected]
+    assert kernels(text, CSRS)[-1] == expected
 
 
 def test_sums_of_another_type_stay_where_they_are() -> None:

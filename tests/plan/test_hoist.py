@@ -69,6 +69,7 @@ def test_a_term_of_a_narrower_type_is_added_up_once() -> None:
     "text",
     [
         "y[i] = sum(j, A[i,j]) * sum(k, x[k])",
+        "y[i] = sum(j, A[i,j] * x[j]) + m * sum(j, x[j]) * sum(k, x[k])",
         "y[i] = (A[i,j] + m) * (sum(k, (B[j,k] + m) * x[k]) + s)",
         "y[i] = (A[i,j] + m) * (B[j,k] + m) * x[k]",
     ],

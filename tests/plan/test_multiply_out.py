@@ -17,6 +17,7 @@ from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import split_terms
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access
 from taco_py.notation.printer import to_text
 from taco_py.plan import multiply_out
 from taco_py.plan.make import Options, make_plan
@@ -49,6 +50,22 @@ FORMS = (
     ),
     ("y[i] = -(-A[i,j] - B[i,j]) * x[j]", "y[i] = sum(j, A[i,j] * x[j]) + sum(j, B[i,j] * x[j])"),
     ("y[i] = (A[i,j] + 1) * x[j]", "y[i] = sum(j, A[i,j] * x[j]) + sum(j, 1 * x[j])"),
+    # what has not the index of a sum is added up as often as that has coordinates
+    ("y[i] = sum(j, A[i,j] + b[i])", "y[i] = sum(j, A[i,j]) + n_j * b[i]"),
+    ("y[i] = sum(j, (A[i,j] + b[i]) * 2)", "y[i] = sum(j, A[i,j] * 2) + n_j * (b[i] * 2)"),
+    (
+        "s = sum(i, sum(j, A[i,j] + x[j] + 1))",
+        "s = sum(i, j, A[i,j]) + n_i * sum(j, x[j]) + n_i * (n_j * 1)",
+    ),
+    (
+        "y[k] = sum(i, b[k] * sum(j, (A[i,j] + x[j]) * z[j]))",
+        "y[k] = sum(i, b[k] * sum(j, A[i,j] * z[j])) + n_i * (b[k] * sum(j, x[j] * z[j]))",
+    ),
+    (
+        "y[i] = (A[i,j] + b[i]) * (A[i,j] + b[i])",
+        "y[i] = sum(j, A[i,j] * A[i,j]) + sum(j, A[i,j] * b[i]) "
+        "+ (sum(j, b[i] * A[i,j]) + n_j * (b[i] * b[i]))",
+    ),
 )
 
 
@@ -59,7 +76,12 @@ def out(text: str, dtype: np.dtype[Any] = FLOAT) -> str:
 
 def form_of(text: str, dtypes: dict[str, np.dtype[Any]]) -> Forms:
     """The form where the longest is the cheapest."""
-    return cheapest_form(assignment(text), dtypes, lambda f: -len(to_text(f)), Effort(), True)
+
+    def size(index: str, dtype: np.dtype[Any]) -> Access:
+        dtypes[f"n_{index}"] = dtype
+        return Access(f"n_{index}", ())
+
+    return cheapest_form(assignment(text), dtypes, size, lambda f: -len(to_text(f)), Effort(), True)
 
 
 @pytest.mark.parametrize(("text", "expected"), FORMS)
@@ -72,9 +94,9 @@ KEPT = (
     "y[i] = (A[i,j] + -2 * B[i,j]) * x[j]",
     "y[i] = (A[i,j] + 1 - B[i,j]) * x[j]",
     "y[i] = x[i] * (b[i] + z[i])",  # nothing is summed
-    "y[i] = sum(j, A[i,j] + b[i])",  # no product
     "y[i] = (1 - x) * b[i] * sum(j, A[i,j])",  # numbers
-    "y[i] = sum(j, (A[i,j] + b[i]) * 2)",  # b would be added once for each j
+    "y[i] = sum(j, A[i,j] + B[i,j])",  # one loop for both
+    "y[i] = sum(j, A[i,j] - b[i])",
 )
 
 
@@ -202,6 +224,33 @@ def test_differences_multiplied_out_are_those_of_the_text(text: str, stored: str
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+CENTRED = (
+    "v[j] = (A[i,j] - m[j]) * (A[i,j] - m[j])",
+    "C[j,k] = (A[i,j] - m[j]) * (A[i,k] - m[k])",
+    "s = (A[i,j] - c) * (A[i,j] - c)",
+    "v[j] = sum(i, A[i,j] + m[j])",
+    "y[i] = (A[i,j] + c) * (sum(k, (B[j,k] + m[j]) * m[k]) + c)",
+)
+
+
+@pytest.mark.parametrize("text", CENTRED)
+def test_what_has_not_the_index_of_a_sum_takes_no_loop_over_it(text: str) -> None:
+    rng = np.random.default_rng(3)
+    every: dict[str, Any] = {"m": rng.random(300), "c": 0.5}
+    for name, rows in (("A", 2000), ("B", 300)):
+        every[name] = sp.random_array((rows, 300), density=0.01, format="csr", rng=rng)
+    known = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
+    told = tp.explain(text, known, frontier_budget=0)
+    assert re.search(r"^size      size_[ij] from [AB], of its mode [01]$", told, re.MULTILINE)
+    assert "kernel    " + text not in told
+    expected = tp.evaluate_dense(text, known)
+    for _ in range(2):
+        np.testing.assert_allclose(tp.evaluate(text, known), expected, rtol=1e-9)
+    more = {**known, "A": sp.vstack([known["A"], known["A"][:-7]], format="csr")}
+    expected = tp.evaluate_dense(text, more)
+    np.testing.assert_allclose(tp.evaluate(text, more), expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("text", "entries"),
     [
@@ -284,6 +333,10 @@ TEXTS = (
     "s = (A[i,j] + B[i,j]) * (A[i,j] + C[i,j])",
     "y[i] = (A[i,j] - B[i,j]) * x[j] - (B[i,j] + 2) * x[j]",
     "y[i] = (A[i,j] + sum(k, B[i,k] * (C[k,j] + A[k,j]))) * x[j]",
+    "v[j] = (A[i,j] + x[j]) * (B[i,j] + x[j])",
+    "v[j] = sum(i, A[i,j] + x[j] + 1) + x[j]",
+    "D[j,k] = (A[i,j] - x[j]) * (B[i,k] - x[k])",
+    "y[i] = (A[i,j] + x[i]) * (sum(k, (B[j,k] + x[j]) * x[k]) + x[i])",
 )
 DTYPES = ("int8", "uint8", "int64", "float32", "float64", "complex64", "bool")
 STORED = ("dd", "ds", "ds:1,0", "ss", "uq")
