@@ -39,6 +39,12 @@ CASES: tuple[tuple[str, str, Operands, Operands], ...] = (
     ("gemm", "C[i,j] = X[i,k] * Y[k,j]", {"X": X, "Y": X.T.copy()}, {"C": tp.dense(2)}),
     ("turned", "C[i,j] = X[i,j] + Y[j,i]", {"X": X, "Y": rng.random((7, 9))}, {"C": "dd:1,0"}),
     ("chain", "D[i,l] = A[i,j] * B[j,k] * C[k,l]", {"A": A, "B": B, "C": B.T.tocsr()}, {}),
+    (
+        "often",
+        "v[j] = (A[i,j] + m[j]) * (A[i,j] + m[j])",
+        {"A": A, "m": rng.random(A.shape[1])},
+        {},
+    ),
     ("waves", "y[i] = z[i] * z[i]", {"z": np.array([1 + 2j, -3j, np.inf])}, {}),
     ("vast", "y[i] = z[i] * z[i]", {"z": np.float32([np.inf, -np.inf, 3e38, 0.1])}, {}),
     ("edges", "y[i] = -z[i]", {"z": np.array([complex(1, np.inf), complex(-0.0, 2)])}, {}),

@@ -14,8 +14,8 @@ from taco_py.driver import CompiledKernel, make_source
 from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
 from taco_py.plan.assembled import known_order
-from taco_py.plan.nodes import Compute, Locate, Plan, Reformat
-from taco_py.plan.run import promise_broken_in, satisfies
+from taco_py.plan.nodes import Compute, Locate, Plan, Reformat, TakeSize
+from taco_py.plan.run import promise_broken_in, satisfies, transformed
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 
@@ -56,7 +56,8 @@ def export(
     folder: Path,
     name: str,
 ) -> tuple[Path, ...]:
-    """Write a C file for each kernel, `name`.h, main.c and the runtime header; their paths.
+    """Write a C file for each kernel, `name`.h, main.c and the runtime header; their paths. The size
+    of an index that is a factor is an operand of its kernel.
 
     operands  the example that main.c runs on
 
@@ -65,7 +66,9 @@ def export(
     """
     kernels = exported(plan, compiled, name)
     check_example(operands)
-    operands = in_order(kernels, operands)
+    numbers = (step for step in plan.steps if isinstance(step, TakeSize))
+    sizes = {step.target: transformed(step, operands[step.source]) for step in numbers}
+    operands = in_order(kernels, {**operands, **sizes})
     _check_names(kernels, used_words(kernels, operands))
     runtime = (RUNTIME_FOLDER / RUNTIME).read_text()
     files = {f"{each.name}.c": _source(name, each) for each in kernels}
@@ -112,7 +115,7 @@ def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tup
         )
     steps = [step for step in plan.steps if isinstance(step, Compute)]
     for step in plan.steps:
-        if not isinstance(step, Compute):
+        if not isinstance(step, Compute | TakeSize):
             what = "an operand is taken apart"
             if isinstance(step, Reformat | Locate):
                 what = step.reason
