@@ -56,8 +56,9 @@ def export(
     folder: Path,
     name: str,
 ) -> tuple[Path, ...]:
-    """Write a C file for each kernel, `name`.h, main.c and the runtime header; their paths. The size
-    of an index that is a factor is an operand of its kernel.
+    """Write a C file for each kernel, `name`.h, main.c and the runtime header; their paths.
+
+    The size of an index that is a factor is an operand of its kernel.
 
     operands  the example that main.c runs on
 

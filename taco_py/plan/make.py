@@ -27,6 +27,7 @@ from taco_py.plan.in_turn import check_together
 from taco_py.plan.line_up import line_up
 from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal, Unfuse
+from taco_py.plan.once import once
 from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
 from taco_py.plan.small_first import WHY as SMALL
@@ -119,7 +120,7 @@ def make_plan(
         steps += _temporary(part, known, request, names, options.libraries)
     last = parts.assignments[-1]
     steps += plan_single(last, known, request, names, libraries=options.libraries)
-    shared = _with_threads(leave_unsorted(steps), options.schedule)
+    shared = once(_with_threads(leave_unsorted(steps), options.schedule))
     forms = (*told.told, *told.left, *parts.forms)
     cuts = request.effort.notes
     return Plan(shared, (*notes, *parts.notes), cuts, request.stored, forms, parts.rewritten)
