@@ -13,7 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from codegen.build import add, and_, block, const, div, eq, ge, le, lt, mod, mul, or_, select, sub
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    div,
+    eq,
+    ge,
+    le,
+    lt,
+    minimum,
+    mod,
+    mul,
+    or_,
+    select,
+    sub,
+)
 from codegen.emit.abi import THREADS
 from codegen.ir import (
     Array,
@@ -43,8 +59,9 @@ from polyhedral.turned import TURNED, turned_function
 
 SMALL = 1 << 15
 """Products of elements up to which a step of a batch is small."""
-SHARED = 1 << 19
-"""Products of elements from which on threads share one product of matrices."""
+SHARED = 1 << 20
+"""Products of elements from which on threads share a block of the depth: each is begun and ended by
+all of them, which takes microseconds, and a hundred where other processes have the cores."""
 TURNS = 4
 """Vectors along rows, columns and depth up to which squares take less time than a copy."""
 ONE_THREAD = const(1, INT32)
@@ -191,7 +208,9 @@ def _batch(
     def tiles(kind: LoopKind = LoopKind.SERIAL) -> Block:
         return over(_in_place(tile, starts, counts, classes), kind)
 
-    own = select(ge(mul(*counts), SHARED), THREADS, ONE_THREAD)
+    rows, columns, depth = counts
+    a_block = mul(rows, columns, minimum(depth, blocks.depth))
+    own = select(ge(a_block, SHARED), THREADS, ONE_THREAD)
     if not found.batch:
         return product(own)
 

@@ -11,6 +11,11 @@ rounded at other places, as where a product is contracted in pairs. A difference
 it is written: (A - B) · x keeps digits that A·x - B·x cancels. But where A is sparse and B is full,
 as in (A - d dᵀ) · x, most elements of B have nothing to cancel with, and the loops go through all
 of them: such a difference is multiplied out where the whole plan is FAR_CHEAPER then.
+
+A part without the index of a sum around it is multiplied by the size of that index:
+
+    v[a] = sum(i, (X[i,a] - m[a]) * (X[i,a] - m[a]))
+    → v[a] = sum(i, X[i,a] * X[i,a]) - … + size_i * (m[a] * m[a])
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
@@ -29,7 +34,6 @@ from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Redu
 from taco_py.notation.operators import ADD, MUL, NEG, SUB
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import children, walk
-from taco_py.plan.products import nest
 from taco_py.schedule.distribute import count_terms, is_taken
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
@@ -91,11 +95,7 @@ def _cheaper(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
 ) -> Assignment | None:
     """The cheapest form found with anything multiplied out that keeps its digits."""
-    forms = (
-        *_once(assignment, rules),
-        *_everywhere(assignment, rules),
-        *_nested(assignment, rules),
-    )
+    forms = (*_once(assignment, rules), *_everywhere(assignment, rules))
     found = _priced(forms, price, effort)
     if not found:
         return None
@@ -113,8 +113,7 @@ def _differences_out(
 ) -> Assignment | None:
     """The form with sparse minus full terms multiplied out too, where that is far cheaper."""
     mixed = replace(rules, mixed=True)
-    forms = (*_everywhere(assignment, mixed, least=1), *_nested(assignment, mixed, least=1))
-    found = _priced(forms, price, effort)
+    found = _priced(_everywhere(assignment, mixed, least=1), price, effort)
     if not found:
         return None
     form = min(found, key=found.__getitem__)
@@ -200,18 +199,6 @@ def _everywhere(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterat
             break
         found.append(option)
     yield from found[least - 1 :][-1:]
-
-
-def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[Assignment]:
-    """The same of the assignment with each sum around the factors alone that have its index, where
-    other sums around one of those sums are in the way (`_lifted`)."""
-    whole = next(_everywhere(assignment, rules, least=1), assignment)
-    left = (
-        rules.parts(site, _computed_in(whole.value, site, rules)) for site in _sites(whole.value)
-    )
-    if any(left) and len(split_terms(whole.value)) < TERMS:
-        value = map_terms(assignment.value, lambda term: nest(term, rules.dtypes))
-        yield from _everywhere(replace(assignment, value=value), rules, least)
 
 
 def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
