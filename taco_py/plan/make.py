@@ -11,7 +11,7 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.autoschedule.libraries import Libraries
-from taco_py.concrete.terms import sums_outside
+from taco_py.concrete.terms import split_terms, sums_outside
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, all_indices, rename
@@ -153,9 +153,16 @@ def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
 def _distributed(
     assignment: Assignment, schedule: Schedule, dtypes: Mapping[str, np.dtype[Any]]
 ) -> tuple[Assignment, Schedule]:
-    """The assignment with the terms multiplied out that the schedule begins with, and the rest."""
+    """The assignment with the terms multiplied out that the schedule begins with, and the rest.
+
+    Sums inside the products of a command's term are around it, as in the assignment.
+    """
     commands, rest = schedule.distributed
     for command in commands:
+        term = replace(assignment, value=command.expression)
+        bodies = [each.body for each in split_terms(sums_outside(term).value)]
+        if len(bodies) == 1:
+            command = replace(command, expression=bodies[0])
         assignment = multiply_out(assignment, command)
         check_types(command, dtypes)
     return assignment, rest

@@ -70,6 +70,16 @@ RESULTS = (
     (BOTH, "distribute((A(i,j)-B(i,j))*x(j)), reorder(j,i), loopfuse(j)", "d"),
     (SCALED, "distribute((A(i,j)+B(i,j))/x(j)), reorder(j,i)", "dd"),
     ("C[i,j] = (A[i,j] + B[i,j]) * x[j]", "distribute((A(i,j)+B(i,j))*x(j))", "ds"),
+    (
+        "y[i] = (A[i,j] - B[i,j] * sum(k, b[k])) * x[j]",
+        "distribute((A(i,j) - B(i,j) * sum(k, b(k))) * x(j))",
+        "d",
+    ),
+    (
+        "y[i] = (A[i,j] - B[i,j]) * sum(k, b[k]) * x[j]",
+        "distribute((A(i,j) - B(i,j)) * sum(k, b(k)) * x(j))",
+        "d",
+    ),
 )
 
 
