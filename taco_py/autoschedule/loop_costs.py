@@ -22,12 +22,13 @@ from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term
-from taco_py.cost.estimate import Pattern, Statistics, result_size
+from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import (
     CONVERSION,
     FOLDING,
     HASH,
     KEY,
+    POINTER,
     ROW,
     SCATTER,
     SORTING,
@@ -46,10 +47,16 @@ from taco_py.problem import Problem
 State = tuple[int, int, int, float | None, tuple[int, ...]]
 
 
-def copying(pattern: Pattern) -> float:
-    """What a copy of an operand in another order costs."""
-    sorts = pattern.format.order > 2 or pattern.format.is_coo
-    return (SORTING if sorts else CONVERSION) * pattern.nnz
+def copying(statistics: Statistics, access: Access) -> float:
+    """What a copy of an operand in another order costs: that of a matrix has a place for each row
+    of its own."""
+    pattern = statistics.patterns[access.tensor]
+    if pattern.format.order > 2 or pattern.format.is_coo:
+        return SORTING * pattern.nnz
+    rows = 0.0
+    if pattern.format.order == 2 and pattern.format.levels[0].full:
+        rows = statistics.sizes[access.indices[pattern.format.mode_order[1]]]
+    return CONVERSION * pattern.nnz + POINTER * rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,7 @@ class LoopCosts:
         self.repeated = frozenset() if copies_pattern(problem) else repeated(problem, term)
         self.above = self._above()
         self.below = self._below()
-        self.copies = [copying(statistics.patterns[a.tensor]) for a in self.steps.accesses]
+        self.copies = [copying(statistics, a) for a in self.steps.accesses]
         self.folded = [self._folded(a) for a in self.steps.accesses]
         self.merged = [self._merged(a) for a in self.steps.accesses]
 

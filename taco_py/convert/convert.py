@@ -89,7 +89,7 @@ def describe(source: Format, target: Format) -> str:
     """One line on how tensors are converted between two formats.
 
     >>> describe(CSR, CSC)
-    'CSR -> CSC: transposed by counting sort, O(nnz)'
+    'CSR -> CSC: transposed by counting sort, O(rows + nnz)'
     """
     fitting = (road.says for road in ROADS if road.fits(ordered(source), ordered(target)))
     says = next(fitting, GENERAL)
@@ -261,7 +261,7 @@ ROADS: tuple[Road, ...] = (
         gather_nonzeros,
     ),
     Road(
-        "transposed by counting sort, O(nnz)",
+        "transposed by counting sort, O(rows + nnz)",
         lambda a, b: {a, b} == {CSR, CSC},
         transpose_compressed,
     ),

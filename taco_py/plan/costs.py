@@ -190,7 +190,7 @@ def copy_cost(
     """What the copies cost that the term's best order needs, of all operands or those `among`."""
     order = best_order(problem, term, stats, effort).order
     return sum(
-        copying(stats.patterns[a.tensor])
+        copying(stats, a)
         for a in dict.fromkeys(accesses(term.body) if among is None else among)
         if needs_copy(problem, term, a, order)
     )

@@ -10,7 +10,7 @@ from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.cost.machine import FAR, VAST
-from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.formats import appendable
 from taco_py.plan.nodes import Operand
@@ -98,7 +98,7 @@ def problem_of(
 
 
 def vast_indices(assignment: Assignment, operands: Mapping[str, Operand]) -> tuple[str, ...]:
-    """The result's indices that have far more coordinates than all operands have entries.
+    """The indices that have far more coordinates than all operands have entries.
 
     Both are compared as numbers of bits, for problems of one size class share plans.
     """
@@ -107,7 +107,7 @@ def vast_indices(assignment: Assignment, operands: Mapping[str, Operand]) -> tup
     for access in accesses(assignment):
         sizes.update(zip(access.indices, operands[access.tensor].shape, strict=True))
     least = max(VAST, entries + FAR)
-    return tuple(i for i in assignment.target.indices if sizes.get(i, 0).bit_length() > least)
+    return tuple(i for i in all_indices(assignment) if sizes.get(i, 0).bit_length() > least)
 
 
 def draft_of(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Problem:

@@ -224,9 +224,11 @@ def _looked_up(
     """How many levels of a copy are better dense: rather looked up than merged with another.
 
     An index that another sparse operand restricts needs no coordinates here. A dense level pays as
-    long as it has no more positions than it is looked up.
+    long as it has no more positions than it is looked up; none does over a vast index.
     """
     stored = [i for i in order if i in access.indices]
+    if stored[0] in problem.vast:
+        return 0
     leaders = [
         a
         for a in dict.fromkeys(accesses(term.body))

@@ -66,7 +66,8 @@ def test_a_kernel_shows_notation_formats_and_loops() -> None:
 def test_conversions_are_shown_with_their_reason_and_road() -> None:
     found = of(PRODUCT, {"A": "CSR", "B": "CSC"}, "ds")
     assert found["convert"] == (
-        "B_kj from B: loops run in the order i,k,j: CSC -> CSR: transposed by counting sort, O(nnz)"
+        "B_kj from B: loops run in the order i,k,j: CSC -> CSR: transposed by counting sort, "
+        "O(rows + nnz)"
     )
     assert found["loop order"] == "i,k,j"
     back = of("C[i,j] = A[i,j] + B[i,j]", {"A": "CSR", "B": "CSR"}, "COO")

@@ -79,7 +79,7 @@ def test_copies_say_what_asks_for_them() -> None:
     copy, _ = plan(problem(PRODUCT, {"A": "CSR", "B": "CSC"}, "ds")).steps
     assert isinstance(copy, Reformat)
     assert copy.reason == (
-        "loops run in the order i,k,j: CSC -> CSR: transposed by counting sort, O(nnz)"
+        "loops run in the order i,k,j: CSC -> CSR: transposed by counting sort, O(rows + nnz)"
     )
     *_, last = plan(problem("C[i,j] = A[i,j] + B[i,j]", CSRS, "COO")).steps
     assert isinstance(last, Reformat)

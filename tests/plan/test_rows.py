@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -236,6 +237,29 @@ def test_rows_of_a_vast_index_are_merged() -> None:
     S = tp.Tensor.from_coo(np.array([[0, 0], [1, 1]]), np.ones(2), (2, 2), format="ss")  # noqa: N806
     found = tp.evaluate("s = S[i,j] * A[i,k] * B[j,k]", S=S, A=made[0], B=made[1])
     assert float(found) == 3.0
+
+
+@pytest.mark.parametrize("power", [22, 25, 40])
+@pytest.mark.parametrize(
+    "text", ["D[i,k] = A[i,j] * B[k,j]", "s = A[i,j] * B[i,j]", "D[i,k] = A[i,j] * B[i,j] * x[k,i]"]
+)
+def test_no_copy_has_a_place_for_each_of_far_more_columns(text: str, power: int) -> None:
+    """Whose pointers would take longer than all the rest."""
+    rng, size = np.random.default_rng(power), 1 << power
+    columns = np.sort(rng.choice(size, 60, replace=False))
+    dense: dict[str, Any] = {"x": rng.random((4, 5))}
+    sparse: dict[str, Any] = {"x": dense["x"]}
+    for name in "AB":
+        dense[name] = rng.random((5, 60)) * (rng.random((5, 60)) < 0.5)
+        rows, places = dense[name].nonzero()
+        coords = [rows, columns[places]]
+        sparse[name] = tp.Tensor.from_coo(coords, dense[name][rows, places], (5, size), tp.CSR)
+    given_ = {name: sparse[name] for name in sparse if f"{name}[" in text}
+    told = tp.explain(text, given_, frontier_budget=0)
+    assert not re.search("^convert .*-> (CSC|'ds:1,0')", told, re.MULTILINE)
+    found = tp.evaluate(text, given_)
+    found = found.toarray() if hasattr(found, "toarray") else found
+    np.testing.assert_allclose(found, tp.evaluate_dense(text, {n: dense[n] for n in given_}))
 
 
 def test_the_schedule_that_ran_is_one_to_give() -> None:

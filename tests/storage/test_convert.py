@@ -149,7 +149,7 @@ def test_formats_that_differ_in_level_order_alone_store_alike() -> None:
 
 
 def test_describe() -> None:
-    assert describe(CSR, CSC) == "CSR -> CSC: transposed by counting sort, O(nnz)"
+    assert describe(CSR, CSC) == "CSR -> CSC: transposed by counting sort, O(rows + nnz)"
     assert describe(CSR, CSR).endswith("no copy")
     assert describe(dense(2), CSR).startswith("'dd' -> CSR: nonzeros")
     assert describe(COO(3), CSF(3)).startswith("COO(3) -> 'sss': through coordinates")
