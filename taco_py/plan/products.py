@@ -135,4 +135,4 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
             around.append(index)
     if len(around) == len(term.reduced):
         return expr
-    return summed(product.of(factors), reversed(around))
+    return summed(product.of(typed_first(factors, whole, dtypes)), reversed(around))

@@ -19,10 +19,14 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from taco_py.cost.machine import DENSE_SIZE, GAIN
+from taco_py.concrete.concretize import restricts
+from taco_py.concrete.terms import split_terms
+from taco_py.cost.machine import DENSE_SIZE, FULL, GAIN
 from taco_py.formats import Format, dense
-from taco_py.notation.checks import operand_names
-from taco_py.notation.nodes import Assignment
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Access, Assignment, Call, Expr
+from taco_py.notation.operators import DIV
+from taco_py.notation.tree import children
 from taco_py.plan.costs import keeping, kernel_cost
 from taco_py.plan.formats import COMPRESSED, DENSE, unordered_last
 from taco_py.plan.nodes import Compute, Operand, Step
@@ -85,7 +89,8 @@ def _options(
     if not usual.order or all(splitter.operands[n].type.format.is_dense for n in around):
         return
     result = splitter.request.type.format
-    if not usual.is_dense and result.is_dense and prod(stored.shape) <= DENSE_SIZE:
+    free = result.is_dense or all(_adds_no_entries(splitter, part, reader) for reader in readers)
+    if not usual.is_dense and free and prod(stored.shape) <= DENSE_SIZE:
         yield dense(usual.order)
     looked_up = tuple(i for i in part.target.indices if _may_be_full(i, last, result))
     for form in _arranged(usual):
@@ -93,6 +98,36 @@ def _options(
         same = form.levels[0] == usual.levels[0] and form.mode_order[0] == usual.mode_order[0]
         if form != usual and (same or not form.levels[0].full or root in looked_up):
             yield form
+
+
+def _adds_no_entries(splitter: Splitter, part: Assignment, reader: Assignment) -> bool:
+    """Whether a sparse result has few entries more where a temporary has all: it divides, or it is
+    nearly full and what it is multiplied by has the entries."""
+    name, stored = part.target.tensor, splitter.operands[part.target.tensor]
+    full = stored.nnz >= FULL * prod(stored.shape)
+    for term in split_terms(reader.value):
+        walked = [
+            set(access.indices)
+            for access in accesses(term.body)
+            if access.tensor != name
+            and not splitter.operands[access.tensor].type.format.is_dense
+            and restricts(term.body, access)
+        ]
+        for access in _undivided(term.body):
+            if access.tensor != name:
+                continue
+            if not full or not any(set(access.indices) <= indices for indices in walked):
+                return False
+    return True
+
+
+def _undivided(expr: Expr) -> Iterator[Access]:
+    """The accesses outside of divisors."""
+    if isinstance(expr, Access):
+        yield expr
+    divided = isinstance(expr, Call) and expr.operator == DIV
+    for child in children(expr)[:1] if divided else children(expr):
+        yield from _undivided(child)
 
 
 def _may_be_full(index: str, last: Assignment, result: Format) -> bool:

@@ -6,9 +6,12 @@ import re
 from itertools import pairwise
 from math import inf
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from opt_einsum import contract_path
 
+import taco_py as tp
 from taco_py.autoschedule.effort import Effort
 from taco_py.notation.nodes import Access
 from taco_py.notation.operators import MUL
@@ -245,7 +248,31 @@ def test_an_index_of_one_factor_is_summed_there(text: str, expected: str) -> Non
 def test_sums_of_another_type_stay_where_they_are() -> None:
     dtypes = {"A": "int8", "B": "int32"}
     text = "y[i] = sum(j, k, A[i,j] * B[i,k])"
-    assert kernels(text, CSRS, dtypes=dtypes) == ["y[i] = sum(j, A[i,j] * sum(k, B[i,k]))"]
+    assert kernels(text, CSRS, dtypes=dtypes) == ["y[i] = sum(j, sum(k, B[i,k]) * A[i,j])"]
+
+
+@pytest.mark.parametrize("number", ["-1", "300", "0.5"])
+def test_numbers_stay_beside_what_has_room_for_them(number: str) -> None:
+    text = f"y[j] = c[j] * sum(i, {number} * A[i,j])"
+    given_ = {"A": np.random.default_rng(0).random((40, 5)), "c": np.arange(5, dtype="u1")}
+    np.testing.assert_allclose(tp.evaluate(text, given_), tp.evaluate_dense(text, given_))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["y[i] = d[i] * (100 * A[i,j])", "y[i] = d[i] * (d[i] * A[i,j])", "y[i] = s * (d[i] * A[i,j])"],
+)
+@pytest.mark.parametrize(("narrow", "large"), [("i1", 100), ("u1", 200), ("f4", 1e25)])
+def test_factors_of_a_narrower_type_are_multiplied_last(
+    text: str, narrow: str, large: float
+) -> None:
+    """By each other they would wrap."""
+    a = sp.random_array((40, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
+    given_ = {"A": a, "d": np.full(40, large, narrow), "s": np.array(large, narrow)}
+    used = {name: given_[name] for name in given_ if re.search(rf"\b{name}\b", text)}
+    expected = tp.evaluate_dense(text, used)
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(tp.evaluate(text, used), expected)
 
 
 def test_a_sum_is_computed_apart_where_that_saves_a_copy() -> None:

@@ -57,6 +57,37 @@ def test_a_temporary_by_columns_is_not_copied() -> None:
     assert copied == {"A", "B"}
 
 
+COLUMN_SUMS = (
+    ("B[i,j] = A[i,j] / sum(k, A[k,j])", 1e5, "d"),
+    ("B[i,j] = A[i,j] * x[j] / (sum(k, A[i,k]) * sum(k, A[k,j]))", 1e5, "d"),
+    ("B[i,j] = A[i,j] / sum(k, A[k,j])", 3e3, "d"),  # has the entries of A alone
+    ("B[i,j] = A[i,j] * sum(k, A[k,j])", 1e5, "d"),
+    ("B[i,j] = A[i,j] * sum(k, C[k,j])", 3e3, "s"),  # most of it is empty
+    ("B[i,j] = sum(k, A[k,j]) * x[i]", 1e5, "s"),  # B has all that is stored
+)
+
+
+@pytest.mark.parametrize(("text", "entries", "stored"), COLUMN_SUMS)
+def test_sums_of_columns_are_dense_where_the_result_has_no_entries_more(
+    text: str, entries: float, stored: str
+) -> None:
+    whole = problem(text, dict.fromkeys("AC", "CSR"), "ds" if "A[i,j]" in text else "ss")
+    found = plan(whole, dict.fromkeys("ijk", SIZE), dict.fromkeys("AC", entries))
+    types = {k.target: k.problem.result for k in found.kernels[:-1]}
+    forms = [str(type.format) for type in types.values()]
+    assert forms[-1] == stored
+    copies = [step for step in found.steps if isinstance(step, Reformat) and step.source == "A"]
+    assert not copies or stored == "s"
+
+
+def test_columns_are_normalised_as_in_the_text() -> None:
+    x = sp.random_array((200, 150), density=0.1, rng=RNG, format="csr")
+    found = tp.evaluate("B[i,j] = A[i,j] / sum(k, A[k,j])", A=x)
+    assert found.nnz == x.nnz
+    sums = x.toarray().sum(0)
+    np.testing.assert_allclose(found.toarray(), x.toarray() / np.where(sums == 0, 1, sums))
+
+
 UNSORTED = (
     (CHAIN, "CSR", False),  # each entry of T is met by itself
     (CHAIN, "DCSR", True),  # threads may share T's rows, which are looked for in order
