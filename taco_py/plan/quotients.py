@@ -4,10 +4,11 @@
     sum(j, d[i] * d[j] / m * x[j])                 →  sum(j, d[i] / m * d[j] * x[j])
 
 One product is left under the sums, whose factors may be contracted in any order. A divisor goes to
-a factor that has all of its indices. Values are the same but for rounding, and what is not stored
-is zero beside any divisor as before, for every factor is still one. Where none has these indices, a
-quotient stays one factor. So does one around which nothing is summed: `sum(j, …) / d[i]` divides
-once a sum. Products of integers are left: their quotient is of a type in which they do not wrap.
+a factor that has all of its indices; where none has, one that is a product is taken apart. Values
+are the same but for rounding, and what is not stored is zero beside any divisor as before, for
+every factor is still one. Where none has the indices, a quotient stays one factor. So does one
+around which nothing is summed: `sum(j, …) / d[i]` divides once a sum. Products of integers are
+left: their quotient is of a type in which they do not wrap.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def _moves(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
             assert isinstance(opening.expr, Call)
             taken = _placed(expr, to.path, _done_to(opening.expr, to.expr))
             yield _placed(taken, opening.path, children(_at(taken, opening.path))[0])
+        elif (apart := found.divided_apart(opening)) is not None:
+            yield _placed(expr, opening.path, apart)
 
 
 @dataclass(slots=True)
@@ -134,6 +137,18 @@ class _Product:
         except NumberOverflowError:
             return False
         return taken == self.whole and taken.kind != "b"
+
+    def divided_apart(self, opening: _Part) -> Expr | None:
+        """A quotient whose divisor is a product as one divided by each of its two factors, where
+        there are factors that may be divided by them."""
+        call = opening.expr
+        match call:
+            case Call(_, (inside, Call(operator, parts))) if self.multiplies(operator):
+                each = [replace(call, args=(inside, part)) for part in parts]
+                every = (replace(opening, expr=quotient) for quotient in each)
+                if all(any(self.may_take(f, quotient) for f in self.factors) for quotient in every):
+                    return _done_to(each[1], each[0])
+        return None
 
 
 def _below(part: _Part, place: int, binders: Binders) -> _Part:

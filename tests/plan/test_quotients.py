@@ -34,6 +34,11 @@ def opened(text: str, **dtypes: str) -> str:
             "y[i] = A[i,j] / d[i] * A[j,k] / d[j] * x[k]",
             "sum(k, sum(j, A[i,j] / d[i] * (A[j,k] / d[j])) * x[k])",
         ),
+        # each factor of a divisor whose indices no factor has
+        (
+            "y[i] = A[i,j] * B[j,k] / (d[i] * d[k]) * x[k]",
+            "sum(k, sum(j, A[i,j] / d[i] * B[j,k]) * (x[k] / d[k]))",
+        ),
         # through sums
         (
             "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k] / d[i])",
@@ -62,6 +67,8 @@ def test_the_operation_is_done_to_one_factor(text: str, expected: str) -> None:
         "y[i] = sum(j, A[i,j] * x[j]) / d[i]",  # nothing is summed around it
         "y[i] = sum(j, A[i,j] / d[i] * x[j])",  # the numerator is one factor
         "y[i] = sum(j, sum(k, u[j] * v[k] / D[j,k]) * A[i,j])",  # no factor has its indices
+        "y[i] = sum(j, sum(k, u[j] * v[k] / (D[j,k] * d[j])) * A[i,j])",
+        "y[i] = sum(k, sum(j, A[i,j] / (d[i] * d[j]) * x[k]))",  # one factor has
         "y[i] = sum(j, 2 / (A[i,j] * x[j]))",  # a divisor is no factor
         "y[i] = sum(j, (A[i,j] + B[i,j]) / d[i])",
     ],
@@ -90,6 +97,8 @@ CONTRACTED = (
     "y[i] = A[i,j] * B[j,k] / d[i] * x[k]",
     "y[i] = A[i,j] / d[i] * A[j,k] / d[j] * x[k]",
     "y[i] = A[i,j] * B[k,j] / d[j] * x[k]",
+    "y[i] = A[i,j] * B[j,k] / (d[i] * d[k]) * x[k]",
+    "y[i] = A[i,j] * B[j,k] / (d[i] * d[j] * d[k]) * x[k]",
     "y[i] = -(A[i,j] * B[j,k]) * x[k]",
     "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k] / d[i])",
     "y[i] = x[i] - A[i,j] * B[j,k] / d[i] * x[k]",
