@@ -146,18 +146,18 @@ class _Rules:
     fill: Fill
     mixed: bool = False
 
-    def type_of(self, expr: Expr) -> DType | None:
-        """The type that an expression is computed in; None where it has a number that its operands
-        have no room for, but those of the sum that it was a part of had."""
+    def is_of(self, dtype: DType, expr: Expr) -> bool:
+        """Whether an expression is computed in this type; not where it has a number that its
+        operands have no room for, but those of the sum that it was a part of had."""
         try:
-            return expression_dtype(expr, self.dtypes)
+            return expression_dtype(expr, self.dtypes) == dtype
         except NumberOverflowError:
-            return None
+            return False
 
     def parts(self, site: Call, whole: DType) -> tuple[Signed, ...]:
         """What a sum is taken apart into; none where it is left."""
         terms = tuple(_terms(site))
-        if self.type_of(site) != whole:
+        if not self.is_of(whole, site):
             return ()
         if not _loses_digits(terms, whole):
             return () if self.mixed else terms
@@ -205,7 +205,7 @@ def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
     """The differences that are left in their products, and why."""
     for site in _sites(assignment.value):
         terms, whole = tuple(_terms(site)), _computed_in(assignment.value, site, rules)
-        if not _loses_digits(terms, whole) or rules.type_of(site) != whole:
+        if not _loses_digits(terms, whole) or not rules.is_of(whole, site):
             continue
         if _moved(assignment.value, site, terms, whole, rules) is None:
             continue
@@ -339,8 +339,8 @@ def _lifted(
         return None
     if _moves_through(expr, place):
         moved = tuple((minus, _with(expr, place, part, rules)) for minus, part in parts)
-        same = rules.type_of(expr)
-        return moved if all(rules.type_of(part) == same for _, part in moved) else None
+        same = expression_dtype(expr, rules.dtypes)
+        return moved if all(rules.is_of(same, part) for _, part in moved) else None
     ended = _joined(parts, whole, rules)
     return None if ended is None else ((False, _with(expr, place, ended, rules)),)
 
@@ -369,7 +369,7 @@ def _with(expr: Expr, place: int, part: Expr, rules: _Rules) -> Expr:
 def _joined(parts: tuple[Signed, ...], whole: DType, rules: _Rules) -> Expr | None:
     """The sum of terms; None where one is of another type than the whole."""
     (negative, first), *others = parts
-    if others and any(rules.type_of(part) != whole for _, part in parts):
+    if others and not all(rules.is_of(whole, part) for _, part in parts):
         return None
     found: Expr = Call(NEG, (first,)) if negative else first
     for minus, part in others:

@@ -135,6 +135,21 @@ def test_numbers_that_a_part_alone_has_no_room_for(text: str) -> None:
     np.testing.assert_array_equal(tp.evaluate(f"z[l] = {text}", B=b, C=c), expected)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y[i] = sum(j, -1 * (A[i,j] + d[j]))",
+        "y[i] = sum(j, (A[i,j] + d[j]) * 1000)",
+        "y[i] = d[i] * (-1 * (A[i,j] + d[i]))",
+    ],
+)
+@pytest.mark.parametrize("dtype", ["u1", "i1"])
+def test_numbers_beside_a_part_that_has_no_room_for_them(text: str, dtype: str) -> None:
+    matrix = sp.random_array((100, 100), density=0.05, format="csr", rng=np.random.default_rng(1))
+    given_ = {"A": matrix, "d": np.arange(100).astype(dtype)}
+    np.testing.assert_allclose(tp.evaluate(text, given_), tp.evaluate_dense(text, given_))
+
+
 # ---------------------------------------------------------------- plans
 
 
