@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import split_terms
+from taco_py.concrete.terms import map_terms, reductions, split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
@@ -33,7 +33,8 @@ from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB
 from taco_py.notation.printer import to_text
-from taco_py.notation.tree import children, walk
+from taco_py.notation.tree import children, exchange, walk
+from taco_py.plan.products import nest
 from taco_py.schedule.distribute import count_terms, is_taken
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
@@ -95,7 +96,11 @@ def _cheaper(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
 ) -> Assignment | None:
     """The cheapest form found with anything multiplied out that keeps its digits."""
-    forms = (*_once(assignment, rules), *_everywhere(assignment, rules))
+    forms = (
+        *_once(assignment, rules),
+        *_everywhere(assignment, rules),
+        *_nested(assignment, rules),
+    )
     found = _priced(forms, price, effort)
     if not found:
         return None
@@ -113,7 +118,8 @@ def _differences_out(
 ) -> Assignment | None:
     """The form with sparse minus full terms multiplied out too, where that is far cheaper."""
     mixed = replace(rules, mixed=True)
-    found = _priced(_everywhere(assignment, mixed, least=1), price, effort)
+    forms = (*_everywhere(assignment, mixed, least=1), *_nested(assignment, mixed, least=1))
+    found = _priced(forms, price, effort)
     if not found:
         return None
     form = min(found, key=found.__getitem__)
@@ -199,6 +205,18 @@ def _everywhere(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterat
             break
         found.append(option)
     yield from found[least - 1 :][-1:]
+
+
+def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[Assignment]:
+    """The same of the assignment with each sum around the factors alone that have its index, where
+    other sums around one of those sums are in the way (`_lifted`)."""
+    whole = next(_everywhere(assignment, rules, least=1), assignment)
+    left = (
+        rules.parts(site, _computed_in(whole.value, site, rules)) for site in _sites(whole.value)
+    )
+    if any(left) and len(split_terms(whole.value)) < TERMS:
+        value = map_terms(assignment.value, lambda term: nest(term, rules.dtypes))
+        yield from _everywhere(replace(assignment, value=value), rules, least)
 
 
 def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
@@ -337,12 +355,36 @@ def _lifted(
     parts = _lifted(below[place], site, terms, whole, rules)
     if parts is None:
         return None
-    if _moves_through(expr, place):
+    if isinstance(expr, Reduce) and rules.mixed and not _all_have(expr.index, parts):
+        # a column that is full cancels, and a product with the index's size has lost its digits
+        if len(parts) > 1:
+            return _lifted_inside(expr, site, terms, whole, rules)
+    elif _moves_through(expr, place):
         moved = tuple((minus, _with(expr, place, part, rules)) for minus, part in parts)
         same = expression_dtype(expr, rules.dtypes)
         return moved if all(rules.is_of(same, part) for _, part in moved) else None
     ended = _joined(parts, whole, rules)
     return None if ended is None else ((False, _with(expr, place, ended, rules)),)
+
+
+def _lifted_inside(
+    expr: Reduce, site: Call, terms: tuple[Signed, ...], whole: DType, rules: _Rules
+) -> tuple[Signed, ...] | None:
+    """A sum that multiplies out no further than the outermost sum inside it that has the site.
+
+    sum(i, m[k] * sum(j, (A[i,j] + m[j]) * x[j]))
+    → sum(i, m[k] * (sum(j, A[i,j] * x[j]) + sum(j, m[j] * x[j])))
+    """
+    inner = next((sum_ for sum_ in reductions(expr.body) if _has(sum_, site)), None)
+    parts = None if inner is None else _lifted(inner, site, terms, whole, rules)
+    joined = None if parts is None else _joined(parts, whole, rules)
+    if inner is None or joined is None or joined == inner:
+        return None
+    return ((False, exchange(expr, inner, joined)),)
+
+
+def _all_have(index: str, parts: Iterable[Signed]) -> bool:
+    return all(index in free_indices(part) for _, part in parts)
 
 
 def _moves_through(expr: Expr, place: int) -> bool:

@@ -136,3 +136,30 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
     if len(around) == len(term.reduced):
         return expr
     return summed(product.of(typed_first(factors, whole, dtypes)), reversed(around))
+
+
+def nest(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+    """`sum(i, sum(j, A[i,k] * B[i,j] * x[j]))` → `sum(i, A[i,k] * sum(j, B[i,j] * x[j]))`.
+
+    Each sum, of fewest indices first, is around those factors alone that have its index: the
+    reverse of `flatten`. A sum that would be of another type than the product's stays around it.
+    """
+    (term, *more) = split_terms(flatten(expr, dtypes))
+    product = as_product(term.body, dtypes)
+    if more or term.negative or product is None:
+        return expr
+    whole = expression_dtype(term.body, dtypes)
+    factors, left = product.factors, [*term.reduced]
+    while left:
+        inner = {i: summed(product.of(_with_index(factors, i)), (i,)) for i in left}
+        index = min(left, key=lambda i: len(free_indices(inner[i])))
+        rest = tuple(f for f in factors if index not in free_indices(f))
+        if not rest or expression_dtype(inner[index], dtypes) != whole:
+            break
+        factors = (*rest, inner[index])
+        left.remove(index)
+    return summed(product.of(factors), left)
+
+
+def _with_index(factors: Iterable[Expr], index: str) -> Iterator[Expr]:
+    return (factor for factor in factors if index in free_indices(factor))
