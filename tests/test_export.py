@@ -45,6 +45,7 @@ CASES: tuple[tuple[str, str, Operands, Operands], ...] = (
         {"A": A, "m": rng.random(A.shape[1])},
         {},
     ),
+    ("sums", "s = sum(i, sum(j, A[i,j] + m[j]))", {"A": A, "m": rng.random(A.shape[1])}, {}),
     ("waves", "y[i] = z[i] * z[i]", {"z": np.array([1 + 2j, -3j, np.inf])}, {}),
     ("vast", "y[i] = z[i] * z[i]", {"z": np.float32([np.inf, -np.inf, 3e38, 0.1])}, {}),
     ("edges", "y[i] = -z[i]", {"z": np.array([complex(1, np.inf), complex(-0.0, 2)])}, {}),

@@ -89,7 +89,7 @@ class _Uses:
     """How often each variable is read, and which arrays and tables are asked for what they hold.
 
     `mentioned`: the tables that anything but their creation is about.
-    `again`: the variables that are declared in several places.
+    `again`: the variables that are declared in several places, loops among them.
     """
 
     reads: Counter[Var]
@@ -122,6 +122,7 @@ def _uses(node: object) -> _Uses:
             case Insert(table=table) | SortTable(table=table) | ClearTable(table=table):
                 changed.add(table)
     declared = Counter(declare.var for declare in find(node, Declare))
+    declared.update(loop.var for loop in find(node, For))
     return _Uses(
         count_reads(node),
         frozenset(var for var, count in declared.items() if count > 1),

@@ -14,8 +14,9 @@ of them: such a difference is multiplied out where the whole plan is FAR_CHEAPER
 
 A part without the index of a sum around it is multiplied by the size of that index:
 
-    v[a] = sum(i, (X[i,a] - m[a]) * (X[i,a] - m[a]))
-    → v[a] = sum(i, X[i,a] * X[i,a]) - … + size_i * (m[a] * m[a])
+    v[a] = sum(i, X[i,a] + m[a])  →  v[a] = sum(i, X[i,a]) + size_i * m[a]
+
+but not in a difference, for a column of X that is full has nothing but what cancels.
 """
 
 from __future__ import annotations
@@ -228,7 +229,8 @@ def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
         if _moved(assignment.value, site, terms, whole, rules) is None:
             continue
         why = "differences keep digits that those of products lose"
-        if rules.is_mixed(site, whole):
+        apart = _moved(assignment.value, site, terms, whole, replace(rules, mixed=True))
+        if rules.is_mixed(site, whole) and apart is not None:
             why += f", for less than {FAR_CHEAPER} times fewer operations"
         term = next(term for term in split_terms(assignment.value) if _has(term.body, site))
         if count_terms(term.body) <= TERMS and is_taken(term):

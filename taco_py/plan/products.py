@@ -149,14 +149,14 @@ def nest(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
     if more or term.negative or product is None:
         return expr
     whole = expression_dtype(term.body, dtypes)
-    factors, left = product.factors, [*term.reduced]
+    factors, left = typed_first(product.factors, whole, dtypes), [*term.reduced]
     while left:
         inner = {i: summed(product.of(_with_index(factors, i)), (i,)) for i in left}
         index = min(left, key=lambda i: len(free_indices(inner[i])))
         rest = tuple(f for f in factors if index not in free_indices(f))
         if not rest or expression_dtype(inner[index], dtypes) != whole:
             break
-        factors = (*rest, inner[index])
+        factors = typed_first((*rest, inner[index]), whole, dtypes)
         left.remove(index)
     return summed(product.of(factors), left)
 

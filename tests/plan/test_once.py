@@ -23,8 +23,8 @@ OPERANDS = {"A": A, "m": RNG.random(400), "x": RNG.random(3000)}
 @pytest.mark.parametrize(
     ("text", "sums"),
     [
-        ("C[j,k] = (A[i,j] - m[j]) * (A[i,k] - m[k])", 1),
-        ("v[j] = (A[i,j] - m[j]) * (A[i,j] - m[j])", 1),
+        ("C[j,k] = (A[i,j] + m[j]) * (A[i,k] + m[k])", 1),
+        ("v[j] = (A[i,j] + m[j]) * (A[i,j] + m[j])", 1),
         ("s = sum(i, x[i] * sum(j, A[i,j])) * sum(k, x[k] * sum(j, A[k,j]))", 2),
     ],
 )
