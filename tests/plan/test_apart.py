@@ -26,7 +26,7 @@ TWICE = (
 
 @pytest.mark.parametrize("text", TWICE)
 def test_frontiers_and_their_estimates(text: str) -> None:
-    found = tp.frontier(text, schedule_budget=0.2)
+    found = tp.frontier(text, schedule_budget=0)
     assert any(candidate.estimate is not None for candidate in found)
 
 
@@ -34,7 +34,7 @@ def test_frontiers_and_their_estimates(text: str) -> None:
 @pytest.mark.parametrize("stored", ("dense", "CSR"))
 def test_where_the_chosen_schedule_stands(text: str, stored: str) -> None:
     known = problem(text, dict.fromkeys("AB", stored) if "A" in text else {})
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 0.2)
+    told = report(known.assignment, operands(known), Request(known.result), Options(), 60.0)
     assert "asymptotically better" in told
 
 
