@@ -48,7 +48,7 @@ from taco_py.api.tensor import Tensor, as_data
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import is_ascending, is_canonical
 from taco_py.plan.nodes import Cast, Compute, Fuse, TakeSize, Unfuse
-from taco_py.plan.run import in_order, number_of, transformed
+from taco_py.plan.transform import in_order, number_of, transformed
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import TensorData
 

@@ -15,7 +15,8 @@ from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
 from taco_py.plan.assembled import known_order
 from taco_py.plan.nodes import Compute, Locate, Plan, Reformat, TakeSize
-from taco_py.plan.run import promise_broken_in, satisfies, transformed
+from taco_py.plan.run import promise_broken_in
+from taco_py.plan.transform import satisfies, transformed
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import assert_never
 
-from taco_py.convert.locate import located
 from taco_py.driver import CompiledKernel, native_target
 from taco_py.notation.printer import to_text
 from taco_py.plan.nodes import (
     Cast,
     Compute,
-    Fuse,
     Locate,
     Plan,
     Reformat,
-    Squeeze,
-    TakeDiagonal,
-    TakeSize,
     TakeValues,
-    Transformation,
-    Unfuse,
 )
-from taco_py.plan.run import IN_ORDER, values_of
+from taco_py.plan.run import IN_ORDER
 from taco_py.plan.traffic import told_traffic
+from taco_py.plan.transform import transformed
 from taco_py.plan.work import told_threads
 from taco_py.schedule.loops import textual_orders
 from taco_py.storage.tensor_data import TensorData
-
-WHOLE = "all arrays store them one behind the other"
 
 
 def explain(
@@ -57,48 +48,21 @@ def explain(
         if isinstance(step, Compute):
             lines += _kernel(step, next(compiled), known, limit)
         else:
-            lines.append(_copy(step))
+            lines.append(step.told)
     return "\n".join(lines)
-
-
-def _copy(step: Transformation) -> str:
-    """What a step makes of its source without a kernel."""
-    match step:
-        case Reformat(target, source, _, reason, _):
-            return f"convert   {target} from {source}: {reason}"
-        case TakeDiagonal(target, source, labels):
-            return f"diagonal  {target} from {source}[{','.join(labels)}]"
-        case Squeeze(target, source, axes):
-            return f"squeeze   {target} from {source}, modes {axes} of size 1"
-        case Locate(target, source, indices, reason):
-            return f"locate    {target} from {source}, by {','.join(indices)}: {reason}"
-        case TakeValues(target, source, indices, _):
-            return f"values    {target} from {source}, for no loop asks for {','.join(indices)}"
-        case TakeSize(target, source, mode, _):
-            return f"size      {target} from {source}, of its mode {mode}"
-        case Fuse(target, source, groups):
-            modes = ", ".join(str(group) for group in groups if len(group) > 1)
-            return f"fuse      {target} from {source}, modes {modes} as one each: {WHOLE}"
-        case Unfuse(target, source, _):
-            return f"unfuse    {target} from {source}, a view with the modes that it is read by"
-        case Cast(target, source, form, dtype, reason):
-            turned = form.mode_order != tuple(range(form.order))
-            values = f"values to {dtype}" + (f", stored as {form}" if turned else "")
-            return f"convert   {target} from {source}, {values}: {reason}"
-        case _:
-            assert_never(step)
 
 
 def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, TensorData]:
     """The operands, and as many entries of the same shapes for copies of them."""
     known = dict(tensors)
     for step in plan.steps:
-        if isinstance(step, Reformat | Cast) and step.source in known:
-            known[step.target] = known[step.source]
-        if isinstance(step, Locate) and step.source in known:
-            known[step.target] = located(known[step.source])
-        if isinstance(step, TakeValues) and step.source in known:
-            known[step.target] = values_of(known[step.source])
+        if isinstance(step, Compute) or step.source not in known:
+            continue
+        source = known[step.source]
+        if isinstance(step, Reformat | Cast):
+            known[step.target] = source
+        if isinstance(step, Locate | TakeValues):
+            known[step.target] = transformed(step, source)
     return known
 
 

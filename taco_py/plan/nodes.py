@@ -1,4 +1,7 @@
-"""The steps of a computation: each makes the tensor `target` from tensors that exist by then."""
+"""The steps of a computation: each makes the tensor `target` from tensors that exist by then.
+
+Those that are no kernels tell what they do in a line of explain(), `told`.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,10 @@ class Reformat:
     reason: str
     index_dtype: str
 
+    @property
+    def told(self) -> str:
+        return f"convert   {self.target} from {self.source}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class TakeDiagonal:
@@ -55,6 +62,10 @@ class TakeDiagonal:
     source: str
     labels: tuple[str, ...]
 
+    @property
+    def told(self) -> str:
+        return f"diagonal  {self.target} from {self.source}[{','.join(self.labels)}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Squeeze:
@@ -63,6 +74,10 @@ class Squeeze:
     target: str
     source: str
     axes: tuple[int, ...]
+
+    @property
+    def told(self) -> str:
+        return f"squeeze   {self.target} from {self.source}, modes {self.axes} of size 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,11 @@ class Locate:
     indices: tuple[str, ...]
     reason: str
 
+    @property
+    def told(self) -> str:
+        by = ",".join(self.indices)
+        return f"locate    {self.target} from {self.source}, by {by}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class TakeValues:
@@ -92,6 +112,11 @@ class TakeValues:
     indices: tuple[str, ...]
     distinct: bool
 
+    @property
+    def told(self) -> str:
+        asked = ",".join(self.indices)
+        return f"values    {self.target} from {self.source}, for no loop asks for {asked}"
+
 
 @dataclass(frozen=True, slots=True)
 class TakeSize:
@@ -102,6 +127,10 @@ class TakeSize:
     mode: int
     dtype: str
 
+    @property
+    def told(self) -> str:
+        return f"size      {self.target} from {self.source}, of its mode {self.mode}"
+
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
@@ -111,6 +140,12 @@ class Fuse:
     target: str
     source: str
     groups: tuple[tuple[int, ...], ...]
+
+    @property
+    def told(self) -> str:
+        modes = ", ".join(str(group) for group in self.groups if len(group) > 1)
+        why = "all arrays store them one behind the other"
+        return f"fuse      {self.target} from {self.source}, modes {modes} as one each: {why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +159,11 @@ class Unfuse:
     source: str
     sizes: tuple[tuple[str, int], ...]
 
+    @property
+    def told(self) -> str:
+        made = f"{self.target} from {self.source}"
+        return f"unfuse    {made}, a view with the modes that it is read by"
+
 
 @dataclass(frozen=True, slots=True)
 class Cast:
@@ -135,6 +175,12 @@ class Cast:
     format: Format
     dtype: str
     reason: str
+
+    @property
+    def told(self) -> str:
+        turned = self.format.mode_order != tuple(range(self.format.order))
+        values = f"values to {self.dtype}" + (f", stored as {self.format}" if turned else "")
+        return f"convert   {self.target} from {self.source}, {values}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
