@@ -30,8 +30,8 @@ from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regions
 from taco_py.iteration.weights import weighed_operands
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Call, Expr
+from taco_py.notation.checks import accesses, with_linearity
+from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
 
@@ -424,21 +424,10 @@ def _nonlinear(statement: Statement) -> Iterable[Access]:
     for assign in reversed(tuple(assignments(statement))):
         tensors = [a.tensor for a in accesses(assign.value)]
         below = assign.target.tensor in suspects
-        for access, linear in _with_linearity(assign.value, True):
+        for access, linear in with_linearity(assign.value):
             if below or not linear or tensors.count(access.tensor) > 1:
                 suspects.add(access.tensor)
                 yield access
-
-
-def _with_linearity(expr: Expr, linear: bool) -> Iterable[tuple[Access, bool]]:
-    match expr:
-        case Access():
-            yield expr, linear
-        case Call(operator, args):
-            additive = operator.additive
-            for place, arg in enumerate(args):
-                keeps = additive or operator.linear[place]
-                yield from _with_linearity(arg, linear and keeps)
 
 
 def conflicts(problem: Problem, access: Access, order: tuple[str, ...]) -> bool:

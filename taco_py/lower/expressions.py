@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from codegen import build
+from codegen.infer import COMPARISONS
 from codegen.ir import Binary, Const, Expr, Load, Ranked, Unary
 from codegen.types import ScalarType, scalar
 from taco_py.concrete.nodes import WorkspaceKind
@@ -38,12 +39,18 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
     absent = [scope.regions(env).is_absent(arg) for arg in call.args]
     args = [lower_value(env, scope, arg, type) for arg in call.args]
     if operator.arity == 1:
-        return Unary(operator.c_operator, args[0])
+        return _unary(operator.c_operator, args[0], type)
     if absent[0] and operator.identity == 0 and operator.identity is not None:
         return args[1]
     if absent[1] and operator.right_identity == 0 and operator.right_identity is not None:
         return args[0]
     return Binary(operator.c_operator, args[0], args[1])
+
+
+def _unary(c_operator: str, arg: Expr, type: ScalarType) -> Expr:
+    if c_operator in COMPARISONS:
+        return build.cast(type, Binary(c_operator, arg, build.zero(type)))
+    return Unary(c_operator, arg)
 
 
 def _number(value: complex, type: ScalarType) -> bool | int | float | complex:

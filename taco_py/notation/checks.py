@@ -6,11 +6,11 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from taco_py.diagnostics.errors import InternalError, NotationError, OperandError
-from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.tree import children, map_children, walk
 
 # Passes over an expression recurse, as do the equality and hash of its nodes, at a few frames a
@@ -33,6 +33,19 @@ def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
         else:
             pending.extend(reversed(children(each)))
     return tuple(found)
+
+
+def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bool]]:
+    """Every access of an expression, left to right, with whether it is additive in that one alone.
+
+    Duplicates of an operand that has one access may then be added up after the fact.
+    """
+    if isinstance(expr, Access):
+        yield expr, linear
+    for place, child in enumerate(children(expr)):
+        operator = expr.operator if isinstance(expr, Call | Reduce) else None
+        keeps = operator is not None and (operator.additive or operator.linear[place])
+        yield from with_linearity(child, linear and keeps)
 
 
 def operand_names(assignment: Assignment) -> tuple[str, ...]:

@@ -29,7 +29,8 @@ class Operator:
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
     evaluate     the same function on NumPy arrays.
-    c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`).
+    c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
+                 argument is one with 0.
     """
 
     name: str
@@ -83,4 +84,10 @@ NEG = Operator(
     evaluate=np.negative,
 )  # fmt: skip
 
-OPERATORS: dict[str, Operator] = {op.name: op for op in (ADD, SUB, MUL, DIV, NEG)}
+NONZERO = Operator(
+    "nonzero", "nonzero", 1, "!=", 4, annihilators=(0,),
+    evaluate=lambda x: np.not_equal(x, 0).astype(np.asarray(x).dtype),
+)  # fmt: skip
+"""1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
+
+OPERATORS: dict[str, Operator] = {op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO)}

@@ -15,7 +15,7 @@ from codegen.names import Names
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.formats import dense
-from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.checks import accesses, all_indices, with_linearity
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import NEG
 from taco_py.notation.tree import exchange, map_accesses
@@ -44,7 +44,8 @@ def take_values(
         target = names.fresh(f"{access.tensor}_values")
         type = replace(source.type, format=dense(1))
         known[target] = Operand(type, (int(source.nnz),), source.nnz)
-        distinct = sum(each == access for each in accesses(term.body)) > 1
+        linear = [ways for each, ways in with_linearity(term.body) if each == access]
+        distinct = linear != [True]
         steps.append(TakeValues(target, access.tensor, access.indices, distinct))
         body = _reading(term, access, Access(target, (index,)))
         left = (i for i in term.reduced if i not in access.indices)

@@ -21,7 +21,7 @@ but not in a difference, for a column of X that is full has nothing but what can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -31,11 +31,13 @@ from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import children, exchange, walk
+from taco_py.plan.gaps import without_gaps
 from taco_py.plan.products import nest
+from taco_py.plan.sizes import Sizes
 from taco_py.schedule.distribute import count_terms, is_taken
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
@@ -45,7 +47,6 @@ Signed = tuple[bool, Expr]
 """A term, and whether it is subtracted."""
 Price = Callable[[Assignment], float]
 Fill = Callable[[Expr], float]
-Size = Callable[[str, DType], Access]
 FAR_CHEAPER = 8
 """How many times cheaper a plan must be for differences of sparse and full terms to be multiplied
 out, and how many times fewer elements than all the sparse ones store."""
@@ -57,38 +58,47 @@ class Forms:
 
     kept  the differences that are left in their products, and why
     differs  whether differences of sparse and full terms are multiplied out
+    counts   whether sums go over entries alone, and the elements between them are counted
     """
 
     chosen: Assignment
     other: Assignment | None
     kept: tuple[str, ...]
     differs: bool = False
+    counts: bool = False
 
 
 def cheapest_form(
     assignment: Assignment,
-    dtypes: Mapping[str, DType],
-    size: Size,
+    sizes: Sizes,
     price: Price,
     effort: Effort,
     asked: bool = False,
     fill: Fill = lambda _: 1.0,
 ) -> Forms:
-    """The assignment with sums multiplied out where its price is clearly less then.
+    """The assignment with sums multiplied out, or over entries alone, where its price is clearly
+    less then.
 
-    size   the size of an index as a number of some type; `dtypes` has its type then
+    sizes  has the types of all operands; the sizes that the form needs are added to it
     price  what all kernels of an assignment are expected to cost
     asked  whether they are to be multiplied out, whatever it costs
     fill   the share of its elements that a term is expected to store
     """
-    rules = _Rules(dtypes, size, fill)
+    rules = _Rules(sizes, fill)
     best = _cheaper(assignment, rules, price, effort)
     chosen = assignment
     if best is not None and (asked or price(best) * GAIN < price(assignment)):
         chosen = best
+    over = assignment if asked else without_gaps(assignment, sizes)
+    counts = over is not assignment and price(over) * GAIN < price(chosen)
+    if counts:
+        chosen = _cheaper(over, rules, price, effort) or over
+        chosen = chosen if price(chosen) * GAIN < price(over) else over
     apart = _differences_out(chosen, rules, price, effort)
     if apart is not None:
-        return Forms(apart, assignment, tuple(_kept(apart, rules)), differs=True)
+        return Forms(apart, assignment, tuple(_kept(apart, rules)), True, counts)
+    if counts:
+        return Forms(chosen, assignment, tuple(_kept(assignment, rules)), counts=True)
     other = best if chosen is assignment else assignment
     return Forms(chosen, other, tuple(_kept(assignment, rules)))
 
@@ -143,13 +153,12 @@ def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict
 class _Rules:
     """What may be multiplied out.
 
-    size   the size of an index as a number of some type
+    sizes  has the types of all operands, and the sizes of indices as numbers
     fill   the share of its elements that a term is expected to store
     mixed  whether the sums that may be are the differences of sparse and full terms, and no others
     """
 
-    dtypes: Mapping[str, DType]
-    size: Size
+    sizes: Sizes
     fill: Fill
     mixed: bool = False
 
@@ -157,7 +166,7 @@ class _Rules:
         """Whether an expression is computed in this type; not where it has a number that its
         operands have no room for, but those of the sum that it was a part of had."""
         try:
-            return expression_dtype(expr, self.dtypes) == dtype
+            return expression_dtype(expr, self.sizes.dtypes) == dtype
         except NumberOverflowError:
             return False
 
@@ -216,7 +225,7 @@ def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[A
         rules.parts(site, _computed_in(whole.value, site, rules)) for site in _sites(whole.value)
     )
     if any(left) and len(split_terms(whole.value)) < TERMS:
-        value = map_terms(assignment.value, lambda term: nest(term, rules.dtypes))
+        value = map_terms(assignment.value, lambda term: nest(term, rules.sizes.dtypes))
         yield from _everywhere(replace(assignment, value=value), rules, least)
 
 
@@ -339,8 +348,8 @@ def _moved(
 def _computed_in(expr: Expr, site: Call, rules: _Rules) -> DType:
     """The type that sums have around a site: its term's, where terms of that type are added up in
     the type of all of them without wrapping before, else that."""
-    whole = expression_dtype(expr, rules.dtypes)
-    own = expression_dtype(next(t for t in _outer_terms(expr) if _has(t, site)), rules.dtypes)
+    whole = expression_dtype(expr, rules.sizes.dtypes)
+    own = expression_dtype(next(t for t in _outer_terms(expr) if _has(t, site)), rules.sizes.dtypes)
     return own if own.kind in "fc" else whole
 
 
@@ -363,7 +372,7 @@ def _lifted(
             return _lifted_inside(expr, site, terms, whole, rules)
     elif _moves_through(expr, place):
         moved = tuple((minus, _with(expr, place, part, rules)) for minus, part in parts)
-        same = expression_dtype(expr, rules.dtypes)
+        same = expression_dtype(expr, rules.sizes.dtypes)
         return moved if all(rules.is_of(same, part) for _, part in moved) else None
     ended = _joined(parts, whole, rules)
     return None if ended is None else ((False, _with(expr, place, ended, rules)),)
@@ -403,7 +412,7 @@ def _with(expr: Expr, place: int, part: Expr, rules: _Rules) -> Expr:
     """
     if isinstance(expr, Reduce):
         if expr.operator.additive and expr.index not in free_indices(part):
-            often = rules.size(expr.index, expression_dtype(expr, rules.dtypes))
+            often = rules.sizes.factor(expr.index, expression_dtype(expr, rules.sizes.dtypes))
             return Call(MUL, (often, part))
         return replace(expr, body=part)
     assert isinstance(expr, Call)

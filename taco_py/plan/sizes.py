@@ -19,6 +19,9 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.nodes import Operand, TakeSize
 from taco_py.problem import TensorType
 
+MANY = 2.0**48
+"""More elements than are counted one by one."""
+
 
 @dataclass(slots=True)
 class Sizes:
@@ -27,6 +30,7 @@ class Sizes:
     places    for each index an operand and a mode of it that has its size
     operands  all that exist, to which those are added
     dtypes    and their types
+    sized     whether other operands have sizes of as many bits
     made      the step for each of those, by operand, mode and type
     """
 
@@ -34,17 +38,24 @@ class Sizes:
     operands: dict[str, Operand]
     dtypes: dict[str, DType]
     names: Names
+    sized: bool = False
     made: dict[tuple[str, int, str], TakeSize] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, assignment: Assignment, operands: Mapping[str, Operand], names: Names) -> Sizes:
+    def of(
+        cls,
+        assignment: Assignment,
+        operands: Mapping[str, Operand],
+        names: Names,
+        sized: bool = False,
+    ) -> Sizes:
         """For the indices of `assignment`."""
         dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
         places: dict[str, tuple[str, int]] = {}
         for access in accesses(assignment.value):
             for mode, index in enumerate(access.indices):
                 places.setdefault(index, (access.tensor, mode))
-        return cls(places, dict(operands), dtypes, names)
+        return cls(places, dict(operands), dtypes, names, sized)
 
     def factor(self, index: str, dtype: DType) -> Access:
         """The size of `index` as a number of this type; as it wraps there, or is rounded."""
@@ -55,6 +66,16 @@ class Sizes:
             self.operands[name] = Operand(TensorType(dense(0), dtype.name), (), 1.0)
             self.dtypes[name] = dtype
         return Access(self.made[place].target, ())
+
+    def are_exact(self, indices: Iterable[str], dtype: DType) -> bool:
+        """Whether a type of real numbers has every number of elements along these indices."""
+        limit = 2 / float(np.finfo(dtype).eps)
+        if not self.sized:
+            return limit > MANY
+        most = 1
+        for tensor, mode in (self.places[index] for index in indices):
+            most <<= self.operands[tensor].shape[mode].bit_length()
+        return most <= limit
 
     def read_by(self, assignments: Iterable[Assignment]) -> tuple[TakeSize, ...]:
         """The steps that the assignments need."""

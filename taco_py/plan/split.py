@@ -72,12 +72,10 @@ def split(
     """
     if path is not None or not pairs or request.forms is False:
         return _split(assignment, operands, request, names, path, pairs)
-    sizes = Sizes.of(assignment, operands, names)
+    sizes = Sizes.of(assignment, operands, names, request.sized)
     drafts = _Drafts(sizes.operands, request)
     asked = request.forms is True
-    forms = cheapest_form(
-        assignment, sizes.dtypes, sizes.factor, drafts.price, request.effort, asked, drafts.fill
-    )
+    forms = cheapest_form(assignment, sizes, drafts.price, request.effort, asked, drafts.fill)
     parts = _split(sums_apart(forms.chosen), sizes.operands, request, names, None, True)
     told = (*forms.kept, *drafts.compared(assignment, forms))
     used = sizes.read_by(parts.assignments)
@@ -126,7 +124,10 @@ class _Drafts:
         if forms.chosen is assignment:
             what = f"left, about {mine} operations, multiplied out {its}"
         else:
-            what = f"multiplied out, about {mine} operations, as it is written {its}"
+            how = "multiplied out"
+            if forms.counts:
+                how = "over entries alone, with what is between them counted"
+            what = f"{how}, about {mine} operations, as it is written {its}"
             if forms.differs:
                 what += "; also a difference, most of whose elements have nothing to cancel"
         yield f"{target}: sums in products are {what}"

@@ -13,16 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from codegen.names import Names
 from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import split_terms
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access
 from taco_py.notation.printer import to_text
 from taco_py.plan import multiply_out
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.request import Request
+from taco_py.plan.sizes import Sizes
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, operands, plan, problem
 
@@ -51,20 +52,20 @@ FORMS = (
     ("y[i] = -(-A[i,j] - B[i,j]) * x[j]", "y[i] = sum(j, A[i,j] * x[j]) + sum(j, B[i,j] * x[j])"),
     ("y[i] = (A[i,j] + 1) * x[j]", "y[i] = sum(j, A[i,j] * x[j]) + sum(j, 1 * x[j])"),
     # what has not the index of a sum is added up as often as that has coordinates
-    ("y[i] = sum(j, A[i,j] + b[i])", "y[i] = sum(j, A[i,j]) + n_j * b[i]"),
-    ("y[i] = sum(j, (A[i,j] + b[i]) * 2)", "y[i] = sum(j, A[i,j] * 2) + n_j * (b[i] * 2)"),
+    ("y[i] = sum(j, A[i,j] + b[i])", "y[i] = sum(j, A[i,j]) + size_j * b[i]"),
+    ("y[i] = sum(j, (A[i,j] + b[i]) * 2)", "y[i] = sum(j, A[i,j] * 2) + size_j * (b[i] * 2)"),
     (
         "s = sum(i, sum(j, A[i,j] + x[j] + 1))",
-        "s = sum(i, j, A[i,j]) + n_i * sum(j, x[j]) + n_i * (n_j * 1)",
+        "s = sum(i, j, A[i,j]) + size_i * sum(j, x[j]) + size_i * (size_j * 1)",
     ),
     (
         "y[k] = sum(i, b[k] * sum(j, (A[i,j] + x[j]) * z[j]))",
-        "y[k] = sum(i, b[k] * sum(j, A[i,j] * z[j])) + n_i * (b[k] * sum(j, x[j] * z[j]))",
+        "y[k] = sum(i, b[k] * sum(j, A[i,j] * z[j])) + size_i * (b[k] * sum(j, x[j] * z[j]))",
     ),
     (
         "y[i] = (A[i,j] + b[i]) * (A[i,j] + b[i])",
         "y[i] = sum(j, A[i,j] * A[i,j]) + sum(j, A[i,j] * b[i]) "
-        "+ (sum(j, b[i] * A[i,j]) + n_j * (b[i] * b[i]))",
+        "+ (sum(j, b[i] * A[i,j]) + size_j * (b[i] * b[i]))",
     ),
 )
 
@@ -77,11 +78,9 @@ def out(text: str, dtype: np.dtype[Any] = FLOAT) -> str:
 def form_of(text: str, dtypes: dict[str, np.dtype[Any]]) -> Forms:
     """The form where the longest is the cheapest."""
 
-    def size(index: str, dtype: np.dtype[Any]) -> Access:
-        dtypes[f"n_{index}"] = dtype
-        return Access(f"n_{index}", ())
-
-    return cheapest_form(assignment(text), dtypes, size, lambda f: -len(to_text(f)), Effort(), True)
+    known = problem(text, dtypes={name: dtype.name for name, dtype in dtypes.items()})
+    sizes = Sizes.of(known.assignment, operands(known), Names(dtypes))
+    return cheapest_form(known.assignment, sizes, lambda f: -len(to_text(f)), Effort(), True)
 
 
 @pytest.mark.parametrize(("text", "expected"), FORMS)
