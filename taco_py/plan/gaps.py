@@ -19,7 +19,7 @@ import numpy as np
 
 from taco_py.concrete.terms import reductions, summed
 from taco_py.notation.checks import accesses
-from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, NONZERO, SUB
 from taco_py.notation.tree import map_children
@@ -116,8 +116,7 @@ def _at_zero(expr: Expr, access: Access, dtypes: Mapping[str, DType]) -> Expr | 
     dtype = expression_dtype(expr, dtypes)
     if len(left) == 1:
         ((arg, sign),) = left
-        alone = arg if sign > 0 else Call(NEG, (arg,))
-        if expression_dtype(alone, dtypes) == dtype:
-            return alone
+        if not is_weak(arg) and expression_dtype(arg, dtypes) == dtype:
+            return arg if sign > 0 else Call(NEG, (arg,))
     zero = Literal(0, dtype=dtype.name)
     return replace(expr, args=tuple(zero if arg is None else arg for arg in args))

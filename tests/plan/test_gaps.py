@@ -82,7 +82,8 @@ def test_types_in_which_elements_can_be_counted() -> None:
     mixed = form_of(VARIANCE, {"A": "int8", "m": "float32"})
     assert "nonzero(A[i,j]) * 1 * (" in mixed
     assert "-m[j] * -m[j]" in mixed
-    assert "(0 - m[j]) * (0 - m[j])" in form_of(VARIANCE, {"m": "int8"})
+    for narrow in ("int8", "bool"):
+        assert "(0 - m[j]) * (0 - m[j])" in form_of(VARIANCE, {"m": narrow})
 
 
 def sample(rows: int, columns: int, stored: str, dtype: str, seed: int) -> Any:
@@ -114,7 +115,7 @@ def sample(rows: int, columns: int, stored: str, dtype: str, seed: int) -> Any:
     stored=st.sampled_from(["csr", "csc", "coo"]),
     dtypes=st.tuples(
         st.sampled_from(["int8", "float32", "float64", "complex64"]),
-        st.sampled_from(["uint8", "float32", "float64", "complex128"]),
+        st.sampled_from(["bool", "uint8", "float32", "float64", "complex128"]),
     ),
     seed=st.integers(0, 1000),
 )
