@@ -13,6 +13,7 @@ all. Multiplication pairs points (conjunction), addition also keeps each side's 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -68,14 +69,7 @@ class Lattice:
 
 def build_lattice(region: Region) -> Lattice:
     """The lattice whose loops visit exactly the coordinates of `region`."""
-    points = _points(region)
-    best: dict[frozenset[Iterator], Point] = {}
-    for point in points:
-        key = frozenset(point.iterators)
-        if key not in best or point.full:
-            best[key] = point
-    ranked = sorted(best.values(), key=lambda p: -len(p.iterators))
-    return Lattice(tuple(ranked))
+    return Lattice(tuple(sorted(_points(region), key=lambda p: -len(p.iterators))))
 
 
 def is_full(region: Region) -> bool:
@@ -95,6 +89,7 @@ def is_full(region: Region) -> bool:
 
 
 def _points(region: Region) -> tuple[Point, ...]:
+    """A point for each set of iterators that the region may be met with."""
     match region:
         case Nothing():
             return ()
@@ -103,15 +98,24 @@ def _points(region: Region) -> tuple[Point, ...]:
         case Coordinates(iterator):
             return (Point((iterator,), False),)
         case Intersection(left, right):
-            return tuple(
-                _join(a, b, a.full and b.full) for a in _points(left) for b in _points(right)
-            )
+            ours, theirs = _points(left), _points(right)
+            return _different(_join(a, b, a.full and b.full) for a in ours for b in theirs)
         case Union(left, right):
             ours, theirs = _points(left), _points(right)
             both = tuple(_join(a, b, a.full or b.full) for a in ours for b in theirs)
-            return (*both, *ours, *theirs)
+            return _different((*both, *ours, *theirs))
         case _:
             assert_never(region)
+
+
+def _different(points: Iterable[Point]) -> tuple[Point, ...]:
+    """The points of different iterators; of those with the same, one that is full if there is."""
+    best: dict[frozenset[Iterator], Point] = {}
+    for point in points:
+        key = frozenset(point.iterators)
+        if key not in best or point.full:
+            best[key] = point
+    return tuple(best.values())
 
 
 def _join(a: Point, b: Point, full: bool) -> Point:

@@ -75,3 +75,8 @@ def test_cases_inside_a_loop_are_the_points_below_it() -> None:
 def test_a_dense_operand_makes_the_loop_full() -> None:
     assert lattice("a[i] + b[i]", "a").full
     assert not lattice("a[i] * b[i]", "a").full
+
+
+def test_points_are_as_many_as_sets_of_iterators_however_long_the_text() -> None:
+    text = " + ".join(["a[i] * (b[i] + 1)", *["(a[i] + c) * (a[i] * b[i] - 2)"] * 20])
+    assert len(lattice(text, "ab").points) == 4
