@@ -16,7 +16,8 @@ A part without the index of a sum around it is multiplied by the size of that in
 
     v[a] = sum(i, X[i,a] + m[a])  →  v[a] = sum(i, X[i,a]) + size_i * m[a]
 
-but not in a difference, for a column of X that is full has nothing but what cancels.
+but not in a difference, for a column of X that is full has nothing but what cancels: there X's
+entries are added up alone, and the elements between them counted (`gaps`), where that can be done.
 """
 
 from __future__ import annotations
