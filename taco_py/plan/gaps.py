@@ -33,6 +33,15 @@ def without_gaps(assignment: Assignment, sizes: Sizes) -> Assignment:
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
+def is_over_entries(expr: Expr) -> bool:
+    """Whether an expression is a sum that goes over entries alone."""
+    _, body = _taken_apart(expr)
+    first = body
+    while isinstance(first, Call) and first.operator == MUL:
+        first = first.args[0]
+    return body is not expr and isinstance(first, Call) and first.operator == NONZERO
+
+
 def _rewritten(expr: Expr, sizes: Sizes) -> Expr:
     found = _over_entries(expr, sizes) if isinstance(expr, Reduce) else None
     return found or map_children(expr, lambda child: _rewritten(child, sizes))
@@ -64,14 +73,13 @@ def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
     return None
 
 
-def _taken_apart(sum_: Reduce) -> tuple[list[str], Expr]:
+def _taken_apart(expr: Expr) -> tuple[list[str], Expr]:
     """The indices of sums directly inside each other, and what they add up."""
     around: list[str] = []
-    body: Expr = sum_
-    while isinstance(body, Reduce) and body.operator == ADD:
-        around.append(body.index)
-        body = body.body
-    return around, body
+    while isinstance(expr, Reduce) and expr.operator == ADD:
+        around.append(expr.index)
+        expr = expr.body
+    return around, expr
 
 
 def _sparse(body: Expr, operands: Mapping[str, Operand]) -> Iterator[Access]:

@@ -36,7 +36,7 @@ from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import children, exchange, walk
-from taco_py.plan.gaps import without_gaps
+from taco_py.plan.gaps import is_over_entries, without_gaps
 from taco_py.plan.products import nest
 from taco_py.plan.sizes import Sizes
 from taco_py.schedule.distribute import count_terms, is_taken
@@ -96,12 +96,11 @@ def cheapest_form(
         chosen = _cheaper(over, rules, price, effort) or over
         chosen = chosen if price(chosen) * GAIN < price(over) else over
     apart = _differences_out(chosen, rules, price, effort)
+    kept = tuple(dict.fromkeys(_kept(apart or assignment, rules)))
     if apart is not None:
-        return Forms(apart, assignment, tuple(_kept(apart, rules)), True, counts)
-    if counts:
-        return Forms(chosen, assignment, tuple(_kept(assignment, rules)), counts=True)
+        return Forms(apart, assignment, kept, True, counts)
     other = best if chosen is assignment else assignment
-    return Forms(chosen, other, tuple(_kept(assignment, rules)))
+    return Forms(chosen, other, kept, counts=counts)
 
 
 def _cheaper(
@@ -256,17 +255,25 @@ def _sites(expr: Expr) -> Iterator[Call]:
     index is summed around or inside them: without loops more nothing is to be gained. And those
     with a term that has not an index which is summed around them."""
     found: dict[int, Call] = {}
-    for node, _ in walk(expr):
+    for node in _open(expr):
         around = {node.index} if isinstance(node, Reduce) and node.operator.additive else set()
         for inside in _linear_in(node):
             while isinstance(inside, Reduce) and inside.operator.additive:
                 inside = inside.body
-            if not isinstance(inside, Call) or not inside.operator.additive:
+            if not isinstance(inside, Call) or len(tuple(_terms(inside))) < 2:
                 continue
             even = around and all(around <= set(free_indices(term)) for _, term in _terms(inside))
             if not even and free_indices(inside) and _is_summed(expr, inside):
                 found[id(inside)] = inside
     return iter(found.values())
+
+
+def _open(expr: Expr) -> Iterator[Expr]:
+    """Every node outside sums over entries alone: these have few already."""
+    if not is_over_entries(expr):
+        yield expr
+        for child in children(expr):
+            yield from _open(child)
 
 
 def _linear_in(node: Expr) -> Iterator[Expr]:

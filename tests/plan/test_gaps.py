@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.names import Names
+from taco_py.autoschedule.effort import Effort
+from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.gaps import without_gaps
+from taco_py.plan.multiply_out import cheapest_form
 from taco_py.plan.sizes import Sizes
 from tests.problems import operands, problem
 
@@ -84,6 +87,24 @@ def test_types_in_which_elements_can_be_counted() -> None:
     assert "-m[j] * -m[j]" in mixed
     for narrow in ("int8", "bool"):
         assert "(0 - m[j]) * (0 - m[j])" in form_of(VARIANCE, {"m": narrow})
+
+
+def test_nothing_is_multiplied_out_in_a_sum_over_entries() -> None:
+    known = problem(f"v[j] = {SQUARE} + (C[j,k] + D[j,k]) * m[k]", {"A": "CSR"})
+    given_ = operands(known)
+    priced: list[str] = []
+
+    def price(form: Assignment) -> float:
+        priced.append(to_text(form))
+        return 1.0 if "nonzero" in priced[-1] else 10.0
+
+    forms = cheapest_form(
+        known.assignment, Sizes.of(known.assignment, given_, Names(given_)), price, Effort()
+    )
+    assert forms.counts
+    assert to_text(forms.chosen).count("nonzero") == 2
+    assert not any("nonzero(A[i,j]) * (A[i,j] * A[i,j])" in text for text in priced)
+    assert len([reason for reason in forms.kept if reason.startswith("A[i,j] - m[j]")]) == 1
 
 
 def sample(rows: int, columns: int, stored: str, dtype: str, seed: int) -> Any:
