@@ -7,6 +7,7 @@ A loop that merges n operands has a case for each set of them that may be presen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from taco_py.concrete.concretize import MERGED
@@ -16,6 +17,8 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr
 from taco_py.notation.tree import map_children
+from taco_py.plan.cases import count_cases
+from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request
 from taco_py.plan.splitter import Splitter
 
@@ -65,9 +68,19 @@ def _count_sparse(splitter: Splitter, expr: Expr) -> int:
     )
 
 
-def check_together(assignment: Assignment, request: Request) -> None:
+def check_together(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> None:
     """Raise ScheduleError where the loops of one kernel would merge too many sparse terms."""
-    count = len(split_terms(assignment.value))
+    terms = split_terms(assignment.value)
+    cases = max(count_cases(term.body, operands) for term in terms)
+    if cases > 2**MOST:
+        raise ScheduleError(
+            f"Expected products of up to {2**MOST} cases where a schedule says which loops there "
+            f"are, found {cases}: one for each set of sparse operands that may be present",
+            hint="leave the schedule open, or compute some of the sums first",
+        )
+    count = len(terms)
     if not request.type.format.is_dense and count > MOST:
         raise ScheduleError(
             f"Expected up to {MOST} sparse terms where a schedule says which loops there are, "

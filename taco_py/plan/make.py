@@ -89,7 +89,7 @@ def make_plan(
                 hint="convert the operands, or leave the schedule open",
             )
         assignment, schedule = _distributed(sums_outside(assignment), options.schedule, dtypes)
-        check_together(assignment, request)
+        check_together(assignment, known, request)
         return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
     free = request.forms is not False and options.contract and options.path is None
     told = Widened(known)
@@ -112,7 +112,7 @@ def make_plan(
     parts = split(assignment, known, request, names, options.path, options.contract)
     marks_others = _marks_others(options.schedule, parts.assignments[-1])
     if marks_others and not has_narrow_sums(assignment, known):
-        check_together(assignment, request)
+        check_together(assignment, known, request)
         parts = Split((sums_outside(assignment),), known, ())
     known.update(parts.operands)
     steps += parts.sizes

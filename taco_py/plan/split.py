@@ -9,7 +9,8 @@ each in a file of its own:
   for A·B·x (`contract`);
 * a sum has an integer or bool type that its accumulation in the result's type would not respect
   (`narrow`);
-* a sum of many sparse terms has too many cases for one kernel (`in_turn`).
+* a sum of many sparse terms, or a product of several such sums, has too many cases for one kernel
+  (`in_turn`, `cases`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from taco_py.concrete.terms import map_terms, split_terms, sums_apart
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.plan.cases import few_cases
 from taco_py.plan.contract import Path, contract, contract_sums
 from taco_py.plan.costs import chain_cost, kernel_cost, merging
 from taco_py.plan.hoist import hoist, hoist_term
@@ -158,8 +160,9 @@ def _split(
 ) -> Split:
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [])
+    value = few_cases(splitter, assignment.value) if pairs else assignment.value
     dtypes = splitter.dtypes
-    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    value = map_terms(value, lambda term: flatten(term, dtypes))
     if path is None and pairs:
         value = map_terms(value, lambda term: contract_sums(splitter, term))
         value = map_terms(value, lambda term: sum_first(splitter, assignment, term))

@@ -1,0 +1,55 @@
+"""Products of sums of sparse operands: how many cases they have, and that they are few."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import mul
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.plan.cases import count_cases
+from tests.problems import operands, problem
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("A[i,j] * B[i,j]", 1),
+        ("A[i,j] + B[i,j]", 3),
+        ("A[i,j] * B[i,j] + 2 * C[i,j]", 3),
+        ("A[i,j] + x[j]", 2),
+        ("(A[i,j] + B[i,j]) * (C[i,j] - D[i,j]) / x[j]", 9),
+        ("(A[i,j] + B[i,j]) * (A[i,j] + 2 * B[i,j])", 3),
+        ("(A[i,j] + x[j]) * (B[i,j] + C[i,j] + x[j])", 8),
+        ("A[i,j] + B[i,j] + C[i,j] + D[i,j] + E[i,j] + F[i,j]", 16),
+        ("(A[i,j] + B[i,j]) * C[i,j] + D[i,j]", 7),
+    ],
+)
+def test_cases_of_a_term(text: str, count: int) -> None:
+    known = problem(f"Z[i,j] = {text}", dict.fromkeys("ABCDEF", "CSR"))
+    assert count_cases(known.assignment.value, operands(known)) == count
+
+
+@pytest.mark.parametrize("result", ["y[i]", "Z[i,j]"])
+def test_products_of_many_sums(result: str) -> None:
+    rng = np.random.default_rng(0)
+    names = [(f"A{k}", f"B{k}") for k in range(7)]
+    known = {
+        name: sp.random_array((30, 40), density=0.5, format="csr", rng=rng)
+        for pair in names
+        for name in pair
+    }
+    text = f"{result} = " + " * ".join(f"({a}[i,j] - {b}[i,j])" for a, b in names)
+    expected = reduce(mul, (known[a].toarray() - known[b].toarray() for a, b in names))
+    found = tp.evaluate(text, known, format="d" if result == "y[i]" else "csr")
+    if result == "y[i]":
+        np.testing.assert_allclose(found, expected.sum(axis=1))
+    else:
+        np.testing.assert_allclose(found.toarray(), expected)
+    told = tp.explain(text, known, frontier_budget=0)
+    assert "split     T: in one kernel with the other sums of its product it has" in told
+    with pytest.raises(tp.ScheduleError, match="found 2187: one for each set"):
+        tp.evaluate(text, known, schedule="reorder(i,j)")
