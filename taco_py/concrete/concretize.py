@@ -29,6 +29,7 @@ from itertools import pairwise
 import numpy as np
 
 from codegen.names import Names
+from taco_py.concrete.cases import CASES, MERGED, cases_of_sum
 from taco_py.concrete.nodes import (
     Assign,
     Sequence,
@@ -48,10 +49,6 @@ from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
 
 Order = tuple[str, ...]
-
-MERGED = 4
-"""Sparse terms that one loop adds up where they need not all be: n of them have 2^n - 1 cases, so
-that a loop of 4 takes a second to compile and one of 6 ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,7 @@ def shared_prefix(
             break
         if not _may_share(problem, terms, variable):
             break
-        if can_scatter(problem, 0) and _merged(problem, terms, provenance.roots(variable)) > MERGED:
+        if can_scatter(problem, 0) and _merges_many(problem, terms, provenance.roots(variable)):
             break
         prefix.append(variable)
     return tuple(prefix)
@@ -175,15 +172,17 @@ def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
     return not repeats or copies_pattern(problem)
 
 
-def _merged(problem: Problem, terms: tuple[Term, ...], indices: Order) -> int:
-    """How many terms have an operand that stores coordinates of one of these indices."""
+def _merges_many(problem: Problem, terms: tuple[Term, ...], indices: Order) -> bool:
+    """Whether many terms have an operand that stores coordinates of one of these indices, or the
+    terms have many cases together."""
 
     def is_merged(access: Access) -> bool:
         form = problem.type_of(access.tensor).format
         levels = zip(form.stored(access.indices), form.levels, strict=True)
         return any(index in indices and not level.full for index, level in levels)
 
-    return sum(any(map(is_merged, accesses(term.body))) for term in terms)
+    merged = [term.body for term in terms if any(map(is_merged, accesses(term.body)))]
+    return len(merged) > MERGED or cases_of_sum(merged, is_merged) > CASES
 
 
 def repeated(problem: Problem, term: Term) -> frozenset[str]:

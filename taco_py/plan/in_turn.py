@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from taco_py.concrete.concretize import MERGED
+from taco_py.concrete.cases import CASES, MERGED, cases_of_sum, count_cases
 from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.nodes import Assignment, Call, Expr
+from taco_py.notation.nodes import Access, Assignment, Call, Expr
 from taco_py.notation.tree import map_children
-from taco_py.plan.cases import count_cases
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request
 from taco_py.plan.splitter import Splitter
@@ -34,27 +33,32 @@ def sum_in_turn(splitter: Splitter, value: Expr) -> Expr:
     its kernel adds them up one after another.
     """
     if splitter.request.type.format.is_dense:
-        return map_terms(value, lambda term: _inside(splitter, term))
-    return _inside(splitter, value)
+        return map_terms(value, lambda term: added_in_turn(splitter, term))
+    return added_in_turn(splitter, value)
 
 
-def _inside(splitter: Splitter, expr: Expr) -> Expr:
+def added_in_turn(splitter: Splitter, expr: Expr) -> Expr:
     """`expr` with each of its sums added up a few sparse terms in turn."""
     if not isinstance(expr, Call) or not expr.operator.additive:
-        return map_children(expr, lambda child: _inside(splitter, child))
+        return map_children(expr, lambda child: added_in_turn(splitter, child))
     return _in_turn(splitter, expr, expression_dtype(expr, splitter.dtypes))
 
 
 def _in_turn(splitter: Splitter, expr: Expr, whole: DType) -> Expr:
     if not isinstance(expr, Call) or not expr.operator.additive:
-        return _inside(splitter, expr)
+        return added_in_turn(splitter, expr)
     args = tuple(_in_turn(splitter, arg, whole) for arg in expr.args)
     counts = [_count_sparse(splitter, arg) for arg in args]
-    place = counts.index(max(counts))
+    cases = [count_cases(arg, splitter.is_sparse) for arg in args]
+    place = cases.index(max(cases))
     largest = args[place]
     same = expression_dtype(largest, splitter.dtypes) == whole
-    if sum(counts) > MERGED and counts[place] > 1 and same:
+    why = ""
+    if sum(counts) > MERGED:
         why = f"{counts[place]} of the sparse terms, for a kernel adds up {MERGED} of them"
+    elif cases_of_sum(args, splitter.is_sparse) > CASES:
+        why = "in one kernel with the other terms it has too many cases"
+    if why and cases[place] > 1 and same:
         part = splitter.temporary(largest, free_indices(largest), why)
         args = (*args[:place], part, *args[place + 1 :])
     return replace(expr, args=args)
@@ -62,18 +66,19 @@ def _in_turn(splitter: Splitter, expr: Expr, whole: DType) -> Expr:
 
 def _count_sparse(splitter: Splitter, expr: Expr) -> int:
     """The added terms with an operand that does not store everything."""
-    return sum(
-        any(not splitter.operands[a.tensor].type.format.is_dense for a in accesses(term.body))
-        for term in split_terms(expr)
-    )
+    return sum(any(map(splitter.is_sparse, accesses(term.body))) for term in split_terms(expr))
 
 
 def check_together(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> None:
     """Raise ScheduleError where the loops of one kernel would merge too many sparse terms."""
+
+    def is_sparse(access: Access) -> bool:
+        return not operands[access.tensor].type.format.is_dense
+
     terms = split_terms(assignment.value)
-    cases = max(count_cases(term.body, operands) for term in terms)
+    cases = max(count_cases(term.body, is_sparse) for term in terms)
     if cases > 2**MOST:
         raise ScheduleError(
             f"Expected products of up to {2**MOST} cases where a schedule says which loops there "

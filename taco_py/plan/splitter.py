@@ -48,6 +48,10 @@ class Splitter:
         """The dtype of every tensor that exists so far."""
         return {name: np.dtype(o.type.dtype) for name, o in self.operands.items()}
 
+    def is_sparse(self, access: Access) -> bool:
+        """Whether a tensor does not store everything."""
+        return not self.operands[access.tensor].type.format.is_dense
+
     def key(self, assignment: Assignment) -> tuple[object, ...]:
         """All that is known of an assignment and its operands, to be compared and hashed."""
         read = [self.operands[name] for name in operand_names(assignment)]

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.plan.cases import count_cases
+from taco_py.concrete.cases import count_cases
 from tests.problems import operands, problem
 
 
@@ -24,13 +24,16 @@ from tests.problems import operands, problem
         ("(A[i,j] + B[i,j]) * (C[i,j] - D[i,j]) / x[j]", 9),
         ("(A[i,j] + B[i,j]) * (A[i,j] + 2 * B[i,j])", 3),
         ("(A[i,j] + x[j]) * (B[i,j] + C[i,j] + x[j])", 8),
-        ("A[i,j] + B[i,j] + C[i,j] + D[i,j] + E[i,j] + F[i,j]", 16),
+        ("A[i,j] + B[i,j] + C[i,j] + D[i,j] + E[i,j]", 31),
+        ("A[i,j] + B[i,j] + C[i,j] + D[i,j] + E[i,j] + F[i,j]", 32),
         ("(A[i,j] + B[i,j]) * C[i,j] + D[i,j]", 7),
     ],
 )
 def test_cases_of_a_term(text: str, count: int) -> None:
     known = problem(f"Z[i,j] = {text}", dict.fromkeys("ABCDEF", "CSR"))
-    assert count_cases(known.assignment.value, operands(known)) == count
+    given = operands(known)
+    found = count_cases(known.assignment.value, lambda a: not given[a.tensor].type.format.is_dense)
+    assert found == count
 
 
 @pytest.mark.parametrize("result", ["y[i]", "Z[i,j]"])
@@ -53,3 +56,17 @@ def test_products_of_many_sums(result: str) -> None:
     assert "split     T: in one kernel with the other sums of its product it has" in told
     with pytest.raises(tp.ScheduleError, match="found 2187: one for each set"):
         tp.evaluate(text, known, schedule="reorder(i,j)")
+
+
+@pytest.mark.parametrize("form", ["csr", "dd"])
+def test_sums_of_products_of_sums(form: str) -> None:
+    rng = np.random.default_rng(1)
+    known = {
+        name: sp.random_array((30, 40), density=0.5, format="csr", rng=rng) for name in "ABCDEFG"
+    }
+    pairs = list(zip("ABCD", "BCDE", "CDEF", "DEFG", strict=True))
+    text = " + ".join(f"({a}[i,j] + {b}[i,j]) * ({c}[i,j] - {d}[i,j])" for a, b, c, d in pairs)
+    found = tp.evaluate(f"Z[i,j] = {text}", known, format=form)
+    dense = {name: each.toarray() for name, each in known.items()}
+    expected = sum((dense[a] + dense[b]) * (dense[c] - dense[d]) for a, b, c, d in pairs)
+    np.testing.assert_allclose(found.toarray() if form == "csr" else found, expected, atol=1e-12)
