@@ -9,6 +9,7 @@ the product 3 · 3 · 3 · 3.
 from __future__ import annotations
 
 from taco_py.concrete.cases import CASES, count_cases, sums_in
+from taco_py.concrete.terms import reductions
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Call, Expr
 from taco_py.notation.tree import exchange, map_children
@@ -23,7 +24,10 @@ def few_cases(splitter: Splitter, expr: Expr) -> Expr:
     if not isinstance(expr, Call) or expr.operator.additive:
         return expr
     while (count := count_cases(expr, splitter.is_sparse)) > CASES:
-        sums = tuple(sums_in(expr))
+        # a sum over an index may wrap in a type of its own (`narrow`)
+        sums = [sum_ for sum_ in sums_in(expr) if not any(reductions(sum_))]
+        if not sums:
+            break
         most = max(sums, key=lambda sum_: count_cases(sum_, splitter.is_sparse))
         why = f"in one kernel with the other sums of its product it has {count} cases"
         made = splitter.temporary(added_in_turn(splitter, most), free_indices(most), why)

@@ -171,7 +171,9 @@ def _split(
     if path is not None or pairs:
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
     value = map_terms(value, lambda term: hoist_term(splitter, assignment, term))
-    value = sum_in_turn(splitter, narrow_sums(splitter, value))
+    value = narrow_sums(splitter, value)
+    value = few_cases(splitter, value) if pairs else value
+    value = sum_in_turn(splitter, value)
     last = replace(assignment, value=value)
     store_well(splitter, last)
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))

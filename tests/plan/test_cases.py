@@ -70,3 +70,21 @@ def test_sums_of_products_of_sums(form: str) -> None:
     dense = {name: each.toarray() for name, each in known.items()}
     expected = sum((dense[a] + dense[b]) * (dense[c] - dense[d]) for a, b, c, d in pairs)
     np.testing.assert_allclose(found.toarray() if form == "csr" else found, expected, atol=1e-12)
+
+
+def test_sums_over_indices_keep_their_type() -> None:
+    """One that wraps is not computed with the terms beside it, in their type."""
+    rng = np.random.default_rng(2)
+    known = {
+        name: sp.random_array((30, 40), density=0.5, format="csr", rng=rng)
+        for name in ("A0", "B0", "A1", "B1", "A2", "B2", "A3")
+    }
+    given = {**known, "D": sp.csr_array(np.full((30, 20), 200, np.uint8)), "c": rng.random(30)}
+    sums = " * ".join(f"(A{k}[i,j] + B{k}[i,j])" for k in range(3))
+    text = f"Z[i,j] = {sums} * (A3[i,j] + c[i] - sum(l, D[i,l]))"
+    dense = {name: each.toarray() for name, each in known.items()}
+    last = dense["A3"] + given["c"][:, None] - 200 * 20 % 256
+    expected = reduce(mul, (dense[f"A{k}"] + dense[f"B{k}"] for k in range(3))) * last
+    for form in ("csr", "dd"):
+        found = tp.evaluate(text, given, format=form)
+        np.testing.assert_allclose(found.toarray() if form == "csr" else found, expected)
