@@ -185,17 +185,22 @@ class _Rules:
         return _loses_digits(terms, whole) and bool(self._without_counterparts(terms, whole))
 
     def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
-        """Full terms apart, and the sparse ones, which meet them at few elements, as one where they
-        cancel each other; none where there are not both, or full ones cancel each other."""
+        """Full terms apart from the sparse ones, which meet them at few elements; none where there
+        are not both."""
         full = tuple(term for term in terms if self.fill(term[1]) >= FULL)
         sparse = tuple(term for term in terms if term not in full)
         few = all(self.fill(term) <= 1 / FAR_CHEAPER for _, term in sparse)
-        if not full or not sparse or not few or _loses_digits(full, whole):
+        if not few:
             return ()
-        if not _loses_digits(sparse, whole):
-            return (*sparse, *full)
-        one = _joined(sparse, whole, self)
-        return () if one is None else ((False, one), *full)
+        ours, theirs = self._apart(sparse, whole), self._apart(full, whole)
+        return (*ours, *theirs) if ours and theirs else ()
+
+    def _apart(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
+        """Terms, as one where they cancel each other."""
+        if not _loses_digits(terms, whole):
+            return terms
+        one = _joined(terms, whole, self)
+        return () if one is None else ((False, one),)
 
 
 def _once(assignment: Assignment, rules: _Rules) -> Iterator[Assignment]:

@@ -321,6 +321,20 @@ def test_what_is_divided_takes_no_loops_over_all_elements(text: str) -> None:
     np.testing.assert_allclose(tp.evaluate(text, given_), expected, 1e-9, 1e-12)
 
 
+def test_full_parts_that_cancel_stay_together() -> None:
+    rng = np.random.default_rng(5)
+    known = {"A": sp.random_array((2000, 400), density=0.005, format="csr", rng=rng)}
+    known |= {name: rng.random(400) for name in "mgx"}
+    text = "y[i] = (A[i,j] - m[j] + g[j]) * x[j]"
+    told = tp.explain(text, known, frontier_budget=0)
+    assert "also a difference" in told
+    assert re.search(
+        r"^kernel .* sum\(\w, \(-A\[\w\] \+ B\[\w\]\) \* C\[\w\]\)$", told, re.MULTILINE
+    )
+    expected = (known["A"].toarray() - known["m"] + known["g"]) @ known["x"]
+    np.testing.assert_allclose(tp.evaluate(text, known), expected)
+
+
 def test_sparse_parts_that_cancel_stay_together() -> None:
     made = plan(
         problem("y[i] = (A[i,j] - d[i] * d[j] - B[i,j]) * x[j]", dict.fromkeys("AB", "CSR"))
