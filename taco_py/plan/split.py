@@ -70,7 +70,8 @@ def split(
 
     path   the pairwise contractions of a single product, in einsum's numbering; chosen by cost
            where None
-    pairs  False keeps products of any number of operands whole, and each sum around all of its own
+    pairs  False keeps products of any number of operands whole, and each sum around all of its own,
+           but for those with too many cases
     """
     if path is not None or not pairs or request.forms is False:
         return _split(assignment, operands, request, names, path, pairs)
@@ -160,7 +161,7 @@ def _split(
 ) -> Split:
     sizes = statistics(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [])
-    value = few_cases(splitter, assignment.value) if pairs else assignment.value
+    value = few_cases(splitter, assignment.value)
     dtypes = splitter.dtypes
     value = map_terms(value, lambda term: flatten(term, dtypes))
     if path is None and pairs:
@@ -171,8 +172,7 @@ def _split(
     if path is not None or pairs:
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
     value = map_terms(value, lambda term: hoist_term(splitter, assignment, term))
-    value = narrow_sums(splitter, value)
-    value = few_cases(splitter, value) if pairs else value
+    value = few_cases(splitter, narrow_sums(splitter, value))
     value = sum_in_turn(splitter, value)
     last = replace(assignment, value=value)
     store_well(splitter, last)

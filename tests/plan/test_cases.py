@@ -47,11 +47,14 @@ def test_products_of_many_sums(result: str) -> None:
     }
     text = f"{result} = " + " * ".join(f"({a}[i,j] - {b}[i,j])" for a, b in names)
     expected = reduce(mul, (known[a].toarray() - known[b].toarray() for a, b in names))
-    found = tp.evaluate(text, known, format="d" if result == "y[i]" else "csr")
+    form = "d" if result == "y[i]" else "csr"
+    found = tp.evaluate(text, known, format=form)
     if result == "y[i]":
         np.testing.assert_allclose(found, expected.sum(axis=1))
     else:
         np.testing.assert_allclose(found.toarray(), expected)
+    measured = tp.evaluate(text, known, format=form, schedule="measure")
+    np.testing.assert_allclose(np.asarray(measured.sum()), expected.sum())
     told = tp.explain(text, known, frontier_budget=0)
     assert "split     T: in one kernel with the other sums of its product it has" in told
     with pytest.raises(tp.ScheduleError, match="found 2187: one for each set"):
