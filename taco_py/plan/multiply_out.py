@@ -170,9 +170,19 @@ class _Rules:
         except NumberOverflowError:
             return False
 
+    def terms(self, expr: Expr, whole: DType, negative: bool = False) -> tuple[Signed, ...]:
+        """The terms of a sum and of the sums in it: a - (b + c) → + a, - b, - c. Those of another
+        type are left, for they may wrap in it."""
+        if not isinstance(expr, Call) or not expr.operator.additive or not self.is_of(whole, expr):
+            return ((negative, expr),)
+        found: list[Signed] = []
+        for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
+            found += self.terms(arg, whole, negative != (sign < 0))
+        return tuple(found)
+
     def parts(self, site: Call, whole: DType) -> tuple[Signed, ...]:
         """What a sum is taken apart into; none where it is left."""
-        terms = tuple(_terms(site))
+        terms = self.terms(site, whole)
         if not self.is_of(whole, site):
             return ()
         if not _loses_digits(terms, whole):
@@ -181,7 +191,7 @@ class _Rules:
 
     def is_mixed(self, site: Call, whole: DType) -> bool:
         """Whether a sum is a difference of sparse and full terms."""
-        terms = tuple(_terms(site))
+        terms = self.terms(site, whole)
         return _loses_digits(terms, whole) and bool(self._without_counterparts(terms, whole))
 
     def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
@@ -237,7 +247,8 @@ def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[A
 def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
     """The differences that are left in their products, and why."""
     for site in _sites(assignment.value):
-        terms, whole = tuple(_terms(site)), _computed_in(assignment.value, site, rules)
+        whole = _computed_in(assignment.value, site, rules)
+        terms = rules.terms(site, whole)
         if not _loses_digits(terms, whole) or not rules.is_of(whole, site):
             continue
         if _moved(assignment.value, site, terms, whole, rules) is None:

@@ -474,3 +474,29 @@ def test_numbers_of_two_factors_of_sparse_and_full_terms(text: str, n: int, dtyp
     np.testing.assert_allclose(
         np.asarray(tp.evaluate(text, known)), tp.evaluate_dense(text, known), rtol=tolerance
     )
+
+
+@pytest.mark.parametrize("wide", ["int32", "float64"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y[i] = (A[i,j] - -n[j]) * x[j]",
+        "y[i] = (A[i,j] - (n[j] + p[j])) * x[j]",
+        "y[i] = (A[i,j] + (n[j] - p[j])) * x[j] / w[i]",
+        "y[i] = -(A[i,j] + (n[j] + p[j])) * x[j]",
+        "v[j] = (A[i,j] + (n[j] + p[j])) * w[i]",
+        "v[j] = sum(i, A[i,j] + (n[j] + p[j]))",
+        "v[j] = sum(i, A[i,j] * x[j] - -n[j]) * sum(i, A[i,j])",
+        "s = sum(i, j, A[i,j] - (n[j] + p[j]))",
+        "v[j] = (A[i,j] - (n[j] + p[j])) * (A[i,j] - (n[j] + p[j]))",
+    ],
+)
+def test_sums_inside_sums_wrap_in_their_own_type(text: str, wide: str) -> None:
+    rng = np.random.default_rng(6)
+    stored = (rng.random((200, 80)) < 0.05) * rng.integers(-100, 200, (200, 80))
+    every: dict[str, Any] = {"A": sp.csr_array(stored.astype(wide))}
+    every |= {name: rng.integers(1, 200, 80).astype("uint8") for name in "np"}
+    every |= {"x": rng.integers(1, 9, 80).astype(wide), "w": rng.integers(1, 9, 200).astype(wide)}
+    known = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
+    expected = tp.evaluate_dense(text, known)
+    np.testing.assert_allclose(tp.evaluate(text, known), expected)
