@@ -170,15 +170,10 @@ class _Rules:
         except NumberOverflowError:
             return False
 
-    def terms(self, expr: Expr, whole: DType, negative: bool = False) -> tuple[Signed, ...]:
+    def terms(self, expr: Expr, whole: DType) -> tuple[Signed, ...]:
         """The terms of a sum and of the sums in it: a - (b + c) → + a, - b, - c. Those of another
         type are left, for they may wrap in it."""
-        if not isinstance(expr, Call) or not expr.operator.additive or not self.is_of(whole, expr):
-            return ((negative, expr),)
-        found: list[Signed] = []
-        for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
-            found += self.terms(arg, whole, negative != (sign < 0))
-        return tuple(found)
+        return tuple(_terms(expr, lambda inner: self.is_of(whole, inner)))
 
     def parts(self, site: Call, whole: DType) -> tuple[Signed, ...]:
         """What a sum is taken apart into; none where it is left."""
@@ -319,11 +314,13 @@ def _has(expr: Expr, site: Expr) -> bool:
     return any(node is site for node, _ in walk(expr))
 
 
-def _terms(expr: Expr, negative: bool = False) -> Iterator[Signed]:
-    """The terms of nested sums: a - (b + c) → + a, - b, - c."""
-    if isinstance(expr, Call) and expr.operator.additive:
+def _terms(
+    expr: Expr, is_apart: Callable[[Call], bool] = lambda _: True, negative: bool = False
+) -> Iterator[Signed]:
+    """The terms of nested sums: a - (b + c) → + a, - b, - c; of those that are taken apart."""
+    if isinstance(expr, Call) and expr.operator.additive and is_apart(expr):
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
-            yield from _terms(arg, negative != (sign < 0))
+            yield from _terms(arg, is_apart, negative != (sign < 0))
     else:
         yield negative, expr
 
