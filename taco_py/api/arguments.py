@@ -56,6 +56,11 @@ class Settings:
     forms: bool | None = None
     look_up: bool = True
 
+    @property
+    def counts(self) -> bool:
+        """Whether plans count elements, and are for operands of these sizes alone."""
+        return self.memory < inf
+
 
 def settings_of(
     format: Format | str | None,

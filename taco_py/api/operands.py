@@ -146,13 +146,15 @@ def dense_format(modes: tuple[int, ...]) -> Format:
     return replace(dense(len(modes)), mode_order=modes)
 
 
-def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
+def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]:
     """All that planning reads of the operands; operands with equal facts share plans.
 
     Of sizes and numbers of entries it is the number of bits, for they only decide between loop
     orders; 0, 1 and what passes 32 bits are told apart by it too, and sizes of 2 and 3 besides. How
     entries are spread is looked at for the first of such operands, and taken to be alike in the
     others.
+
+    exact  the sizes and numbers of entries themselves, for plans that count elements
     """
     return tuple(
         (
@@ -160,8 +162,8 @@ def facts(given: Mapping[str, Given]) -> tuple[object, ...]:
             type(g.object),
             g.operand.type,
             g.operand.joined,
-            g.data.nnz.bit_length(),
-            *size_classes(g.data.shape),
+            g.data.nnz if exact else g.data.nnz.bit_length(),
+            *(g.data.shape if exact else size_classes(g.data.shape)),
         )
         for name, g in given.items()
     )

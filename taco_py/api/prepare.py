@@ -88,7 +88,7 @@ def prepare(
     sizes = check_sizes(assignment, shapes)
     for index, size in settings.static:
         check_static_size(index, size, sizes)
-    key = ("plan", assignment, squeezed, settings, facts(given))
+    key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
     planned = KERNELS.memo.get(key)
     if planned is None:
         planned = _planned(assignment, given, settings, squeezed, sizes)

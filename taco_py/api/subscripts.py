@@ -61,7 +61,8 @@ def contract(
             return view
     whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
     asked = whole.assignment, whole.operands, whole.settings
-    found = compute(*asked, out, whole.squeezed, key, whole.axes)
+    short = None if whole.settings.counts else key
+    found = compute(*asked, out, whole.squeezed, short, whole.axes)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found

@@ -44,7 +44,7 @@ def measured(
     process and beside the kernels on disk."""
     plain = replace(settings, measure=False)
     prepared = prepare(assignment, objects, plain, squeezed)
-    key = ("measured", assignment, squeezed, plain, facts(prepared.given))
+    key = ("measured", assignment, squeezed, plain, facts(prepared.given, plain.counts))
 
     def find() -> Measured:
         from taco_py.api.measure import PLAIN, Choice, alternatives, fastest

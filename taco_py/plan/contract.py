@@ -12,7 +12,6 @@ from math import inf
 
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, summed
 from taco_py.cost.machine import GAIN
-from taco_py.formats import dense
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
@@ -68,7 +67,7 @@ def contract_sums(splitter: Splitter, expr: Expr) -> Expr:
         for sum_ in reductions(term.body):
             value = flatten(sum_, splitter.dtypes)
             part = Assignment(Access("", free_indices(sum_)), value)
-            inside = _computing(splitter, part)
+            inside = splitter.computing(part)
             value = map_terms(value, partial(_contracted, inside, part))
             value = map_terms(value, partial(push_in, dtypes=splitter.dtypes))
             expr = exchange(expr, sum_, value)
@@ -77,14 +76,6 @@ def contract_sums(splitter: Splitter, expr: Expr) -> Expr:
 
 def _contracted(splitter: Splitter, part: Assignment, term: Expr) -> Expr:
     return contract(splitter, part, contract_sums(splitter, term), None)
-
-
-def _computing(splitter: Splitter, part: Assignment) -> Splitter:
-    """The same, where `part` is what is wanted: dense if the whole result is."""
-    whole = splitter.request.type
-    order = len(part.target.indices)
-    form = dense(order) if whole.format.is_dense else splitter.usual_format(part)
-    return replace(splitter, request=replace(splitter.request, type=replace(whole, format=form)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +174,9 @@ def _cheapest(splitter: Splitter, chain: _Chain) -> _Found | None:
     least depth.)
     """
     request, stats = splitter.request, splitter.statistics(chain.assignment.value)
+    if request.memory < inf:
+        limit = f"intermediates of at most {request.memory:.10g} elements each"
+        request.effort.parts.append(f"only orders with {limit} were compared")
     trees = near_trees(stats, chain.tensors, chain.kept, request.effort, request.memory)
     whole = kernel_cost(splitter, chain.assignment, request)
     least, best = whole * GAIN, None

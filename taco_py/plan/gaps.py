@@ -4,8 +4,8 @@
     → v[a] = sum(i, nonzero(X[i,a]) * (X[i,a] - m[a]) * (X[i,a] - m[a]))
            + (size_i - sum(i, nonzero(X[i,a]))) * (-m[a] * -m[a])
 
-Where X is 0, what is summed is the same for every i, for nothing else has that index: it is added
-up as often as there are such i. Unlike multiplying out, that loses no digits of a difference: each
+Where X is 0, what is summed is the same for every i, for what else has that index is multiplied
+by X: it is added up as often as there are such i. Unlike multiplying out, that loses no digits of a difference: each
 part is one of the sum as it is written, and the count is exact.
 """
 
@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 
 from taco_py.concrete.terms import reductions, summed
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, NONZERO, SUB
@@ -55,19 +54,24 @@ def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
         return None  # whole numbers lose no digits where they are multiplied out
     real = np.empty(0, whole).real.dtype
     for access in _sparse(body, sizes.operands):
-        own = [i for i in around if i in access.indices and _is_alone(access, i, body)]
         between = _at_zero(body, access, sizes.dtypes)
-        if not own or between is None or not _is_polynomial(body, access):
+        if between is None or not _is_polynomial(body, access):
             continue
-        if not sizes.are_exact(own, real):
+        same = set(access.indices).difference(free_indices(between))
+        own = [index for index in around if index in same]
+        if not own:
+            continue
+        left = {*access.indices, *free_indices(between)}
+        lost = [index for index in around if index not in left]
+        if not sizes.are_exact((*own, *lost), real):
             continue
         there: Expr = Call(NONZERO, (access,))
         if sizes.dtypes[access.tensor] != whole:
             there = Call(MUL, (there, Literal(1, dtype=real.name)))
-        each: Iterator[Expr] = (sizes.factor(index, real) for index in own)
-        every = reduce(lambda n, size: Call(MUL, (n, size)), each)
-        gaps = Call(SUB, (every, summed(there, own)))
-        others = (index for index in around if index not in own)
+        gaps: Expr = Call(SUB, (sizes.product(own, real), summed(there, own)))
+        if lost:
+            gaps = Call(MUL, (gaps, sizes.product(lost, real)))
+        others = (index for index in around if index not in own and index not in lost)
         entries = summed(Call(MUL, (there, body)), around)
         return Call(ADD, (entries, summed(Call(MUL, (gaps, between)), others)))
     return None
@@ -88,11 +92,6 @@ def _sparse(body: Expr, operands: Mapping[str, Operand]) -> Iterator[Access]:
     for access in dict.fromkeys(accesses(body)):
         if access not in inside and not operands[access.tensor].type.format.is_dense:
             yield access
-
-
-def _is_alone(access: Access, index: str, body: Expr) -> bool:
-    """Whether no other access has the index."""
-    return all(each == access or index not in each.indices for each in accesses(body))
 
 
 def _is_polynomial(expr: Expr, access: Access) -> bool:

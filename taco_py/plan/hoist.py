@@ -25,8 +25,12 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     y[i] = sum(j, A[i,j] * sum(k, B[j,k]))
     → T[j] = sum(k, B[j,k]);  y[i] = sum(j, A[i,j] * T[j])
 
-    With what is around it, where that is sparse and better (`around_sum`).
+    With what is around it, where that is sparse and better (`around_sum`). Sums inside sums are
+    those of an assignment of their own.
     """
+    for sum_ in reductions(split_terms(expr)[0].body):
+        part = Assignment(Access("", free_indices(sum_)), sum_)
+        expr = exchange(expr, sum_, hoist(splitter.computing(part), part, sum_))
     (term, *more) = split_terms(expr)
     inner = tuple(reductions(term.body))
     if more or not inner:

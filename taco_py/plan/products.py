@@ -11,11 +11,12 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from functools import reduce as fold
 
-from taco_py.concrete.terms import split_terms, summed
+from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
+from taco_py.notation.tree import exchange
 from taco_py.plan.quotients import open_products
 
 
@@ -62,10 +63,15 @@ def typed_first(
     factors: Iterable[Expr], whole: DType, dtypes: Mapping[str, DType]
 ) -> tuple[Expr, ...]:
     """Factors in an order in which each partial product has the type of the whole one, where it is
-    not of numbers alone: integers beside each other would wrap."""
-    return tuple(
-        sorted(factors, key=lambda f: not is_weak(f) and expression_dtype(f, dtypes) != whole)
-    )
+    not of numbers alone: integers beside each other would wrap, and the product of two numbers is
+    one that integers may have no room for."""
+
+    def place(factor: Expr) -> int:
+        if is_weak(factor):
+            return 2 if whole.kind in "ui" else 0
+        return int(expression_dtype(factor, dtypes) != whole)
+
+    return tuple(sorted(factors, key=place))
 
 
 def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
@@ -143,11 +149,17 @@ def nest(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
 
     Each sum, of fewest indices first, is around those factors alone that have its index: the
     reverse of `flatten`. A sum that would be of another type than the product's stays around it.
+    Products in a quotient, or in another function, are nested there.
     """
-    (term, *more) = split_terms(flatten(expr, dtypes))
+    flat = flatten(expr, dtypes)
+    (term, *more) = split_terms(flat)
     product = as_product(term.body, dtypes)
-    if more or term.negative or product is None:
+    if more or term.negative:
         return expr
+    if product is None:
+        for sum_ in reductions(term.body):
+            flat = exchange(flat, sum_, nest(sum_, dtypes))
+        return flat
     whole = expression_dtype(term.body, dtypes)
     factors, left = typed_first(product.factors, whole, dtypes), [*term.reduced]
     while left:

@@ -46,6 +46,14 @@ class Request:
     look_up: bool = True
     sized: bool = False
 
+    def statistics(
+        self, assignment: Assignment, operands: Mapping[str, Operand]
+    ) -> Statistics:
+        """`statistics`; of operands as they are where what is stored has a limit, for that counts
+        elements."""
+        known = statistics if self.memory == inf else real_statistics
+        return known(assignment, operands)
+
     @property
     def as_written(self) -> Request:
         """For loops of the text: sums and operands stay as they are."""

@@ -6,8 +6,9 @@ v[a] = sum(i, X[i,a] + m[a])
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from codegen.names import Names
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType
-from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.nodes import Access, Assignment, Call, Expr
+from taco_py.notation.operators import MUL
 from taco_py.plan.nodes import Operand, TakeSize
 from taco_py.problem import TensorType
 
@@ -66,6 +68,11 @@ class Sizes:
             self.operands[name] = Operand(TensorType(dense(0), dtype.name), (), 1.0)
             self.dtypes[name] = dtype
         return Access(self.made[place].target, ())
+
+    def product(self, indices: Iterable[str], dtype: DType) -> Expr:
+        """The number of elements along these indices, one at least, in this type."""
+        factors: Iterator[Expr] = (self.factor(index, dtype) for index in indices)
+        return reduce(lambda number, size: Call(MUL, (number, size)), factors)
 
     def are_exact(self, indices: Iterable[str], dtype: DType) -> bool:
         """Whether a type of real numbers has every number of elements along these indices."""

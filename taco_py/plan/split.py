@@ -33,7 +33,7 @@ from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand, TakeSize
 from taco_py.plan.products import flatten, push_in
-from taco_py.plan.request import SMALL, Request, real_statistics, statistics
+from taco_py.plan.request import SMALL, Request, real_statistics
 from taco_py.plan.sizes import Sizes
 from taco_py.plan.splitter import Splitter
 from taco_py.plan.sum_first import sum_first
@@ -109,7 +109,7 @@ class _Drafts:
         own = free_indices(term)
         if not own:
             return 1.0
-        stats = statistics(Assignment(Access("", own), term), self.operands)
+        stats = self.request.statistics(Assignment(Access("", own), term), self.operands)
         return result_size(stats, term, own) / max(stats.volume(frozenset(own)), 1.0)
 
     def compared(self, assignment: Assignment, forms: Forms) -> Iterator[str]:
@@ -120,7 +120,7 @@ class _Drafts:
             f"{cost_of(self.parts(form), self.request, real_statistics):.2g}"
             for form in (forms.chosen, forms.other)
         )
-        small = statistics(assignment, self.operands).sizes
+        small = self.request.statistics(assignment, self.operands).sizes
         if small != real_statistics(assignment, self.operands).sizes:
             its += f"; planned for sizes of {SMALL} and more"
         target = assignment.target.tensor
@@ -139,12 +139,13 @@ class _Drafts:
 def cost_of(
     parts: Split,
     request: Request,
-    known: Callable[[Assignment, Mapping[str, Operand]], Statistics] = statistics,
+    known: Callable[[Assignment, Mapping[str, Operand]], Statistics] | None = None,
 ) -> float:
     """What kernels in turn cost, with the temporaries between them.
 
-    known  what is known of the operands of an assignment
+    known  what is known of the operands of an assignment; None for the request's
     """
+    known = known or request.statistics
     *before, last = parts.assignments
     sizes = known(last, parts.operands).sizes
     splitter = Splitter(dict(parts.operands), request, Names(()), sizes, [], [], known)
@@ -159,8 +160,9 @@ def _split(
     path: Path | None,
     pairs: bool,
 ) -> Split:
-    sizes = statistics(assignment, operands).sizes
-    splitter = Splitter(dict(operands), request, names, sizes, [], [])
+    known = request.statistics
+    sizes = known(assignment, operands).sizes
+    splitter = Splitter(dict(operands), request, names, sizes, [], [], known)
     value = few_cases(splitter, assignment.value)
     dtypes = splitter.dtypes
     value = map_terms(value, lambda term: flatten(term, dtypes))

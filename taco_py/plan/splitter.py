@@ -73,6 +73,13 @@ class Splitter:
         names = Names(self.operands)
         return replace(self, operands=dict(self.operands), names=names, made=[], notes=[])
 
+    def computing(self, part: Assignment) -> Splitter:
+        """The same, where `part` is what is wanted: dense if the whole result is."""
+        whole = self.request.type
+        order = len(part.target.indices)
+        form = dense(order) if whole.format.is_dense else self.usual_format(part)
+        return replace(self, request=replace(self.request, type=replace(whole, format=form)))
+
     def draft(self, assignment: Assignment, value: Expr) -> Problem:
         """`value` assigned to the target of `assignment`, on operands as they are stored."""
         names = dict.fromkeys(a.tensor for a in accesses(value))

@@ -41,6 +41,16 @@ FORMS = (
         "+ sum(k, j, (size_i - sum(i, nonzero(A[i,j]))) * (m[j] * B[j,k])))",
     ),
     (
+        "r[i] = (y[i] - A[i,j] * x[j]) * (A[i,j] * x[j] + y[i])",
+        "r[i] = sum(j, nonzero(A[i,j]) * ((y[i] - A[i,j] * x[j]) * (A[i,j] * x[j] + y[i]))) "
+        "+ (size_j - sum(j, nonzero(A[i,j]))) * (y[i] * y[i])",
+    ),
+    (
+        "v[j] = sum(i, k, A[i,j] * z[k] - m[j])",
+        "v[j] = sum(i, k, nonzero(A[i,j]) * (A[i,j] * z[k] - m[j])) "
+        "+ (size_i - sum(i, nonzero(A[i,j]))) * size_k * -m[j]",
+    ),
+    (
         "v[j] = (A[i,j] - 1) * (1 - A[i,j])",
         "v[j] = sum(i, nonzero(A[i,j]) * ((A[i,j] - 1) * (1 - A[i,j]))) "
         "+ (size_i - sum(i, nonzero(A[i,j]))) * ((0 - 1) * (1 - 0))",
@@ -128,8 +138,12 @@ def sample(rows: int, columns: int, stored: str, dtype: str, seed: int) -> Any:
             f"v[j] = m[j] - sum(i, {SQUARE}) / c",
             f"v[j] = {SQUARE} * (c + A[i,j]) - A[i,j]",
             "v[j] = sum(i, (A[i,j] - sum(k, A[k,j]) / c) * (A[i,j] - sum(k, A[k,j]) / c))",
-            f"y[k] = sum(i, j, {SQUARE} * W[j,k])",
+            f"u[k] = sum(i, j, {SQUARE} * W[j,k])",
             "s = (A[i,j] - c) * (A[i,j] + c)",
+            "v[j] = sum(i, k, A[i,j] * z[k] - m[j])",
+            "r[i] = (y[i] - A[i,j] * m[j]) * (y[i] - A[i,j] * m[j]) / c",
+            "s = y[i] * (c - A[i,j] * m[j]) * (A[i,j] - y[i])",
+            "s = sum(j, k, (A[i,j] * z[k] - c) * (m[j] - A[i,j]))",
         ]
     ),
     shape=st.sampled_from([(0, 3), (1, 1), (60, 5), (300, 40)]),
@@ -149,6 +163,8 @@ def test_they_agree_with_the_text(
         "m": rng.integers(0, 3, shape[1]).astype(dtypes[1]),
         "c": np.array(2.5),
         "W": rng.random((shape[1], 3)),
+        "z": rng.random(3),
+        "y": rng.random(shape[0]),
     }
     known = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
     expected = tp.evaluate_dense(text, known)
