@@ -141,6 +141,12 @@ class Frontier(Sequence[Candidate]):
         """The different costs on the frontier."""
         return tuple(dict.fromkeys(candidate.cost for candidate in self.candidates))
 
+    def __repr__(self) -> str:
+        """One line; `explain()` has the rest."""
+        of = f"{len(self)} of {self.universe} schedules of {expression_text(self.assignment)}"
+        whole = "" if self.complete else ", found until the budget ended"
+        return f"<Frontier: {of}{whole}>"
+
     def explain(self) -> str:
         """Candidates → after the depth filter → after domination, and what was pruned by what."""
         return "\n".join(_explained(self))

@@ -5,8 +5,8 @@
            + (size_i - sum(i, nonzero(X[i,a]))) * (-m[a] * -m[a])
 
 Where X is 0, what is summed is the same for every i, for what else has that index is multiplied
-by X: it is added up as often as there are such i. Unlike multiplying out, that loses no digits of a difference: each
-part is one of the sum as it is written, and the count is exact.
+by X: it is added up as often as there are such i. Unlike multiplying out, that loses no digits of a
+difference: each part is one of the sum as it is written, and the count is exact.
 """
 
 from __future__ import annotations

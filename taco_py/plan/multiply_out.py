@@ -95,8 +95,8 @@ def cheapest_form(
     if counts:
         chosen = _cheaper(over, rules, price, effort) or over
         chosen = chosen if price(chosen) * GAIN < price(over) else over
-    apart = _differences_out(chosen, rules, price, effort)
-    kept = tuple(dict.fromkeys(_kept(apart or assignment, rules)))
+    apart, why = _differences_out(chosen, rules, price, effort)
+    kept = tuple(dict.fromkeys(_kept(apart or assignment, rules, why)))
     if apart is not None:
         return Forms(apart, assignment, kept, True, counts)
     other = best if chosen is assignment else assignment
@@ -126,16 +126,20 @@ def _cheaper(
 
 def _differences_out(
     assignment: Assignment, rules: _Rules, price: Price, effort: Effort
-) -> Assignment | None:
-    """The form with sparse minus full terms multiplied out too, where that is far cheaper."""
+) -> tuple[Assignment | None, str]:
+    """The form with sparse minus full terms multiplied out too, where that is far cheaper; or why
+    there is none."""
     mixed = replace(rules, mixed=True)
     forms = (*_everywhere(assignment, mixed, least=1), *_nested(assignment, mixed, least=1))
     found = _priced(forms, price, effort)
-    if not found:
-        return None
-    form = min(found, key=found.__getitem__)
-    form = _cheaper(form, rules, price, effort) or form
-    return form if price(form) * FAR_CHEAPER <= price(assignment) else None
+    if found:
+        form = min(found, key=found.__getitem__)
+        form = _cheaper(form, rules, price, effort) or form
+        if price(form) * FAR_CHEAPER <= price(assignment):
+            return form, ""
+    if any(next(_taken_out(form, mixed), None) for form in found or (assignment,)):
+        return None, f"and it would be a sum of more than {TERMS} terms"
+    return None, f"for less than {FAR_CHEAPER} times fewer operations"
 
 
 def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
@@ -210,9 +214,16 @@ class _Rules:
 
 def _once(assignment: Assignment, rules: _Rules) -> Iterator[Assignment]:
     """The assignment with one of its sums multiplied out, for each that may be."""
+    for form in _taken_out(assignment, rules):
+        if len(split_terms(form.value)) <= TERMS:
+            yield form
+
+
+def _taken_out(assignment: Assignment, rules: _Rules) -> Iterator[Assignment]:
+    """The same, of any number of terms."""
     for site in _sites(assignment.value):
         value = _out(assignment.value, site, rules)
-        if value is not None and len(split_terms(value)) <= TERMS:
+        if value is not None:
             yield replace(assignment, value=value)
 
 
@@ -239,8 +250,9 @@ def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[A
         yield from _everywhere(replace(assignment, value=value), rules, least)
 
 
-def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
-    """The differences that are left in their products, and why."""
+def _kept(assignment: Assignment, rules: _Rules, mixed: str) -> Iterator[str]:
+    """The differences that are left in their products, and why; those of sparse and full terms
+    for this reason besides."""
     for site in _sites(assignment.value):
         whole = _computed_in(assignment.value, site, rules)
         terms = rules.terms(site, whole)
@@ -251,7 +263,7 @@ def _kept(assignment: Assignment, rules: _Rules) -> Iterator[str]:
         why = "differences keep digits that those of products lose"
         apart = _moved(assignment.value, site, terms, whole, replace(rules, mixed=True))
         if rules.is_mixed(site, whole) and apart is not None:
-            why += f", for less than {FAR_CHEAPER} times fewer operations"
+            why += f", {mixed}"
         term = next(term for term in split_terms(assignment.value) if _has(term.body, site))
         if count_terms(term.body) <= TERMS and is_taken(term):
             why += "; distribute(…) does it"

@@ -62,16 +62,18 @@ def _factors(expr: Expr, operator: Operator, is_one: Callable[[Expr], bool]) -> 
 def typed_first(
     factors: Iterable[Expr], whole: DType, dtypes: Mapping[str, DType]
 ) -> tuple[Expr, ...]:
-    """Factors in an order in which each partial product has the type of the whole one, where it is
-    not of numbers alone: integers beside each other would wrap, and the product of two numbers is
-    one that integers may have no room for."""
+    """Factors in an order in which each partial product has the type of the whole one: integers
+    beside each other would wrap, and the product of two numbers, or one number as an integer, may
+    be none that there is room for."""
+    every = tuple(factors)
+    last = whole.kind in "ui" or sum(map(is_weak, every)) > 1
 
     def place(factor: Expr) -> int:
         if is_weak(factor):
-            return 2 if whole.kind in "ui" else 0
+            return 2 * last
         return int(expression_dtype(factor, dtypes) != whole)
 
-    return tuple(sorted(factors, key=place))
+    return tuple(sorted(every, key=place))
 
 
 def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:

@@ -46,9 +46,7 @@ class Request:
     look_up: bool = True
     sized: bool = False
 
-    def statistics(
-        self, assignment: Assignment, operands: Mapping[str, Operand]
-    ) -> Statistics:
+    def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
         """`statistics`; of operands as they are where what is stored has a limit, for that counts
         elements."""
         known = statistics if self.memory == inf else real_statistics

@@ -39,6 +39,30 @@ def kernels(
     return [to_text(step.problem.assignment) for step in made.kernels]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v[i] = 100 * C[i,a] * q[a] * 100 * C[i,b] * q[b]",
+        "v[i] = sum(a, C[i,a] * q[a] * 100 - q[a] * 100) * sum(a, C[i,a] * 100 - q[a] * 100)",
+        "s = (C[i,a] * 100 + 1) * 100 * q[a] * 100",
+        "s = 100 * C[i,a] * C[i,b] * q[b] * q[a] * 100",
+    ],
+)
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [("uint8", 100), ("int64", 2**40), ("float64", 2**40), ("complex64", 2**33)],
+)
+def test_numbers_stay_apart(text: str, dtype: str, number: int) -> None:
+    """Their product is none that there is room for."""
+    rng = np.random.default_rng(0)
+    q = rng.integers(0, 9, 5).astype(dtype)
+    c = sp.csr_array((rng.random((6, 5)) < 0.4) * q)
+    text = text.replace("100", str(number))
+    expected = tp.evaluate_dense(text, C=c.toarray(), q=q)
+    rounding = 1e-6 if expected.dtype.kind in "fc" else 0.0
+    np.testing.assert_allclose(tp.evaluate(text, C=c, q=q), expected, rounding)
+
+
 CSRS = dict.fromkeys("ABC", "CSR")
 WHOLE = (
     ("y[i] = A[i,j] * x[j]", CSRS, {}),

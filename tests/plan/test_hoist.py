@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, all_indices
 from tests.problems import plan, problem
 
 N = 60
@@ -42,6 +44,29 @@ def test_a_term_is_summed_once(text: str) -> None:
     found = tp.evaluate(text, operands)
     np.testing.assert_allclose(found, tp.evaluate_dense(text, dense), rtol=1e-12)
     assert "whose loop would repeat it" in tp.explain(text, operands)
+
+
+@pytest.mark.parametrize("around", ["{}", "({}) / s", "x[i] - ({}) / s", "m[i] * ({}) / x[i]"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sum(j, A[i,j] * (sum(k, A[j,k] * x[k]) - m[j]))",
+        "sum(j, A[j,i] * (sum(k, A[j,k] * x[k]) - m[j]))",
+        "sum(j, A[i,j] * (sum(l, A[j,l] * (sum(k, A[l,k] * x[k]) - m[l])) - m[j]))",
+        "sum(j, k, (A[j,i] - m[i]) * (A[j,k] - m[k]) * x[k])",
+        "sum(j, A[i,j] * sum(k, V[j,k] * sum(l, A[j,l] * x[l])))",
+    ],
+)
+def test_sums_in_sums_take_no_loops_of_their_own(value: str, around: str) -> None:
+    """At any depth, and beside or below what the whole is divided by."""
+    text = f"y[i] = {around.format(value)}"
+    names = re.findall(r"\b([A-Zmxs])\b(?!\()", text)
+    operands = {name: OPERANDS[name] for name in names}
+    dense = {name: DENSE[name] for name in names}
+    found = tp.evaluate(text, operands)
+    np.testing.assert_allclose(found, tp.evaluate_dense(text, dense), rtol=1e-9)
+    for kernel in plan(problem(text, {"A": "CSR"})).kernels:
+        assert len(all_indices(kernel.problem.assignment)) <= 2
 
 
 @pytest.mark.parametrize(

@@ -108,12 +108,21 @@ def test_other_trees_are_looked_at_where_copies_may_count(nnz: float, count: int
     assert len(trees) == len({tree.path for tree in trees}) == count
 
 
-@pytest.mark.parametrize(("limit", "count"), [(80, 2), (79, 1)])
+@pytest.mark.parametrize(
+    ("sizes", "limit", "counts"),
+    [
+        ((80,), 80, [2]),
+        ((80,), 79, [1]),
+        ((20,), 20, [2]),
+        ((20,), 19, [1]),
+        ((70, 80), 75, [2, 1]),
+    ],
+)
 def test_numpys_limit_reaches_the_plan(
-    limit: int, count: int, monkeypatch: pytest.MonkeyPatch
+    sizes: tuple[int, ...], limit: int, counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It counts elements, so that no plan is taken for operands of other sizes."""
     rng = np.random.default_rng(0)
-    a, b, x = rng.random((80, 80)), rng.random((80, 80)), rng.random(80)
     plans: list[Plan] = []
 
     def recorded(*given: Any) -> Plan:
@@ -122,6 +131,11 @@ def test_numpys_limit_reaches_the_plan(
 
     monkeypatch.setattr("taco_py.api.prepare.make_plan", recorded)
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # of an earlier process
-    found = tp.einsum("ij,jk,k->i", a, b, x, optimize=("greedy", limit))
-    np.testing.assert_allclose(found, a @ b @ x)
-    assert [len(plan.kernels) for plan in plans] == [count]
+    for n in sizes:
+        a, b, x = rng.random((n, n)), rng.random((n, n)), rng.random(n)
+        for _ in range(2):
+            found = tp.einsum("ij,jk,k->i", a, b, x, optimize=("greedy", limit))
+            np.testing.assert_allclose(found, a @ b @ x)
+    assert [len(plan.kernels) for plan in plans] == counts
+    told = tp.explain("ij,jk,k->i", a, b, x, optimize=("greedy", limit))
+    assert f"intermediates of at most {limit} elements" in told
