@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -213,3 +214,10 @@ def test_schedules_are_those_that_a_call_takes(text: str) -> None:
             result = result.toarray() if sp.issparse(result) else result
             np.testing.assert_allclose(result, expected)
     assert counts[0] < counts[1]
+
+
+def test_it_is_printed_in_a_line() -> None:
+    found = tp.frontier(TEXT, B=tp.CSR, C=tp.CSR)
+    assert re.fullmatch(r"<Frontier: 12 of 96 schedules of \S.*>", repr(found))
+    cut = tp.frontier("A[i,j] = B[i,k] * C[k,l] * D[j,l]", schedule_budget=0)
+    assert repr(cut).endswith(", found until the budget ended>")

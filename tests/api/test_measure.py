@@ -336,3 +336,9 @@ def test_quotients_and_several_terms_are_measured_too() -> None:
         assert len(times_of(told)[1]) > 1
         found = tp.evaluate(text, A=A, x=x, z=z, schedule="measure")
         np.testing.assert_allclose(found, tp.evaluate(text, A=A, x=x, z=z))
+
+
+@pytest.mark.parametrize("schedule", ["mesure", "Measure", "fastest"])
+def test_a_word_that_is_none_of_the_two(schedule: str) -> None:
+    with pytest.raises(tp.ScheduleError, match=f"'auto', 'measure' or .* found '{schedule}'"):
+        tp.evaluate("y[i] = x[i] + 1", x=np.ones(3), schedule=schedule)

@@ -199,6 +199,16 @@ def test_differences_are_left_and_told() -> None:
     assert "A[i,j] - B[i,j] is not multiplied out: differences keep digits" in told
 
 
+@pytest.mark.parametrize(
+    ("power", "why"),
+    [(2, "for less than 8 times fewer"), (4, "and it would be a sum of more than 8")],
+)
+def test_why_sparse_and_full_terms_are_left(power: int, why: str) -> None:
+    text = f"y[i] = {' * '.join(['(A[i,j] - m[j])'] * power)}"
+    (told,) = plan(problem(text, {"A": "CSR"}), nnz={"A": 1e5 if power == 2 else 5e3}).forms
+    assert f"differences keep digits that those of products lose, {why}" in told
+
+
 RANK_ONE = (
     "Y[i,c] = (A[i,j] - 0.1 * d[i] * d[j]) * V[j,c]",
     "Y[i,c] = (A[i,j] - d[j]) * V[j,c]",
@@ -443,13 +453,17 @@ TWICE = (
     "y[k] = (A[i,k] - m[k]) * sum(j, (A[i,j] - m[j]) * x[j])",
     "y[k] = (A[i,k] + m[k]) * (A[i,j] + m[j]) * x[j]",
     "y[k] = x[j] * (A[i,j] - m[j]) * (A[i,k] - m[k])",
+    "y[k] = (A[i,k] - m[k]) * (A[i,j] - m[j]) * x[j]",
 )
 
 
+@pytest.mark.parametrize("divided", ["", " / n", " / d[k]"])
 @pytest.mark.parametrize("text", TWICE)
-def test_two_factors_of_sparse_and_full_terms_take_no_loops_over_all_elements(text: str) -> None:
+def test_two_factors_of_sparse_and_full_terms_take_no_loops_over_all_elements(
+    text: str, divided: str
+) -> None:
     """Centred sparse data: the inner sum first, and that of the full term once for all rows."""
-    made = plan(problem(text, {"A": "CSR"}))
+    made = plan(problem(text + divided, {"A": "CSR"}))
     (told,) = (form for form in made.forms if "are multiplied out, about" in form)
     mine, written = map(float, re.findall(r"[\d.]+e[+-]\d+", told))
     assert 8 * mine < written
