@@ -137,6 +137,8 @@ def _differences_out(
         form = _cheaper(form, rules, price, effort) or form
         if price(form) * FAR_CHEAPER <= price(assignment):
             return form, ""
+    if effort.over:
+        return None, "and no time was left to compare"
     if any(next(_taken_out(form, mixed), None) for form in found or (assignment,)):
         return None, f"and it would be a sum of more than {TERMS} terms"
     return None, f"for less than {FAR_CHEAPER} times fewer operations"

@@ -205,8 +205,12 @@ def test_differences_are_left_and_told() -> None:
 )
 def test_why_sparse_and_full_terms_are_left(power: int, why: str) -> None:
     text = f"y[i] = {' * '.join(['(A[i,j] - m[j])'] * power)}"
-    (told,) = plan(problem(text, {"A": "CSR"}), nnz={"A": 1e5 if power == 2 else 5e3}).forms
-    assert f"differences keep digits that those of products lose, {why}" in told
+    known = problem(text, {"A": "CSR"})
+    given_ = operands(known, nnz={"A": 1e5 if power == 2 else 5e3})
+    for seconds, reason in ((None, why), (0.0, "and no time was left to compare")):
+        request = Request(known.result, effort=Effort(seconds))
+        (told,) = make_plan(known.assignment, given_, request, Options()).forms
+        assert f"differences keep digits that those of products lose, {reason}" in told
 
 
 RANK_ONE = (
