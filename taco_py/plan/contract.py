@@ -7,18 +7,16 @@ product that a sparse factor samples is a step of more, as S·U·V is in (S·U·
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 
-from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, summed
+from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Assignment, Expr
-from taco_py.notation.tree import exchange
+from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.costs import QUICKEST, chain_cost, kernel_cost
 from taco_py.plan.paths import near_trees
-from taco_py.plan.products import Product, as_product, flatten, push_in, typed_first
+from taco_py.plan.products import Product, as_product, typed_first
 from taco_py.plan.request import SMALL
 from taco_py.plan.splitter import Splitter
 
@@ -52,30 +50,6 @@ def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path 
         return expr
     splitter = replace(splitter, full=found.full)
     return chain.follow(splitter, found.path, _why(splitter, chain, found))
-
-
-def contract_sums(splitter: Splitter, expr: Expr) -> Expr:
-    """`expr`, a term, with the sums inside it taken apart as those of a term of their own are.
-
-    y[i] = sum(j, sum(k, A[i,j] * B[j,k] * x[k])) / z[i]
-    → T[j] = sum(k, B[j,k] * x[k]);  y[i] = sum(j, A[i,j] * T[j]) / z[i]
-
-    A factor without a sum's index is one of the sum: sum(j, m[i] * x[j]) / z becomes
-    m[i] * sum(j, x[j]) / z.
-    """
-    for term in split_terms(expr):
-        for sum_ in reductions(term.body):
-            value = flatten(sum_, splitter.dtypes)
-            part = Assignment(Access("", free_indices(sum_)), value)
-            inside = splitter.computing(part)
-            value = map_terms(value, partial(_contracted, inside, part))
-            value = map_terms(value, partial(push_in, dtypes=splitter.dtypes))
-            expr = exchange(expr, sum_, value)
-    return expr
-
-
-def _contracted(splitter: Splitter, part: Assignment, term: Expr) -> Expr:
-    return contract(splitter, part, contract_sums(splitter, term), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,8 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     y[i] = sum(j, A[i,j] * sum(k, B[j,k]))
     → T[j] = sum(k, B[j,k]);  y[i] = sum(j, A[i,j] * T[j])
 
-    With what is around it, where that is sparse and better (`around_sum`). Sums inside sums are
-    those of an assignment of their own.
+    With what is around it, where that is sparse and better (`around_sum`).
     """
-    for sum_ in reductions(split_terms(expr)[0].body):
-        own = Assignment(Access("", free_indices(sum_)), sum_)
-        expr = exchange(expr, sum_, hoist(splitter.computing(own), own, sum_))
     (term, *more) = split_terms(expr)
     inner = tuple(reductions(term.body))
     if more or not inner:
@@ -47,12 +43,12 @@ def hoist(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
         if part is not None:
             expr = part
             continue
-        its = frozenset(i for a in accesses(sum_) for i in a.indices)
+        own = frozenset(i for a in accesses(sum_) for i in a.indices)
         needs = free_indices(sum_)
         depth = max((order.index(i) + 1 for i in needs), default=0)
         depth = max(depth, shared)  # loops over the result's indices are around all sums
-        inside = stats.iterations(term.body, frozenset(order[:depth]) | its)
-        alone = stats.iterations(sum_.body, its) + TEMPORARY * result_size(stats, sum_, needs)
+        inside = stats.iterations(term.body, frozenset(order[:depth]) | own)
+        alone = stats.iterations(sum_.body, own) + TEMPORARY * result_size(stats, sum_, needs)
         copied = copy_cost(stats, problem, term, effort, accesses(sum_))
         if copied:
             inside += copied

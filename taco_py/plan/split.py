@@ -20,12 +20,13 @@ from dataclasses import dataclass, field, replace
 
 from codegen.names import Names
 from taco_py.autoschedule.streams import innermost_sums
-from taco_py.concrete.terms import map_terms, split_terms, sums_apart
+from taco_py.concrete.terms import map_terms, reductions, split_terms, sums_apart
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.notation.tree import exchange
 from taco_py.plan.cases import few_cases
-from taco_py.plan.contract import Path, contract, contract_sums
+from taco_py.plan.contract import Path, contract
 from taco_py.plan.costs import chain_cost, kernel_cost, merging
 from taco_py.plan.hoist import hoist, hoist_term
 from taco_py.plan.in_turn import sum_in_turn
@@ -164,21 +165,44 @@ def _split(
     sizes = known(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [], known)
     value = few_cases(splitter, assignment.value)
-    dtypes = splitter.dtypes
-    value = map_terms(value, lambda term: flatten(term, dtypes))
-    if path is None and pairs:
-        value = map_terms(value, lambda term: contract_sums(splitter, term))
-        value = map_terms(value, lambda term: sum_first(splitter, assignment, term))
-        value = map_terms(value, lambda term: _pushed_in(splitter, assignment, term))
-    value = map_terms(value, lambda term: hoist(splitter, assignment, term))
-    if path is not None or pairs:
-        value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
+    value = _taken_apart(splitter, replace(assignment, value=value), path, pairs)
     value = map_terms(value, lambda term: hoist_term(splitter, assignment, term))
     value = few_cases(splitter, narrow_sums(splitter, value))
     value = sum_in_turn(splitter, value)
     last = replace(assignment, value=value)
     store_well(splitter, last)
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))
+
+
+def _taken_apart(
+    splitter: Splitter, assignment: Assignment, path: Path | None, pairs: bool
+) -> Expr:
+    """The value of an assignment with what is better computed first in temporaries.
+
+    y[i] = sum(j, A[i,j] * sum(k, B[j,k] * x[k])) / (sum(j, A[i,j]) + z[i])
+
+    Sums that are no part of a term's product, as those of a quotient, come before it, each as the
+    value of an assignment of its own.
+    """
+    free = pairs and path is None
+
+    def inside(term: Expr) -> Expr:
+        for sum_ in reductions(split_terms(term)[0].body):
+            own = Assignment(Access("", free_indices(sum_)), sum_)
+            apart = _taken_apart(splitter.computing(own), own, None, free)
+            term = exchange(term, sum_, apart)
+        return term
+
+    dtypes = splitter.dtypes
+    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    value = map_terms(value, inside)
+    if free:
+        value = map_terms(value, lambda term: sum_first(splitter, assignment, term))
+        value = map_terms(value, lambda term: _pushed_in(splitter, assignment, term))
+    value = map_terms(value, lambda term: hoist(splitter, assignment, term))
+    if path is not None or pairs:
+        value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
+    return value
 
 
 def _pushed_in(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:

@@ -46,7 +46,17 @@ def test_a_term_is_summed_once(text: str) -> None:
     assert "whose loop would repeat it" in tp.explain(text, operands)
 
 
-@pytest.mark.parametrize("around", ["{}", "({}) / s", "x[i] - ({}) / s", "m[i] * ({}) / x[i]"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "({}) / s",
+        "x[i] - ({}) / s",
+        "m[i] * ({}) / x[i]",
+        "(x[i] - ({})) * m[i]",
+        "x[i] / ({})",
+    ],
+)
 @pytest.mark.parametrize(
     "value",
     [
@@ -55,6 +65,10 @@ def test_a_term_is_summed_once(text: str) -> None:
         "sum(j, A[i,j] * (sum(l, A[j,l] * (sum(k, A[l,k] * x[k]) - m[l])) - m[j]))",
         "sum(j, k, (A[j,i] - m[i]) * (A[j,k] - m[k]) * x[k])",
         "sum(j, A[i,j] * sum(k, V[j,k] * sum(l, A[j,l] * x[l])))",
+        "sum(j, m[i] * x[j] * (sum(k, A[j,k] * x[k]) - m[j]))",
+        "sum(j, l, A[i,j] * A[j,l] * (sum(k, A[l,k] * x[k]) - m[l]))",
+        "sum(p, A[i,p] * (m[p] - sum(j, l, A[p,j] * A[j,l] * (sum(k, A[l,k] * x[k]) - m[l]))))",
+        "sum(j, (A[j,i] - m[i]) * x[j] * (sum(k, (A[j,k] - m[k]) * x[k]) - m[j]))",
     ],
 )
 def test_sums_in_sums_take_no_loops_of_their_own(value: str, around: str) -> None:
