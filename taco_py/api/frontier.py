@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
+from time import monotonic
 from typing import Any
 
 from taco_py.api.arguments import check_budget, merged
@@ -14,7 +16,7 @@ from taco_py.cost.tasks import Scope
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses
-from taco_py.plan.estimates import with_estimates
+from taco_py.plan.estimates import SEARCH, with_estimates
 
 SCOPES = {scope.value: scope for scope in Scope}
 
@@ -43,8 +45,8 @@ def frontier(
     scope    "all": a workspace stores what any round of the loops around it writes, as in the
              literature; "round": what one round does, which tells apart schedules that skip empty
              slices
-    schedule_budget  seconds; the best schedules found until then are returned, and `complete` is
-             False
+    schedule_budget  seconds, a third for the estimates; the best schedules found until then are
+             returned, and `complete` is False; those not estimated by then come last
 
     Raises NotationError, OperandError, FormatError, ScheduleError.
     """
@@ -63,7 +65,8 @@ def frontier(
     stored = {name: operand.type.format for name, operand in drafted.operands.items()}
     if not isinstance(scope, str) or scope not in SCOPES:
         raise ScheduleError(f"Expected scope to be one of {', '.join(SCOPES)}, found {scope!r}")
-    found = search_frontier(
-        drafted.assignment, stored, SCOPES[scope], check_budget(schedule_budget)
-    )
-    return with_estimates(found, drafted.operands, drafted.request)
+    budget = check_budget(schedule_budget)
+    until = inf if budget is None else monotonic() + budget
+    search = None if budget is None else budget * SEARCH
+    found = search_frontier(drafted.assignment, stored, SCOPES[scope], search)
+    return with_estimates(found, drafted.operands, drafted.request, until)

@@ -108,6 +108,7 @@ class Frontier(Sequence[Candidate]):
     dropped   the costs for which most schedules were dropped
     seen      how many of the `kept` programs were looked at before the budget ran out
     listed    whether all groupings were listed: there was time, and distributed forms were few
+    late      how many of the candidates there was no time to estimate
     """
 
     assignment: Assignment
@@ -120,10 +121,11 @@ class Frontier(Sequence[Candidate]):
     listed: bool
     dropped: tuple[Dropped, ...]
     candidates: tuple[Candidate, ...]
+    late: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether the budget was enough for every program of least depth."""
+        """Whether every program of least depth was looked at."""
         return self.listed and self.seen == self.kept
 
     def __len__(self) -> int:
@@ -144,7 +146,7 @@ class Frontier(Sequence[Candidate]):
     def __repr__(self) -> str:
         """One line; `explain()` has the rest."""
         of = f"{len(self)} of {self.universe} schedules of {expression_text(self.assignment)}"
-        whole = "" if self.complete else ", found until the budget ended"
+        whole = "" if self.complete else ", not all looked at"
         return f"<Frontier: {of}{whole}>"
 
     def explain(self) -> str:
@@ -327,6 +329,8 @@ def _explained(whole: Frontier) -> Iterator[str]:
     seen = "" if whole.seen == whole.kept else ", of those looked at"
     yield f"  with protocols    {whole.universe}{seen}"
     yield f"  after domination  {len(whole)}, of {len(whole.costs)} different costs"
+    if whole.late:
+        yield f"  not estimated     {whole.late} of these, for lack of time"
     for cost in whole.costs:
         members = [c for c in whole.candidates if c.cost == cost]
         best = min(members, key=lambda c: inf if c.estimate is None else c.estimate)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, isinf
+from time import monotonic
 
 from codegen.names import Names
 from taco_py.autoschedule.frontier import Candidate, Frontier
@@ -34,20 +35,32 @@ from taco_py.plan.splitter import Splitter
 from taco_py.schedule.commands import Reorder
 from taco_py.schedule.schedule import Schedule
 
+SEARCH = 2 / 3
+"""The share of a time to find schedules; what is left of it is for their estimates."""
 
-def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Request) -> Frontier:
+
+def with_estimates(
+    found: Frontier, operands: Mapping[str, Operand], request: Request, until: float = inf
+) -> Frontier:
     """The frontier with what each of its schedules is expected to cost, the cheapest first.
 
     A fused one runs through its loops as one kernel. Where its loops have no single order, it is
     compared to kernels in turn whose temporaries are over the loops around them too, without what
     it takes to write and read these. Commands that a call with these operands refuses are left off.
+
+    until  the time (`monotonic`) after which those left have no estimate, and come last
     """
     runs = _Runs(found.assignment, operands, request)
     known: dict[Statement, float | None] = {}
+    late = 0
 
     def estimated(candidate: Candidate) -> Candidate:
+        nonlocal late
         statement = candidate.statement
         if statement not in known:
+            if known and monotonic() > until:
+                late += 1
+                return replace(candidate, runs=runs)
             cost = _cost(candidate, operands, request)
             known[statement] = None if cost is None or isinf(cost) else cost
         return replace(candidate, estimate=known[statement], runs=runs)
@@ -55,7 +68,7 @@ def with_estimates(found: Frontier, operands: Mapping[str, Operand], request: Re
     candidates = sorted(
         map(estimated, found), key=lambda c: inf if c.estimate is None else c.estimate
     )
-    return replace(found, candidates=tuple(candidates))
+    return replace(found, candidates=tuple(candidates), late=late)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

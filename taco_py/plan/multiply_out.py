@@ -30,7 +30,7 @@ from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import map_terms, reductions, split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
-from taco_py.notation.checks import free_indices
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB
@@ -90,17 +90,21 @@ def cheapest_form(
     chosen = assignment
     if best is not None and (asked or price(best) * GAIN < price(assignment)):
         chosen = best
+    bases: tuple[Assignment, ...] = (chosen,)
     over = assignment if asked else without_gaps(assignment, sizes)
-    counts = over is not assignment and price(over) * GAIN < price(chosen)
-    if counts:
-        chosen = _cheaper(over, rules, price, effort) or over
-        chosen = chosen if price(chosen) * GAIN < price(over) else over
-    apart, why = _differences_out(chosen, rules, price, effort)
-    kept = tuple(dict.fromkeys(_kept(apart or assignment, rules, why)))
-    if apart is not None:
-        return Forms(apart, assignment, kept, True, counts)
+    if over is not assignment:
+        more = _cheaper(over, rules, price, effort)
+        over = more if more is not None and price(more) * GAIN < price(over) else over
+        counts = price(over) * GAIN < price(chosen)
+        bases, chosen = ((over,), over) if counts else ((over, chosen), chosen)
+    for base in bases:
+        apart, why = _differences_out(base, price(chosen), rules, price, effort)
+        if apart is not None:
+            kept = tuple(dict.fromkeys(_kept(apart, rules, why)))
+            return Forms(apart, assignment, kept, True, base is over is not assignment)
+    kept = tuple(dict.fromkeys(_kept(assignment, rules, why)))
     other = best if chosen is assignment else assignment
-    return Forms(chosen, other, kept, counts=counts)
+    return Forms(chosen, other, kept, counts=chosen is over is not assignment)
 
 
 def _cheaper(
@@ -125,17 +129,17 @@ def _cheaper(
 
 
 def _differences_out(
-    assignment: Assignment, rules: _Rules, price: Price, effort: Effort
+    assignment: Assignment, cost: float, rules: _Rules, price: Price, effort: Effort
 ) -> tuple[Assignment | None, str]:
-    """The form with sparse minus full terms multiplied out too, where that is far cheaper; or why
-    there is none."""
+    """The form with sparse minus full terms multiplied out too, where that is far cheaper than
+    `cost`; or why there is none."""
     mixed = replace(rules, mixed=True)
     forms = (*_everywhere(assignment, mixed, least=1), *_nested(assignment, mixed, least=1))
     found = _priced(forms, price, effort)
     if found:
         form = min(found, key=found.__getitem__)
         form = _cheaper(form, rules, price, effort) or form
-        if price(form) * FAR_CHEAPER <= price(assignment):
+        if price(form) * FAR_CHEAPER <= cost:
             return form, ""
     if effort.over:
         return None, "and no time was left to compare"
@@ -260,6 +264,8 @@ def _kept(assignment: Assignment, rules: _Rules, mixed: str) -> Iterator[str]:
         terms = rules.terms(site, whole)
         if not _loses_digits(terms, whole) or not rules.is_of(whole, site):
             continue
+        if any(rules.sizes.has_made(access) for access in accesses(site)):
+            continue  # the elements between entries, which nobody wrote
         if _moved(assignment.value, site, terms, whole, rules) is None:
             continue
         why = "differences keep digits that those of products lose"

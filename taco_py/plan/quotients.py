@@ -139,16 +139,27 @@ class _Product:
         return taken == self.whole and taken.kind != "b"
 
     def divided_apart(self, opening: _Part) -> Expr | None:
-        """A quotient whose divisor is a product as one divided by each of its two factors, where
-        there are factors that may be divided by them."""
+        """A quotient whose divisor is a product as one divided by each of its factors in turn,
+        where there are factors that may be divided by them."""
         call = opening.expr
-        match call:
-            case Call(_, (inside, Call(operator, parts))) if self.multiplies(operator):
-                each = [replace(call, args=(inside, part)) for part in parts]
-                every = (replace(opening, expr=quotient) for quotient in each)
-                if all(any(self.may_take(f, quotient) for f in self.factors) for quotient in every):
-                    return _done_to(each[1], each[0])
-        return None
+        assert isinstance(call, Call)
+        found = call.args[0]
+        divisors = [part for other in call.args[1:] for part in self.divisors(opening, other)]
+        for divisor in divisors:
+            found = replace(call, args=(found, divisor))
+        return found if divisors else None
+
+    def divisors(self, opening: _Part, divisor: Expr) -> tuple[Expr, ...]:
+        """The factors of a divisor that may each be taken by a factor; none where not all may."""
+        call = opening.expr
+        assert isinstance(call, Call)
+        quotient = replace(opening, expr=replace(call, args=(call.args[0], divisor)))
+        if any(self.may_take(factor, quotient) for factor in self.factors):
+            return (divisor,)
+        if not (isinstance(divisor, Call) and self.multiplies(divisor.operator)):
+            return ()
+        parts = [self.divisors(opening, part) for part in divisor.args]
+        return tuple(part for each in parts for part in each) if all(parts) else ()
 
 
 def _below(part: _Part, place: int, binders: Binders) -> _Part:

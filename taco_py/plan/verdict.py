@@ -44,7 +44,7 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
 from taco_py.plan.apart import apart
 from taco_py.plan.costs import in_turn, keeping, term_cost
-from taco_py.plan.estimates import with_estimates
+from taco_py.plan.estimates import SEARCH, with_estimates
 from taco_py.plan.make import Options
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of, statistics
@@ -211,7 +211,8 @@ def report(
     budget: float,
 ) -> str:
     """The schedules of an assignment, and where the chosen kernels stand among them, half of the
-    `budget` (seconds) for each; why not, where the model of costs does not cover them."""
+    `budget` (seconds) for each, with the estimates; why not, where the model of costs does not
+    cover them."""
     every = (assignment.target, *accesses(assignment))
     twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
     if twice:
@@ -220,8 +221,9 @@ def report(
     nests = chosen_nests(assignment, operands, request, options)
     formats = {name: operand.type.format for name, operand in operands.items()}
     half = budget / 2
-    found = frontier(assignment, formats, budget=half, dtype=request.type.dtype)
-    known = with_estimates(found, operands, request)
+    until = monotonic() + half
+    found = frontier(assignment, formats, budget=half * SEARCH, dtype=request.type.dtype)
+    known = with_estimates(found, operands, request, until)
     met = {loop.index for loop in foralls(nests.statement)}
     foreign = met - set(all_indices(assignment))
     if foreign:

@@ -10,6 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.api.draft import draft
+from taco_py.autoschedule.frontier import frontier as search
+from taco_py.plan.estimates import with_estimates
 from taco_py.schedule.commands import Precompute
 
 TEXT = "A[i,j] = B[i,k] * C[k,j]"
@@ -44,6 +47,18 @@ def test_the_budget_ends_the_search() -> None:
     assert found.seen == 1
     assert len(found) > 0
     assert "the budget ended  after 1 of these" in found.explain()
+
+
+def test_what_there_was_no_time_to_estimate_comes_last() -> None:
+    drafted = draft(TEXT, {"A": tp.CSR, "B": tp.CSR, "C": tp.CSR})
+    formats = {name: operand.type.format for name, operand in drafted.operands.items()}
+    found = search(drafted.assignment, formats)
+    cut = with_estimates(found, drafted.operands, drafted.request, until=0.0)
+    estimates = [candidate.estimate for candidate in cut]
+    assert cut.late == estimates.count(None) > 0
+    assert estimates[0] is not None
+    assert f"not estimated     {cut.late} of these, for lack of time" in cut.explain()
+    assert tp.frontier(TEXT, B=tp.CSR, C=tp.CSR).late == 0
 
 
 REFUSALS: tuple[tuple[str, dict[str, Any], type[Exception], str], ...] = (
@@ -220,4 +235,4 @@ def test_it_is_printed_in_a_line() -> None:
     found = tp.frontier(TEXT, B=tp.CSR, C=tp.CSR)
     assert re.fullmatch(r"<Frontier: 12 of 96 schedules of \S.*>", repr(found))
     cut = tp.frontier("A[i,j] = B[i,k] * C[k,l] * D[j,l]", schedule_budget=0)
-    assert repr(cut).endswith(", found until the budget ended>")
+    assert repr(cut).endswith(", not all looked at>")

@@ -188,6 +188,30 @@ def test_variances_take_no_loops_over_all_elements() -> None:
         np.testing.assert_allclose(tp.evaluate(VARIANCE, A=rows, m=means), expected, 1e-12)
 
 
+SHARED = "(A[i,j] - m[j]) * (y[i] - c)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"r[j] = sum(i, {SHARED}) * sum(i, {SHARED}) / sum(i, {SQUARE})",
+        f"r[j] = sum(i, {SHARED}) * sum(i, {SHARED})"
+        f" / (sum(i, {SQUARE}) * sum(i, (y[i] - c) * (y[i] - c)))",
+        f"r[j] = sum(i, {SHARED.replace('-', '+')}) * sum(i, {SQUARE}) / sum(i, {SHARED})",
+    ],
+)
+def test_variances_among_several_sums_are_counted(text: str) -> None:
+    """Beside sums that are multiplied out, of which each alone leaves the others."""
+    rng = np.random.default_rng(3)
+    a = sp.random_array((3000, 200), density=0.01, format="csr", rng=rng)
+    known = {"A": a, "m": a.mean(axis=0), "y": rng.random(3000), "c": 0.4}
+    told = tp.explain(text, known, frontier_budget=0)
+    assert "over entries alone, with what is between them counted" in told
+    assert not re.search(r"^kernel .* sum\(\w, \(A\[", told, re.MULTILINE)
+    assert not re.search(r"^sums .*nonzero", told, re.MULTILINE)
+    np.testing.assert_allclose(tp.evaluate(text, known), tp.evaluate_dense(text, known), 1e-8)
+
+
 def test_what_is_not_a_number_stays() -> None:
     matrix = sp.random_array((500, 40), density=0.05, format="csr", rng=np.random.default_rng(2))
     matrix.data[7] = np.nan

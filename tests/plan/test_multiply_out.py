@@ -461,7 +461,7 @@ TWICE = (
 )
 
 
-@pytest.mark.parametrize("divided", ["", " / n", " / d[k]"])
+@pytest.mark.parametrize("divided", ["", " / n", " / d[k]", " / (d[k] * n * n)"])
 @pytest.mark.parametrize("text", TWICE)
 def test_two_factors_of_sparse_and_full_terms_take_no_loops_over_all_elements(
     text: str, divided: str

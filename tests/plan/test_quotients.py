@@ -39,6 +39,10 @@ def opened(text: str, **dtypes: str) -> str:
             "y[i] = A[i,j] * B[j,k] / (d[i] * d[k]) * x[k]",
             "sum(k, sum(j, A[i,j] / d[i] * B[j,k]) * (x[k] / d[k]))",
         ),
+        (
+            "y[i] = A[i,j] * B[j,k] / (d[i] * d[k] * m) * x[k]",
+            "sum(k, sum(j, A[i,j] / d[i] * B[j,k]) * (x[k] / d[k] / m))",
+        ),
         # through sums
         (
             "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k] / d[i])",
@@ -99,6 +103,7 @@ CONTRACTED = (
     "y[i] = A[i,j] * B[k,j] / d[j] * x[k]",
     "y[i] = A[i,j] * B[j,k] / (d[i] * d[k]) * x[k]",
     "y[i] = A[i,j] * B[j,k] / (d[i] * d[j] * d[k]) * x[k]",
+    "y[i] = A[i,j] * B[j,k] * x[k] / (d[i] * d[k] * 3 * 2)",
     "y[i] = -(A[i,j] * B[j,k]) * x[k]",
     "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k] / d[i])",
     "y[i] = x[i] - A[i,j] * B[j,k] / d[i] * x[k]",
