@@ -147,12 +147,13 @@ def as_schedule(schedule: Any) -> Schedule | None:
             hint="evaluate and einsum have operands to time schedules on",
         )
     if isinstance(schedule, str):
-        if schedule.strip().isalpha() and schedule != "auto":
+        word = schedule.strip()
+        if word.isalpha() and word != "auto":
             raise ScheduleError(
                 f"Expected 'auto', '{MEASURE}' or the text of a schedule, found {schedule!r}",
                 hint='as in schedule="reorder(i,k,j)"',
             )
-        return None if schedule == "auto" else Schedule.parse(schedule)
+        return None if word == "auto" else Schedule.parse(schedule)
     schedule = getattr(schedule, "schedule", schedule)
     if schedule is not None and not isinstance(schedule, Schedule):
         raise ScheduleError(

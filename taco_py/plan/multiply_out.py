@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import map_terms, reductions, split_terms
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.cost.machine import FULL, GAIN
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import accesses, free_indices
@@ -39,7 +39,7 @@ from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.gaps import is_over_entries, without_gaps
 from taco_py.plan.products import nest
 from taco_py.plan.sizes import Sizes
-from taco_py.schedule.distribute import count_terms, is_taken
+from taco_py.schedule.distribute import count_terms, is_taken, multiplied
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
@@ -100,9 +100,9 @@ def cheapest_form(
     for base in bases:
         apart, why = _differences_out(base, price(chosen), rules, price, effort)
         if apart is not None:
-            kept = tuple(dict.fromkeys(_kept(apart, rules, why)))
+            kept = tuple(dict.fromkeys(_kept(apart, assignment, rules, why)))
             return Forms(apart, assignment, kept, True, base is over is not assignment)
-    kept = tuple(dict.fromkeys(_kept(assignment, rules, why)))
+    kept = tuple(dict.fromkeys(_kept(assignment, assignment, rules, why)))
     other = best if chosen is assignment else assignment
     return Forms(chosen, other, kept, counts=chosen is over is not assignment)
 
@@ -145,7 +145,7 @@ def _differences_out(
         return None, "and no time was left to compare"
     if any(next(_taken_out(form, mixed), None) for form in found or (assignment,)):
         return None, f"and it would be a sum of more than {TERMS} terms"
-    return None, f"for less than {FAR_CHEAPER} times fewer operations"
+    return None, f"and no form compared takes {FAR_CHEAPER} times fewer operations"
 
 
 def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
@@ -193,6 +193,16 @@ class _Rules:
         if not _loses_digits(terms, whole):
             return () if self.mixed else terms
         return self._without_counterparts(terms, whole) if self.mixed else ()
+
+    def is_sampled(self, expr: Expr, sum_: Expr) -> bool:
+        """Whether there is a sparse operand outside of all sums, in the term that has this one."""
+        term = next(term for term in _outer_terms(expr) if _has(term, sum_))
+        inside = {id(access) for each in reductions(term) for access in accesses(each)}
+        return any(
+            not self.sizes.operands[access.tensor].type.format.is_dense
+            for access in accesses(term)
+            if id(access) not in inside
+        )
 
     def is_mixed(self, site: Call, whole: DType) -> bool:
         """Whether a sum is a difference of sparse and full terms."""
@@ -256,26 +266,32 @@ def _nested(assignment: Assignment, rules: _Rules, least: int = 2) -> Iterator[A
         yield from _everywhere(replace(assignment, value=value), rules, least)
 
 
-def _kept(assignment: Assignment, rules: _Rules, mixed: str) -> Iterator[str]:
-    """The differences that are left in their products, and why; those of sparse and full terms
-    for this reason besides."""
+def _kept(assignment: Assignment, text: Assignment, rules: _Rules, mixed: str) -> Iterator[str]:
+    """The differences of the text that are left in their products, and why; those of sparse and
+    full terms for this reason besides."""
+    written = {site: site for site in _sites(text.value)}
     for site in _sites(assignment.value):
         whole = _computed_in(assignment.value, site, rules)
         terms = rules.terms(site, whole)
-        if not _loses_digits(terms, whole) or not rules.is_of(whole, site):
+        if site not in written or not _loses_digits(terms, whole) or not rules.is_of(whole, site):
             continue
-        if any(rules.sizes.has_made(access) for access in accesses(site)):
-            continue  # the elements between entries, which nobody wrote
         if _moved(assignment.value, site, terms, whole, rules) is None:
             continue
         why = "differences keep digits that those of products lose"
         apart = _moved(assignment.value, site, terms, whole, replace(rules, mixed=True))
         if rules.is_mixed(site, whole) and apart is not None:
             why += f", {mixed}"
-        term = next(term for term in split_terms(assignment.value) if _has(term.body, site))
-        if count_terms(term.body) <= TERMS and is_taken(term):
+        term = next(t for t in split_terms(text.value) if _has(t.body, written[site]))
+        if _is_distributed(term, site):
             why += "; distribute(…) does it"
         yield f"{to_text(site)} is not multiplied out: {why}"
+
+
+def _is_distributed(term: Term, site: Call) -> bool:
+    """Whether `distribute` of a term takes a site apart."""
+    if count_terms(term.body) > TERMS or not is_taken(term):
+        return False
+    return not any(site == node for _, part in multiplied(term.body) for node, _ in walk(part))
 
 
 # ---------------------------------------------------------------- sums in products
@@ -381,6 +397,13 @@ def _out(expr: Expr, site: Call, rules: _Rules) -> Expr | None:
 def _moved(
     expr: Expr, site: Call, parts: tuple[Signed, ...], whole: DType, rules: _Rules
 ) -> Expr | None:
+    """`expr` with a site's parts instead of it, as far out as they may be; no further than the sums
+    around it where nothing around these is sparse: what they are multiplied by has no loops to save
+    then."""
+    around = next((sum_ for sum_ in reductions(expr) if _has(sum_, site)), None)
+    if around is not None and around is not expr and not rules.is_sampled(expr, around):
+        inner = _moved(around, site, parts, whole, rules)
+        return None if inner is None else exchange(expr, around, inner)
     moved = _lifted(expr, site, parts, whole, rules)
     value = None if moved is None else _joined(moved, whole, rules)
     return None if value == expr else value

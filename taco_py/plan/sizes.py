@@ -69,10 +69,6 @@ class Sizes:
             self.dtypes[name] = dtype
         return Access(self.made[place].target, ())
 
-    def has_made(self, access: Access) -> bool:
-        """Whether an access is to a size."""
-        return any(access.tensor == size.target for size in self.made.values())
-
     def product(self, indices: Iterable[str], dtype: DType) -> Expr:
         """The number of elements along these indices, one at least, in this type."""
         factors: Iterator[Expr] = (self.factor(index, dtype) for index in indices)

@@ -201,7 +201,7 @@ def test_differences_are_left_and_told() -> None:
 
 @pytest.mark.parametrize(
     ("power", "why"),
-    [(2, "for less than 8 times fewer"), (4, "and it would be a sum of more than 8")],
+    [(2, "and no form compared takes 8 times fewer"), (4, "and it would be a sum of more than 8")],
 )
 def test_why_sparse_and_full_terms_are_left(power: int, why: str) -> None:
     text = f"y[i] = {' * '.join(['(A[i,j] - m[j])'] * power)}"
