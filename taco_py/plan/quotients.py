@@ -13,14 +13,15 @@ left: their quotient is of a type in which they do not wrap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from taco_py.concrete.terms import split_terms, summed
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.nodes import Call, Expr, Reduce
-from taco_py.notation.operators import Operator
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import MUL, Operator
 from taco_py.notation.tree import children, walk
 
 OPENED = 16
@@ -50,6 +51,68 @@ def open_products(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
             break
         expr = moved
     return expr
+
+
+def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
+    """`expr`, a term, with divisors outside of sums over indices that they have not.
+
+        sum(j, x[j] * x[j] / d[i])  →  sum(j, x[j] * x[j]) / d[i]
+
+    Where no factor has a divisor's indices, the loops of all of them would go around the whole
+    product else. Only of what is there for every coordinate: of a sparse operand nothing may be
+    stored, and 0 is to come out then, whatever the divisor is.
+
+    is_full  whether an operand stores everything
+    """
+    (term, *more) = split_terms(expr)
+    body = term.body
+    if more or not (isinstance(body, Call) and body.operator.scales and len(body.args) == 2):
+        return expr
+    product, divisor = body.args
+    whole = expression_dtype(body, dtypes)
+    same = whole.kind in "fc" and expression_dtype(product, dtypes) == whole
+    if not same or not term.reduced or not _is_there(product, is_full):
+        return expr
+    parts = [divisor]
+    if expression_dtype(divisor, dtypes) == whole:
+        parts = _factors(divisor)
+    last = [part for part in parts if not {*free_indices(part)}.intersection(term.reduced)]
+    first = [part for part in parts if part not in last]
+    over = {index for part in first for index in free_indices(part)}
+    if not last:
+        inner = summed(product, (index for index in term.reduced if index not in over))
+        return summed(_divided(body, inner, first), (i for i in term.reduced if i in over))
+    return _divided(body, summed(_divided(body, product, first), term.reduced), last)
+
+
+def _factors(expr: Expr) -> list[Expr]:
+    """The factors of a product, and of those among them."""
+    if isinstance(expr, Call) and expr.operator == MUL:
+        return [factor for arg in expr.args for factor in _factors(arg)]
+    return [expr]
+
+
+def _divided(quotient: Call, expr: Expr, divisors: Iterable[Expr]) -> Expr:
+    """An expression divided by one after another as in a quotient."""
+    for divisor in divisors:
+        expr = replace(quotient, args=(expr, divisor))
+    return expr
+
+
+def _is_there(expr: Expr, is_full: Callable[[str], bool]) -> bool:
+    """Whether an expression has a value for every coordinate, whatever sparse operands store."""
+    match expr:
+        case Access(name):
+            return is_full(name)
+        case Literal(value):
+            return value != 0
+        case Reduce(_, _, body):
+            return _is_there(body, is_full)
+        case Call(operator, args):
+            there = [_is_there(arg, is_full) for arg in args]
+            zeros = zip(there, operator.annihilators, strict=False)
+            needed = [each for each, zero in zeros if zero is not None and zero == 0]
+            return all(needed) if needed else any(there)
 
 
 def _scales(expr: Expr) -> bool:
@@ -100,11 +163,15 @@ class _Product:
                 self.factors.append(part)
 
     def visit_around(self, part: _Part) -> None:
-        """Note the factors inside of an operation, or the operation as one where there are not
-        several or nothing is summed around."""
+        """Note the factors inside of an operation, or the operation as one where there is one that
+        has its indices, or nothing is summed around."""
         inside = replace(self, factors=[], openings=[])
         inside.visit(_below(part, 0, part.binders))
-        several = sum(bool(free_indices(factor.expr)) for factor in inside.factors) > 1
+        with_indices = [factor for factor in inside.factors if free_indices(factor.expr)]
+        several = len(with_indices) > 1 or (
+            len(with_indices) == 1
+            and not {*free_indices(part.expr)} <= {*free_indices(with_indices[0].expr)}
+        )
         if several and any(index in part.binders for index in free_indices(part.expr)):
             self.operator = inside.operator
             self.factors += inside.factors

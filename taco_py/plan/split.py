@@ -34,6 +34,7 @@ from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand, TakeSize
 from taco_py.plan.products import flatten, push_in
+from taco_py.plan.quotients import divide_last
 from taco_py.plan.request import SMALL, Request, real_statistics
 from taco_py.plan.sizes import Sizes
 from taco_py.plan.splitter import Splitter
@@ -195,6 +196,7 @@ def _taken_apart(
 
     dtypes = splitter.dtypes
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    value = map_terms(value, lambda term: divide_last(term, dtypes, splitter.is_full))
     value = map_terms(value, inside)
     if free:
         value = map_terms(value, lambda term: sum_first(splitter, assignment, term))

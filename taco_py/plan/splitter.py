@@ -50,7 +50,11 @@ class Splitter:
 
     def is_sparse(self, access: Access) -> bool:
         """Whether a tensor does not store everything."""
-        return not self.operands[access.tensor].type.format.is_dense
+        return not self.is_full(access.tensor)
+
+    def is_full(self, name: str) -> bool:
+        """Whether a tensor stores everything."""
+        return self.operands[name].type.format.is_dense
 
     def key(self, assignment: Assignment) -> tuple[object, ...]:
         """All that is known of an assignment and its operands, to be compared and hashed."""
