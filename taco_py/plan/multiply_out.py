@@ -300,7 +300,7 @@ def _is_distributed(term: Term, site: Call) -> bool:
 def _sites(expr: Expr) -> Iterator[Call]:
     """The sums that a product, or the numerator of a quotient, has among its factors, where any
     index is summed around or inside them: without loops more nothing is to be gained. And those
-    with a term that has not an index which is summed around them."""
+    with a term that has not an index which is summed around them, or that is a product."""
     found: dict[int, Call] = {}
     for node in _open(expr):
         around = {node.index} if isinstance(node, Reduce) and node.operator.additive else set()
@@ -309,7 +309,9 @@ def _sites(expr: Expr) -> Iterator[Call]:
                 inside = inside.body
             if not isinstance(inside, Call) or len(tuple(_terms(inside))) < 2:
                 continue
-            even = around and all(around <= set(free_indices(term)) for _, term in _terms(inside))
+            terms = [term for _, term in _terms(inside)]
+            even = around and all(around <= set(free_indices(term)) for term in terms)
+            even = even and not any(isinstance(term, Call) for term in terms)
             if not even and free_indices(inside) and _is_summed(expr, inside):
                 found[id(inside)] = inside
     return iter(found.values())

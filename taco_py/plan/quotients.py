@@ -21,7 +21,7 @@ from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import MUL, Operator
+from taco_py.notation.operators import DIV, MUL, Operator
 from taco_py.notation.tree import children, walk
 
 OPENED = 16
@@ -65,24 +65,42 @@ def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str]
     is_full  whether an operand stores everything
     """
     (term, *more) = split_terms(expr)
-    body = term.body
-    if more or not (isinstance(body, Call) and body.operator.scales and len(body.args) == 2):
+    whole = expression_dtype(term.body, dtypes)
+    around = term.reduced
+    if more or not around or whole.kind not in "fc" or not _is_there(term.body, is_full):
         return expr
-    product, divisor = body.args
-    whole = expression_dtype(body, dtypes)
-    same = whole.kind in "fc" and expression_dtype(product, dtypes) == whole
-    if not same or not term.reduced or not _is_there(product, is_full):
-        return expr
-    parts = [divisor]
-    if expression_dtype(divisor, dtypes) == whole:
-        parts = _factors(divisor)
-    last = [part for part in parts if not {*free_indices(part)}.intersection(term.reduced)]
-    first = [part for part in parts if part not in last]
-    over = {index for part in first for index in free_indices(part)}
+    body, last = _without(term.body, around, whole, dtypes)
+    if last:
+        return _divided(summed(body, around), last)
+    match body:
+        case Call(operator, (product, divisor)) if operator == DIV:
+            over = {*free_indices(divisor)}
+            if expression_dtype(product, dtypes) == whole:
+                inner = summed(product, (index for index in around if index not in over))
+                return summed(_divided(inner, (divisor,)), (i for i in around if i in over))
+    return expr
+
+
+def _without(
+    expr: Expr, around: Iterable[str], whole: DType, dtypes: Mapping[str, DType]
+) -> tuple[Expr, tuple[Expr, ...]]:
+    """A product without the divisors of its factors that have none of the indices around it, and
+    these; as far as all is computed in the type of the whole."""
+    if not isinstance(expr, Call) or expression_dtype(expr, dtypes) != whole:
+        return expr, ()
+    if expr.operator == MUL:
+        pairs = [_without(arg, around, whole, dtypes) for arg in expr.args]
+        taken = tuple(divisor for _, each in pairs for divisor in each)
+        return replace(expr, args=tuple(arg for arg, _ in pairs)) if taken else expr, taken
+    if expr.operator != DIV or expression_dtype(expr.args[0], dtypes) != whole:
+        return expr, ()
+    product, divisor = expr.args
+    left, taken = _without(product, around, whole, dtypes)
+    parts = _factors(divisor) if expression_dtype(divisor, dtypes) == whole else [divisor]
+    last = tuple(part for part in parts if not {*free_indices(part)}.intersection(around))
     if not last:
-        inner = summed(product, (index for index in term.reduced if index not in over))
-        return summed(_divided(body, inner, first), (i for i in term.reduced if i in over))
-    return _divided(body, summed(_divided(body, product, first), term.reduced), last)
+        return (replace(expr, args=(left, divisor)) if taken else expr), taken
+    return _divided(left, (part for part in parts if part not in last)), (*taken, *last)
 
 
 def _factors(expr: Expr) -> list[Expr]:
@@ -92,10 +110,10 @@ def _factors(expr: Expr) -> list[Expr]:
     return [expr]
 
 
-def _divided(quotient: Call, expr: Expr, divisors: Iterable[Expr]) -> Expr:
-    """An expression divided by one after another as in a quotient."""
+def _divided(expr: Expr, divisors: Iterable[Expr]) -> Expr:
+    """An expression divided by one after another."""
     for divisor in divisors:
-        expr = replace(quotient, args=(expr, divisor))
+        expr = Call(DIV, (expr, divisor))
     return expr
 
 

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from taco_py.concrete.terms import split_terms
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
-from taco_py.plan.quotients import open_products
+from taco_py.plan.quotients import divide_last, open_products
 from tests.problems import assignment, plan, problem
 
 
@@ -43,6 +44,8 @@ def opened(text: str, **dtypes: str) -> str:
             "y[i] = A[i,j] * B[j,k] / (d[i] * d[k] * m) * x[k]",
             "sum(k, sum(j, A[i,j] / d[i] * B[j,k]) * (x[k] / d[k] / m))",
         ),
+        # of one factor that has not the divisor's indices
+        ("y[i] = sum(j, d[i] * (x[j] / d[i]))", "sum(j, d[i] / d[i] * x[j])"),
         # through sums
         (
             "y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k] / d[i])",
@@ -95,6 +98,55 @@ def test_products_of_integers_are_not_opened() -> None:
 def test_a_divisor_is_not_taken_out_of_the_sum_over_its_index() -> None:
     text = "y[i] = sum(k, sum(j, A[i,j] * B[j,k] / d[j]) * x[k])"
     assert opened(text) == "sum(k, sum(j, A[i,j] / d[j] * B[j,k]) * x[k])"
+
+
+LAST = (
+    ("y[i] = sum(j, x[j] * x[j] / d[i])", "sum(j, x[j] * x[j]) / d[i]"),
+    ("y[i] = sum(j, (A[i,j] - x[j]) / d[i])", "sum(j, A[i,j] - x[j]) / d[i]"),
+    ("y[i] = sum(j, x[j] / (d[i] * d[j]))", "sum(j, x[j] / d[j]) / d[i]"),
+    ("y[i] = sum(j, x[j] * (d[j] / d[i]))", "sum(j, x[j] * d[j]) / d[i]"),
+    ("y[i] = sum(j, x[j] / d[i] * (d[j] / m))", "sum(j, x[j] * d[j]) / d[i] / m"),
+    ("s = sum(j, sum(k, x[j] * d[k] / d[j]))", "sum(j, sum(k, x[j] * d[k]) / d[j])"),
+    # as it is written
+    ("y[i] = sum(j, A[i,j] / d[i])", "sum(j, A[i,j] / d[i])"),  # 0 in an empty row, if d is 0 too
+    ("y[i] = sum(j, x[j] / (d[i] + d[j]))", "sum(j, x[j] / (d[i] + d[j]))"),
+    ("y[i] = sum(j, n[j] / d[i])", "sum(j, n[j] / d[i])"),  # integers would wrap
+    ("y[i] = sum(j, n[j] * n[j] / d[i] * x[j])", "sum(j, n[j] * n[j] / d[i] * x[j])"),
+    ("y[i] = sum(j, x[j] / (n[i] * n[j]))", "sum(j, x[j] / (n[i] * n[j]))"),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), LAST)
+def test_what_is_divided_after_a_sum(text: str, expected: str) -> None:
+    whole = assignment(text)
+    known = {a.tensor: np.dtype("int8" if a.tensor == "n" else "float64") for a in accesses(whole)}
+    assert to_text(divide_last(whole.value, known, lambda name: name != "A")) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(text for text, _ in LAST[:5]),
+        "y[i] = sum(j, (A[i,j] - x[j]) * (A[i,j] - x[j]) / d[i])",
+        "y[i] = sum(j, A[i,j] * A[i,j] / d[i] - 2 * A[i,j] * x[j] / d[i] + x[j] * x[j] / d[i])",
+        "y[i] = sum(j, A[i,j] + x[j] / d[i])",
+        "y[i] = sum(j, A[i,j] + x[j] * d[i])",
+        "y[i] = d[i] * sum(j, x[j] / d[i])",
+        "y[i] = sum(j, x[j] * (x[j] / d[i] + d[j]))",
+    ],
+)
+def test_a_divisor_of_its_own_takes_no_loops_over_all_elements(text: str) -> None:
+    for kernel in plan(problem(text, {"A": "CSR"})).kernels:
+        stored = {name for name, type in kernel.problem.operands if not type.format.is_dense}
+        terms = split_terms(kernel.problem.assignment.value)
+        for term, order in zip(terms, kernel.orders, strict=True):
+            sparse = stored.intersection(access.tensor for access in accesses(term.body))
+            assert len(order) <= 1 or sparse
+    rng = np.random.default_rng(0)
+    known: dict[str, Any] = {"x": rng.random(40), "d": rng.random(40) + 1, "m": np.array(3.0)}
+    known["A"] = sp.random_array((40, 40), density=0.02, format="csr", rng=rng)
+    read = {name: known[name] for name in {a.tensor for a in accesses(assignment(text).value)}}
+    np.testing.assert_allclose(tp.evaluate(text, read), tp.evaluate_dense(text, read))
 
 
 CONTRACTED = (
