@@ -21,7 +21,7 @@ from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import DIV, MUL, Operator
+from taco_py.notation.operators import DIV, MUL, NEG, Operator
 from taco_py.notation.tree import children, walk
 
 OPENED = 16
@@ -71,9 +71,10 @@ def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str]
         return expr
     body, last = _without(term.body, around, whole, dtypes)
     if last:
-        return _divided(summed(body, around), last)
+        found = _divided(summed(body, around), last)
+        return Call(NEG, (found,)) if term.negative else found
     match body:
-        case Call(operator, (product, divisor)) if operator == DIV:
+        case Call(operator, (product, divisor)) if operator == DIV and not term.negative:
             over = {*free_indices(divisor)}
             if expression_dtype(product, dtypes) == whole:
                 inner = summed(product, (index for index in around if index not in over))

@@ -107,6 +107,7 @@ LAST = (
     ("y[i] = sum(j, x[j] * (d[j] / d[i]))", "sum(j, x[j] * d[j]) / d[i]"),
     ("y[i] = sum(j, x[j] / d[i] * (d[j] / m))", "sum(j, x[j] * d[j]) / d[i] / m"),
     ("s = sum(j, sum(k, x[j] * d[k] / d[j]))", "sum(j, sum(k, x[j] * d[k]) / d[j])"),
+    ("y[i] = sum(j, -((A[i,j] - x[j]) / d[i]))", "-(sum(j, A[i,j] - x[j]) / d[i])"),
     # as it is written
     ("y[i] = sum(j, A[i,j] / d[i])", "sum(j, A[i,j] / d[i])"),  # 0 in an empty row, if d is 0 too
     ("y[i] = sum(j, x[j] / (d[i] + d[j]))", "sum(j, x[j] / (d[i] + d[j]))"),
@@ -127,6 +128,8 @@ def test_what_is_divided_after_a_sum(text: str, expected: str) -> None:
     "text",
     [
         *(text for text, _ in LAST[:5]),
+        "y[i] = sum(j, -((A[i,j] - x[j]) / d[i]))",
+        "y[i] = sum(j, -(x[j] / d[j] / d[i]))",
         "y[i] = sum(j, (A[i,j] - x[j]) * (A[i,j] - x[j]) / d[i])",
         "y[i] = sum(j, A[i,j] * A[i,j] / d[i] - 2 * A[i,j] * x[j] / d[i] + x[j] * x[j] / d[i])",
         "y[i] = sum(j, A[i,j] + x[j] / d[i])",
