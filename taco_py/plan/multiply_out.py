@@ -29,7 +29,7 @@ from itertools import islice
 from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.cost.machine import FULL, GAIN
-from taco_py.diagnostics.errors import NumberOverflowError
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
@@ -173,11 +173,11 @@ class _Rules:
     mixed: bool = False
 
     def is_of(self, dtype: DType, expr: Expr) -> bool:
-        """Whether an expression is computed in this type; not where it has a number that its
-        operands have no room for, but those of the sum that it was a part of had."""
+        """Whether an expression is computed in this type; not where an operator is not defined for
+        its operands, or they have no room for a number, as the sum had that it was a part of."""
         try:
             return expression_dtype(expr, self.sizes.dtypes) == dtype
-        except NumberOverflowError:
+        except OperandTypeError:
             return False
 
     def terms(self, expr: Expr, whole: DType) -> tuple[Signed, ...]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from taco_py.concrete.terms import split_terms, summed
-from taco_py.diagnostics.errors import NumberOverflowError
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
@@ -220,8 +220,8 @@ class _Product:
             return False
         try:
             taken = expression_dtype(_done_to(call, factor.expr), self.dtypes)
-        except NumberOverflowError:
-            return False
+        except OperandTypeError:
+            return False  # as -b is not defined for booleans, which b / c is of
         return taken == self.whole and taken.kind != "b"
 
     def divided_apart(self, opening: _Part) -> Expr | None:

@@ -95,6 +95,14 @@ def test_products_of_integers_are_not_opened() -> None:
     assert opened(text, **dict.fromkeys("ABdx", "int8")) == written
 
 
+@pytest.mark.parametrize("text", ["-(b[i] / c[i] * c[i])", "-(c[i] * (b[i] / c[i]))"])
+def test_booleans_are_not_negated(text: str) -> None:
+    """Their quotient is real, and may be."""
+    b = np.array([True, False, True])
+    found = tp.evaluate(f"s = sum(i, {text})", b=b, c=np.ones(3, bool))
+    assert found == tp.evaluate_dense(f"s = sum(i, {text})", b=b, c=np.ones(3, bool)) == -2.0
+
+
 def test_a_divisor_is_not_taken_out_of_the_sum_over_its_index() -> None:
     text = "y[i] = sum(k, sum(j, A[i,j] * B[j,k] / d[j]) * x[k])"
     assert opened(text) == "sum(k, sum(j, A[i,j] / d[j] * B[j,k]) * x[k])"
