@@ -1,6 +1,6 @@
 """Splitting: what is better computed first, into a temporary tensor, than inside all loops.
 
-Sums in products may be multiplied out before (`multiply_out`). Four reasons to split a term off,
+Sums in products may be multiplied out before (`forms`). Four reasons to split a term off,
 each in a file of its own:
 
 * a sum inside a product, or a term without an index of the result, would be computed again in every
@@ -28,9 +28,9 @@ from taco_py.notation.tree import exchange
 from taco_py.plan.cases import few_cases
 from taco_py.plan.contract import Path, contract
 from taco_py.plan.costs import chain_cost, kernel_cost, merging
+from taco_py.plan.forms import Forms, cheapest_form
 from taco_py.plan.hoist import hoist, hoist_term
 from taco_py.plan.in_turn import sum_in_turn
-from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand, TakeSize
 from taco_py.plan.products import flatten, push_in

@@ -16,8 +16,8 @@ from codegen.names import Names
 from taco_py.autoschedule.effort import Effort
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
+from taco_py.plan.forms import cheapest_form
 from taco_py.plan.gaps import without_gaps
-from taco_py.plan.multiply_out import cheapest_form
 from taco_py.plan.sizes import Sizes
 from tests.problems import operands, problem
 

@@ -19,9 +19,9 @@ from taco_py.concrete.terms import split_terms
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
-from taco_py.plan import multiply_out
+from taco_py.plan import forms
+from taco_py.plan.forms import Forms, cheapest_form
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.multiply_out import Forms, cheapest_form
 from taco_py.plan.request import Request
 from taco_py.plan.sizes import Sizes
 from taco_py.schedule.schedule import Schedule
@@ -380,7 +380,7 @@ def test_a_low_rank_part_is_never_formed() -> None:
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever it costs."""
     KERNELS.memo.clear()
-    monkeypatch.setattr(multiply_out, "GAIN", 0.0)
+    monkeypatch.setattr(forms, "GAIN", 0.0)
     yield
     KERNELS.memo.clear()
 

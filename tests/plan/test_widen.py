@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.formats import dense
 from taco_py.kernels import KERNELS
-from taco_py.plan import multiply_out
+from taco_py.plan import forms, multiply_out
 from taco_py.plan.nodes import Operand
 from taco_py.plan.widen import widened
 from taco_py.problem import TensorType
@@ -163,8 +163,9 @@ STORED = ("dd", "ds", "ds:1,0", "ss", "uq")
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever it costs."""
     KERNELS.memo.clear()
-    monkeypatch.setattr(multiply_out, "GAIN", 0.0)
-    monkeypatch.setattr(multiply_out, "FAR_CHEAPER", 1e-9)
+    monkeypatch.setattr(forms, "GAIN", 0.0)
+    for module in (forms, multiply_out):
+        monkeypatch.setattr(module, "FAR_CHEAPER", 1e-9)
     yield
     KERNELS.memo.clear()
 
