@@ -182,8 +182,8 @@ def _taken_apart(
 
     y[i] = sum(j, A[i,j] * sum(k, B[j,k] * x[k])) / (sum(j, A[i,j]) + z[i])
 
-    Sums that are no part of a term's product, as those of a quotient, come before it, each as the
-    value of an assignment of its own.
+    Sums that are no part of a term's product, as those of a quotient and those that are moved into
+    a factor, come before it, each as the value of an assignment of its own.
     """
     free = pairs and path is None
 
@@ -197,10 +197,10 @@ def _taken_apart(
     dtypes = splitter.dtypes
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     value = map_terms(value, lambda term: divide_last(term, dtypes, splitter.is_full))
-    value = map_terms(value, inside)
     if free:
         value = map_terms(value, lambda term: sum_first(splitter, assignment, term))
         value = map_terms(value, lambda term: _pushed_in(splitter, assignment, term))
+    value = map_terms(value, inside)
     value = map_terms(value, lambda term: hoist(splitter, assignment, term))
     if path is not None or pairs:
         value = map_terms(value, lambda term: contract(splitter, assignment, term, path))

@@ -474,6 +474,30 @@ def test_two_factors_of_sparse_and_full_terms_take_no_loops_over_all_elements(
     assert not any(form.startswith("A[") for form in made.forms)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s = (X[i,a] - m[a]) * V[a,f] * (X[i,b] - m[b]) * V[b,f]",
+        "s = sum(i, f, (X[i,a] - m[a]) * V[a,f] * (X[i,b] - m[b]) * V[b,f]) / n",
+        "q[f] = (X[i,a] - m[a]) * V[a,f] * (X[i,b] - m[b]) * V[b,f]",
+    ],
+)
+def test_sums_that_are_moved_into_a_factor_take_no_loops_of_their_own(text: str) -> None:
+    """What is left of one difference beside the other, `sum(i, (X V - m V) * m[b])`, is summed
+    where nothing else has its index, and what is in it is computed first as well."""
+    rng = np.random.default_rng(0)
+    matrix = sp.random_array((2000, 500), density=0.01, format="csr", rng=rng)
+    every = {"X": matrix, "m": rng.random(500), "V": rng.random((500, 8)), "n": 2000.0}
+    given_ = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
+    told = tp.explain(text, given_, frontier_budget=0)
+    assert "sums in products are multiplied out" in told
+    assert not re.search(r"^kernel .*sum\([^)]*sum\(", told, re.MULTILINE)
+    squares = ((matrix.toarray() - every["m"]) @ every["V"]) ** 2
+    expected = squares.sum(0) if text.startswith("q") else squares.sum()
+    found = tp.evaluate(text, given_)
+    np.testing.assert_allclose(found, expected / 2000 if "n" in given_ else expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("text", TWICE)
 @pytest.mark.parametrize("n", [0, 1, 30])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
