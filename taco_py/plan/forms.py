@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from taco_py.autoschedule.effort import Effort
-from taco_py.concrete.terms import Term, map_terms, split_terms
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.cost.machine import GAIN
-from taco_py.notation.nodes import Assignment, Call
+from taco_py.notation.checks import free_indices
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.printer import to_text
-from taco_py.notation.tree import walk
+from taco_py.notation.tree import exchange, walk
 from taco_py.plan.gaps import without_gaps
 from taco_py.plan.multiply_out import (
     FAR_CHEAPER,
@@ -105,6 +106,7 @@ def _cheaper(
         *_once(assignment, rules),
         *_everywhere(assignment, rules),
         *_nested(assignment, rules),
+        *_inside(assignment, rules),
     )
     found = _priced(forms, price, effort)
     if not found:
@@ -124,7 +126,11 @@ def _differences_out(
     """The form with sparse minus full terms multiplied out too, where that is far cheaper than
     `cost`; or why there is none."""
     mixed = replace(rules, mixed=True)
-    forms = (*_everywhere(assignment, mixed, least=1), *_nested(assignment, mixed, least=1))
+    forms = (
+        *_everywhere(assignment, mixed, least=1),
+        *_nested(assignment, mixed, least=1),
+        *_inside(assignment, mixed),
+    )
     found = _priced(forms, price, effort)
     if found:
         form = min(found, key=found.__getitem__)
@@ -181,8 +187,42 @@ def _nested(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[As
     whole = next(_everywhere(assignment, rules, least=1), assignment)
     left = (rules.parts(site, computed_in(whole.value, site, rules)) for site in sites(whole.value))
     if any(left) and len(split_terms(whole.value)) < TERMS:
-        value = map_terms(assignment.value, lambda term: nest(term, rules.sizes.dtypes))
-        yield from _everywhere(replace(assignment, value=value), rules, least)
+        yield from _everywhere(replace(assignment, value=_nest(assignment, rules)), rules, least)
+
+
+def _nest(assignment: Assignment, rules: Rules) -> Expr:
+    """The value with each sum around those factors alone that have its index."""
+    sizes = rules.sizes
+    return map_terms(assignment.value, lambda term: nest(term, sizes.dtypes, sizes.size))
+
+
+def _inside(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
+    """The assignment with each sum around the factors alone that have its index, and what is in
+    them multiplied out no further than these, where such sums are multiplied by one another.
+
+        s = sum(i, sum(a, (X[i,a] - m[a]) * v[a]) * sum(b, (X[i,b] - m[b]) * v[b]))
+        → s = sum(i, (sum(a, X[i,a] * v[a]) - sum(a, m[a] * v[a])) * (…))
+    """
+
+    def taken_out(term: Expr) -> Expr:
+        inner = tuple(reductions(split_terms(term)[0].body))
+        values = [_alone(sum_, rules) for sum_ in inner]
+        several = len(inner) - values.count(None) > 1
+        for sum_, value in zip(inner, values, strict=True):
+            new = value if several else map_terms(sum_, taken_out)
+            term = term if new is None else exchange(term, sum_, new)
+        return term
+
+    nested = _nest(assignment, rules)
+    value = map_terms(nested, taken_out)
+    if value != nested:
+        yield replace(assignment, value=value)
+
+
+def _alone(sum_: Reduce, rules: Rules) -> Expr | None:
+    """A sum with what is in it multiplied out, as the value of an assignment of its own."""
+    own = Assignment(Access("", free_indices(sum_)), sum_)
+    return next((form.value for form in _everywhere(own, rules, least=1)), None)
 
 
 def _kept(assignment: Assignment, text: Assignment, rules: Rules, mixed: str) -> Iterator[str]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce as fold
+from math import prod
 
 from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
-from taco_py.notation.tree import exchange
+from taco_py.notation.tree import children, exchange
 from taco_py.plan.quotients import open_products
 
 
@@ -146,12 +147,15 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
     return summed(product.of(typed_first(factors, whole, dtypes)), reversed(around))
 
 
-def nest(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+def nest(expr: Expr, dtypes: Mapping[str, DType], size: Callable[[str], int]) -> Expr:
     """`sum(i, sum(j, A[i,k] * B[i,j] * x[j]))` → `sum(i, A[i,k] * sum(j, B[i,j] * x[j]))`.
 
-    Each sum, of fewest indices first, is around those factors alone that have its index: the
-    reverse of `flatten`. A sum that would be of another type than the product's stays around it.
-    Products in a quotient, or in another function, are nested there.
+    Each sum is around those factors alone that have its index: the reverse of `flatten`. Those of
+    fewest indices come first, then those inside fewest others, then those of fewest elements. A
+    sum that would be of another type than the product's stays around it. Products in a quotient,
+    or in another function, are nested there.
+
+    size  that of an index
     """
     flat = flatten(expr, dtypes)
     (term, *more) = split_terms(flat)
@@ -160,19 +164,29 @@ def nest(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
         return expr
     if product is None:
         for sum_ in reductions(term.body):
-            flat = exchange(flat, sum_, nest(sum_, dtypes))
+            flat = exchange(flat, sum_, nest(sum_, dtypes, size))
         return flat
     whole = expression_dtype(term.body, dtypes)
     factors, left = typed_first(product.factors, whole, dtypes), [*term.reduced]
+
+    def place(sum_: Expr) -> tuple[int, int, int]:
+        indices = free_indices(sum_)
+        return len(indices), _depth(sum_), prod(map(size, indices))
+
     while left:
         inner = {i: summed(product.of(_with_index(factors, i)), (i,)) for i in left}
-        index = min(left, key=lambda i: len(free_indices(inner[i])))
+        index = min(left, key=lambda i: place(inner[i]))
         rest = tuple(f for f in factors if index not in free_indices(f))
         if not rest or expression_dtype(inner[index], dtypes) != whole:
             break
         factors = typed_first((*rest, inner[index]), whole, dtypes)
         left.remove(index)
     return summed(product.of(factors), left)
+
+
+def _depth(expr: Expr) -> int:
+    """How many sums are inside one another at most."""
+    return isinstance(expr, Reduce) + max(map(_depth, children(expr)), default=0)
 
 
 def _with_index(factors: Iterable[Expr], index: str) -> Iterator[Expr]:

@@ -69,6 +69,11 @@ class Sizes:
             self.dtypes[name] = dtype
         return Access(self.made[place].target, ())
 
+    def size(self, index: str) -> int:
+        """The size of `index`, as far as it is known."""
+        tensor, mode = self.places[index]
+        return self.operands[tensor].shape[mode]
+
     def product(self, indices: Iterable[str], dtype: DType) -> Expr:
         """The number of elements along these indices, one at least, in this type."""
         factors: Iterator[Expr] = (self.factor(index, dtype) for index in indices)

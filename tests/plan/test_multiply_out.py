@@ -17,7 +17,7 @@ from codegen.names import Names
 from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import split_terms
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.printer import to_text
 from taco_py.plan import forms
 from taco_py.plan.forms import Forms, cheapest_form
@@ -496,6 +496,45 @@ def test_sums_that_are_moved_into_a_factor_take_no_loops_of_their_own(text: str)
     expected = squares.sum(0) if text.startswith("q") else squares.sum()
     found = tp.evaluate(text, given_)
     np.testing.assert_allclose(found, expected / 2000 if "n" in given_ else expected, rtol=1e-9)
+
+
+SQUARED = (
+    "s = v[a] * (X[i,a] - m[a]) * (X[i,b] - m[b]) * v[b]",
+    "s = v[a] * (X[i,a] - m[a]) * (X[i,b] - m[b]) * v[b] / n",
+    "s = (X[i,a] - m[a]) * V[a,f] * (X[i,b] - m[b]) * V[b,f]",
+    "s = v[a] * (X[i,a] + m[a]) * (X[i,b] + m[b]) * v[b]",
+)
+
+
+@pytest.mark.parametrize("text", SQUARED)
+def test_sums_that_are_equal_are_multiplied_out_by_themselves(text: str) -> None:
+    """Squares of projections, `sum(i, (sum(a, X v) - sum(a, m v)) * (…))`: X is read
+    once for each at most, for no term is left with both."""
+    sizes = {"i": 20_000, "a": 1000, "b": 1000, "f": 8}
+    made = plan(problem(text, {"X": "CSR"}), sizes, {"X": 300_000.0})
+    types = [type for kernel in made.kernels for _, type in kernel.problem.operands]
+    assert sum(not type.format.is_dense for type in types) <= 2
+    assert all(len(all_indices(kernel.problem.assignment)) <= 3 for kernel in made.kernels)
+
+
+@pytest.mark.parametrize("text", SQUARED)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128"])
+def test_numbers_of_sums_that_are_equal(text: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    matrix = sp.random_array(
+        (40, 30), density=0.05, rng=rng, data_sampler=lambda size: rng.integers(1, 5, size)
+    )
+    every = {
+        "X": matrix.astype(dtype).tocsr(),
+        "V": rng.integers(0, 5, (30, 3)).astype(dtype),
+        "n": 3.0,
+    }
+    every |= {name: rng.integers(-4, 5, 30).astype(dtype) for name in "mv"}
+    given_ = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
+    found = tp.evaluate(text, given_)
+    np.testing.assert_allclose(
+        found, tp.evaluate_dense(text, given_), rtol=1e-5 if dtype == "float32" else 1e-12
+    )
 
 
 @pytest.mark.parametrize("text", TWICE)
