@@ -13,15 +13,14 @@ left: their quotient is of a type in which they do not wrap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from taco_py.concrete.terms import split_terms, summed
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import DIV, MUL, NEG, Operator
+from taco_py.notation.nodes import Call, Expr, Reduce
+from taco_py.notation.operators import Operator
 from taco_py.notation.tree import children, walk
 
 OPENED = 16
@@ -51,87 +50,6 @@ def open_products(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
             break
         expr = moved
     return expr
-
-
-def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
-    """`expr`, a term, with divisors outside of sums over indices that they have not.
-
-        sum(j, x[j] * x[j] / d[i])  →  sum(j, x[j] * x[j]) / d[i]
-
-    Where no factor has a divisor's indices, the loops of all of them would go around the whole
-    product else. Only of what is there for every coordinate: of a sparse operand nothing may be
-    stored, and 0 is to come out then, whatever the divisor is.
-
-    is_full  whether an operand stores everything
-    """
-    (term, *more) = split_terms(expr)
-    whole = expression_dtype(term.body, dtypes)
-    around = term.reduced
-    if more or not around or whole.kind not in "fc" or not _is_there(term.body, is_full):
-        return expr
-    body, last = _without(term.body, around, whole, dtypes)
-    if last:
-        found = _divided(summed(body, around), last)
-        return Call(NEG, (found,)) if term.negative else found
-    match body:
-        case Call(operator, (product, divisor)) if operator == DIV and not term.negative:
-            over = {*free_indices(divisor)}
-            if expression_dtype(product, dtypes) == whole:
-                inner = summed(product, (index for index in around if index not in over))
-                return summed(_divided(inner, (divisor,)), (i for i in around if i in over))
-    return expr
-
-
-def _without(
-    expr: Expr, around: Iterable[str], whole: DType, dtypes: Mapping[str, DType]
-) -> tuple[Expr, tuple[Expr, ...]]:
-    """A product without the divisors of its factors that have none of the indices around it, and
-    these; as far as all is computed in the type of the whole."""
-    if not isinstance(expr, Call) or expression_dtype(expr, dtypes) != whole:
-        return expr, ()
-    if expr.operator == MUL:
-        pairs = [_without(arg, around, whole, dtypes) for arg in expr.args]
-        taken = tuple(divisor for _, each in pairs for divisor in each)
-        return replace(expr, args=tuple(arg for arg, _ in pairs)) if taken else expr, taken
-    if expr.operator != DIV or expression_dtype(expr.args[0], dtypes) != whole:
-        return expr, ()
-    product, divisor = expr.args
-    left, taken = _without(product, around, whole, dtypes)
-    parts = _factors(divisor) if expression_dtype(divisor, dtypes) == whole else [divisor]
-    last = tuple(part for part in parts if not {*free_indices(part)}.intersection(around))
-    if not last:
-        return (replace(expr, args=(left, divisor)) if taken else expr), taken
-    return _divided(left, (part for part in parts if part not in last)), (*taken, *last)
-
-
-def _factors(expr: Expr) -> list[Expr]:
-    """The factors of a product, and of those among them."""
-    if isinstance(expr, Call) and expr.operator == MUL:
-        return [factor for arg in expr.args for factor in _factors(arg)]
-    return [expr]
-
-
-def _divided(expr: Expr, divisors: Iterable[Expr]) -> Expr:
-    """An expression divided by one after another."""
-    for divisor in divisors:
-        expr = Call(DIV, (expr, divisor))
-    return expr
-
-
-def _is_there(expr: Expr, is_full: Callable[[str], bool]) -> bool:
-    """Whether an expression has a value for every coordinate, whatever sparse operands store."""
-    match expr:
-        case Access(name):
-            return is_full(name)
-        case Literal(value):
-            return value != 0
-        case Reduce(_, _, body):
-            return _is_there(body, is_full)
-        case Call(operator, args):
-            there = [_is_there(arg, is_full) for arg in args]
-            zeros = zip(there, operator.annihilators, strict=False)
-            needed = [each for each, zero in zeros if zero is not None and zero == 0]
-            return all(needed) if needed else any(there)
 
 
 def _scales(expr: Expr) -> bool:

@@ -28,13 +28,13 @@ from taco_py.notation.tree import exchange
 from taco_py.plan.cases import few_cases
 from taco_py.plan.contract import Path, contract
 from taco_py.plan.costs import chain_cost, kernel_cost, merging
+from taco_py.plan.divisors import as_factors, divide_last
 from taco_py.plan.forms import Forms, cheapest_form
 from taco_py.plan.hoist import hoist, hoist_term
 from taco_py.plan.in_turn import sum_in_turn
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand, TakeSize
 from taco_py.plan.products import flatten, push_in
-from taco_py.plan.quotients import divide_last
 from taco_py.plan.request import SMALL, Request, real_statistics
 from taco_py.plan.sizes import Sizes
 from taco_py.plan.splitter import Splitter
@@ -196,6 +196,8 @@ def _taken_apart(
 
     dtypes = splitter.dtypes
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    if free:
+        value = map_terms(value, lambda term: as_factors(term, dtypes, splitter.is_full))
     value = map_terms(value, lambda term: divide_last(term, dtypes, splitter.is_full))
     if free:
         value = map_terms(value, lambda term: sum_first(splitter, assignment, term))

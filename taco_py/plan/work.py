@@ -9,6 +9,7 @@ from math import prod
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.cost.machine import PARALLEL
 from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.plan.nodes import Compute
 from taco_py.problem import Problem
 from taco_py.storage.tensor_data import TensorData
@@ -23,21 +24,44 @@ class Bound:
 
 
 def bounds(problem: Problem) -> tuple[Bound, ...]:
-    """One a term, by its sparse operand of most indices.
+    """Those of each term, by the sparse operands that restrict it.
 
     y[i] = A[i,j] * X[j,k] with A sparse  ->  entries of A * size of k
+    y[i] = (A[i,j] + X[i,j]) * x[j]       ->  size of i * size of j
     """
-    return tuple(_bound(problem, term) for term in split_terms(problem.assignment.value))
+    return tuple(
+        b for term in split_terms(problem.assignment.value) for b in _bounds(problem, term)
+    )
 
 
-def _bound(problem: Problem, term: Term) -> Bound:
-    found = list(accesses(term.body))
-    every = dict.fromkeys(index for access in found for index in access.indices)
-    sparse = [a for a in found if not problem.type_of(a.tensor).format.is_dense]
-    if not sparse:
-        return Bound("", tuple(every))
-    most = max(sparse, key=lambda access: len(access.indices))
-    return Bound(most.tensor, tuple(i for i in every if i not in most.indices))
+def _bounds(problem: Problem, term: Term) -> tuple[Bound, ...]:
+    every = dict.fromkeys(i for access in accesses(term.body) for i in access.indices)
+    within = _within(problem, term.body)
+    if within is None:
+        return (Bound("", tuple(every)),)
+    return tuple(
+        Bound(access.tensor, tuple(i for i in every if i not in access.indices))
+        for access in within
+    )
+
+
+def _within(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:
+    """Sparse accesses of which one is stored wherever `expr` is not 0; None where there are none:
+    a sum with a full term is not 0 anywhere."""
+    match expr:
+        case Access(name):
+            return None if problem.type_of(name).format.is_dense else (expr,)
+        case Reduce(_, _, body):
+            return _within(problem, body)
+        case Call(operator, args):
+            inside = [_within(problem, arg) for arg in args]
+            zeros = zip(inside, operator.annihilators, strict=False)
+            factors = [each for each, zero in zeros if each is not None and zero == 0]
+            if factors:
+                return max(factors, key=lambda f: (min(len(a.indices) for a in f), -len(f)))
+            if operator.additive and None not in inside:
+                return tuple(access for each in inside for access in each or ())
+    return None
 
 
 def useful_threads(problem: Problem, tensors: Mapping[str, TensorData], limit: int) -> int:

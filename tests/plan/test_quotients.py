@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import taco_py as tp
 from taco_py.concrete.terms import split_terms
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
-from taco_py.plan.quotients import divide_last, open_products
+from taco_py.plan.divisors import as_factors, divide_last
+from taco_py.plan.quotients import open_products
 from tests.problems import assignment, plan, problem
 
 
@@ -132,6 +134,30 @@ def test_what_is_divided_after_a_sum(text: str, expected: str) -> None:
     assert to_text(divide_last(whole.value, known, lambda name: name != "A")) == expected
 
 
+OWN = (
+    ("y[j] = sum(i, x[j] / d[i])", "sum(i, x[j] * (1 / d[i]))"),
+    ("y[j] = -sum(i, x[j] / (d[i] * x[j]))", "-sum(i, x[j] / x[j] * (1 / d[i]))"),
+    ("y[j] = sum(i, sum(k, x[k] * x[j] / d[i]))", "sum(i, k, x[k] * x[j] * (1 / d[i]))"),
+    ("s = sum(i, sum(j, 1 / (d[i] * d[j])))", "sum(i, j, 1 * (1 / d[i]) * (1 / d[j]))"),
+    ("y[j] = sum(i, x[i] * (x[j] / d[i]))", "sum(i, x[i] * (x[j] * (1 / d[i])))"),
+    ("y[j] = sum(i, x[j] / (d[i] + 1))", "sum(i, x[j] * (1 / (d[i] + 1)))"),
+    # as it is written
+    ("s = sum(i, 1 / d[i])", "sum(i, 1 / d[i])"),
+    ("s = sum(i, m / d[i])", "sum(i, m / d[i])"),
+    ("y[j] = sum(i, x[i] * x[j] / d[i])", "sum(i, x[i] * x[j] / d[i])"),
+    ("y[j] = sum(i, x[j] / A[i,j])", "sum(i, x[j] / A[i,j])"),
+    ("y[i] = sum(j, k, x[i] * x[k] / A[k,j])", "sum(j, k, x[i] * x[k] / A[k,j])"),  # sparse
+    ("y[j] = sum(i, n[j] / n[i])", "sum(i, n[j] / n[i])"),  # of integers
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), OWN)
+def test_divisors_that_are_factors_of_their_own(text: str, expected: str) -> None:
+    whole = assignment(text)
+    known = {a.tensor: np.dtype("int8" if a.tensor == "n" else "float64") for a in accesses(whole)}
+    assert to_text(as_factors(whole.value, known, lambda name: name != "A")) == expected
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -144,6 +170,10 @@ def test_what_is_divided_after_a_sum(text: str, expected: str) -> None:
         "y[i] = sum(j, A[i,j] + x[j] * d[i])",
         "y[i] = d[i] * sum(j, x[j] / d[i])",
         "y[i] = sum(j, x[j] * (x[j] / d[i] + d[j]))",
+        *(text for text, _ in (*OWN[:3], *OWN[4:6])),
+        "y[j] = sum(i, (A[i,j] - x[j]) / d[i])",
+        "y[i] = sum(j, (A[i,j] + x[i]) / (d[i] * d[j]))",
+        "y[j] = sum(i, (A[i,j] - x[j]) * (A[i,j] - x[j]) / d[i])",
     ],
 )
 def test_a_divisor_of_its_own_takes_no_loops_over_all_elements(text: str) -> None:
@@ -158,6 +188,26 @@ def test_a_divisor_of_its_own_takes_no_loops_over_all_elements(text: str) -> Non
     known["A"] = sp.random_array((40, 40), density=0.02, format="csr", rng=rng)
     read = {name: known[name] for name in {a.tensor for a in accesses(assignment(text).value)}}
     np.testing.assert_allclose(tp.evaluate(text, read), tp.evaluate_dense(text, read))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s = sum(i, sum(j, 1 / (d[i] * x[j])))",
+        "s = sum(j, sum(i, x[j] * x[j] / d[i]))",
+        "s = sum(i, sum(j, (A[i,j] - x[j]) * x[j] / (d[i] * d[j])))",
+    ],
+)
+def test_sums_over_a_divisor_are_beside_those_over_what_it_divides(text: str) -> None:
+    made = plan(problem(text, {"A": "CSR"}))
+    values = [to_text(kernel.problem.assignment.value) for kernel in made.kernels]
+    assert any(re.search(r"sum\((\w), 1 / \w\[\1\]\)", value) for value in values)
+    rng = np.random.default_rng(0)
+    known: dict[str, Any] = {"x": rng.random(40) + 1, "d": rng.random(30) + 1}
+    if "A" in text:
+        known["d"] = rng.random(40) + 1
+        known["A"] = sp.random_array((40, 40), density=0.02, format="csr", rng=rng)
+    np.testing.assert_allclose(tp.evaluate(text, known), tp.evaluate_dense(text, known))
 
 
 CONTRACTED = (

@@ -1,0 +1,27 @@
+"""How much a kernel has to do at most, which decides whether threads are woken for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.plan.work import Bound, bounds
+from tests.problems import problem
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Y[i,k] = A[i,j] * X[j,k]", [("A", "k")]),
+        ("s = x[j] / A[i,j]", [("", "ji")]),
+        ("y[i] = A[i,j] / x[j]", [("A", "")]),
+        ("y[i] = A[i,j] * B[j,k] * x[k]", [("A", "k")]),
+        ("y[i] = -A[i,j] + x[i]", [("A", ""), ("", "i")]),
+        ("y[i] = (A[i,j] + B[i,j]) * x[j]", [("A", ""), ("B", "")]),
+        ("y[i] = (A[i,j] - x[j]) * x[j]", [("", "ij")]),  # a difference with a full term
+        ("y[i] = (A[i,j] - x[j]) * B[i,j]", [("B", "")]),
+        ("y[i] = sum(j, A[i,j]) * sum(k, x[k])", [("A", "k")]),
+    ],
+)
+def test_what_bounds_the_iterations(text: str, expected: list[tuple[str, str]]) -> None:
+    found = bounds(problem(text, {"A": "CSR", "B": "CSR"}))
+    assert found == tuple(Bound(tensor, tuple(indices)) for tensor, indices in expected)
