@@ -46,7 +46,8 @@ def frontier(
              literature; "round": what one round does, which tells apart schedules that skip empty
              slices
     schedule_budget  seconds, a third for the estimates; the best schedules found until then are
-             returned, and `complete` is False; those not estimated by then come last
+             returned, and `complete` is False where the search was cut; those not estimated by
+             then come last, and `late` says how many they are
 
     Raises NotationError, OperandError, FormatError, ScheduleError.
     """

@@ -34,7 +34,7 @@ def without_gaps(assignment: Assignment, sizes: Sizes) -> Assignment:
 
 def is_over_entries(expr: Expr) -> bool:
     """Whether an expression is a sum that goes over entries alone."""
-    _, body = _taken_apart(expr)
+    _, body = _sums_and_body(expr)
     first = body
     while isinstance(first, Call) and first.operator == MUL:
         first = first.args[0]
@@ -48,7 +48,7 @@ def _rewritten(expr: Expr, sizes: Sizes) -> Expr:
 
 def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
     """A sum, with those directly inside it, over the entries of one of its operands."""
-    around, body = _taken_apart(sum_)
+    around, body = _sums_and_body(sum_)
     whole = expression_dtype(body, sizes.dtypes)
     if whole.kind not in "fc":
         return None  # whole numbers lose no digits where they are multiplied out
@@ -77,7 +77,7 @@ def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
     return None
 
 
-def _taken_apart(expr: Expr) -> tuple[list[str], Expr]:
+def _sums_and_body(expr: Expr) -> tuple[list[str], Expr]:
     """The indices of sums directly inside each other, and what they add up."""
     around: list[str] = []
     while isinstance(expr, Reduce) and expr.operator == ADD:

@@ -1,10 +1,11 @@
 """Splitting: what is better computed first, into a temporary tensor, than inside all loops.
 
-Sums in products may be multiplied out before (`forms`). Four reasons to split a term off,
-each in a file of its own:
+Sums in products may be multiplied out before (`forms`), and divisors taken apart from products
+(`quotients`) and sums (`divisors`). Five reasons to split a term off, each in a file of its own:
 
 * a sum inside a product, or a term without an index of the result, would be computed again in every
   round of a loop it does not depend on (`hoist`);
+* a sum over what a dense array stores outermost comes before its product (`sum_first`);
 * a product of three or more operands has a cheaper order of pairwise contractions, as A·(B·x) is
   for A·B·x (`contract`);
 * a sum has an integer or bool type that its accumulation in the result's type would not respect
@@ -166,7 +167,7 @@ def _split(
     sizes = known(assignment, operands).sizes
     splitter = Splitter(dict(operands), request, names, sizes, [], [], known)
     value = few_cases(splitter, assignment.value)
-    value = _taken_apart(splitter, replace(assignment, value=value), path, pairs)
+    value = _in_steps(splitter, replace(assignment, value=value), path, pairs)
     value = map_terms(value, lambda term: hoist_term(splitter, assignment, term))
     value = few_cases(splitter, narrow_sums(splitter, value))
     value = sum_in_turn(splitter, value)
@@ -175,22 +176,22 @@ def _split(
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))
 
 
-def _taken_apart(
-    splitter: Splitter, assignment: Assignment, path: Path | None, pairs: bool
-) -> Expr:
+def _in_steps(splitter: Splitter, assignment: Assignment, path: Path | None, pairs: bool) -> Expr:
     """The value of an assignment with what is better computed first in temporaries.
 
     y[i] = sum(j, A[i,j] * sum(k, B[j,k] * x[k])) / (sum(j, A[i,j]) + z[i])
 
-    Sums that are no part of a term's product, as those of a quotient and those that are moved into
-    a factor, come before it, each as the value of an assignment of its own.
+    Divisors are taken apart from its products and sums, these are moved into factors, and what is
+    left of it is hoisted and contracted. Sums that are no part of a term's product, as those of a
+    quotient and those that are moved into a factor, come before it, each as the value of an
+    assignment of its own.
     """
     free = pairs and path is None
 
     def inside(term: Expr) -> Expr:
         for sum_ in reductions(split_terms(term)[0].body):
             own = Assignment(Access("", free_indices(sum_)), sum_)
-            apart = _taken_apart(splitter.computing(own), own, None, free)
+            apart = _in_steps(splitter.computing(own), own, None, free)
             term = exchange(term, sum_, apart)
         return term
 
