@@ -23,13 +23,14 @@ from taco_py.autoschedule.steps import loops_of
 from taco_py.concrete.concretize import fits_row, repeated
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
+from taco_py.cost.machine import DENSE_GAIN, DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of
 from taco_py.plan.roots import look_up_rows, rows_cost
 from taco_py.plan.splitter import Splitter
+from taco_py.plan.tiles import in_tiles
 from taco_py.problem import Problem
 from taco_py.strategy import Strategy
 
@@ -126,6 +127,32 @@ QUICKEST = min(VECTOR, 1 / RATE / STEP)
 
 
 def kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
+    """What an assignment costs as one kernel or, where that is cheaper, with its dense products in
+    register tiles apart."""
+    tiled, alone = _ways(splitter, assignment, request)
+    return tiled if tiled * DENSE_GAIN < alone else alone
+
+
+def better_in_tiles(splitter: Splitter, assignment: Assignment, request: Request) -> bool:
+    """Whether an assignment has dense products that are to be apart (`tiles`)."""
+    tiled, alone = _ways(splitter, assignment, request)
+    return tiled * DENSE_GAIN < alone
+
+
+def _ways(splitter: Splitter, assignment: Assignment, request: Request) -> tuple[float, float]:
+    """What an assignment costs with its dense products apart, infinite where it has none, and as
+    one kernel."""
+
+    def find() -> float:
+        draft = replace(splitter.drafting(), request=request)
+        last = in_tiles(draft, assignment, request)
+        return inf if last is assignment else chain_cost(draft, draft.made, last, each=alone_cost)
+
+    key = (in_tiles, request.type, request.memory, *splitter.key(assignment))
+    return request.effort.once(key, find), alone_cost(splitter, assignment, request)
+
+
+def alone_cost(splitter: Splitter, assignment: Assignment, request: Request) -> float:
     """What a kernel costs in loops or, as a product of dense matrices, in register tiles."""
 
     def find() -> float:
@@ -136,7 +163,7 @@ def kernel_cost(splitter: Splitter, assignment: Assignment, request: Request) ->
                 return stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
         return best_cost(splitter, assignment, request)
 
-    return request.effort.once((kernel_cost, request.type, *splitter.key(assignment)), find)
+    return request.effort.once((alone_cost, request.type, *splitter.key(assignment)), find)
 
 
 def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -> float:

@@ -28,7 +28,7 @@ from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import exchange
 from taco_py.plan.cases import few_cases
 from taco_py.plan.contract import Path, contract
-from taco_py.plan.costs import chain_cost, kernel_cost, merging
+from taco_py.plan.costs import better_in_tiles, chain_cost, kernel_cost, merging
 from taco_py.plan.divisors import as_factors, divide_last
 from taco_py.plan.forms import Forms, cheapest_form
 from taco_py.plan.hoist import hoist, hoist_term
@@ -41,6 +41,7 @@ from taco_py.plan.sizes import Sizes
 from taco_py.plan.splitter import Splitter
 from taco_py.plan.sum_first import sum_first
 from taco_py.plan.temporaries import store_well
+from taco_py.plan.tiles import in_tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +173,26 @@ def _split(
     value = few_cases(splitter, narrow_sums(splitter, value))
     value = sum_in_turn(splitter, value)
     last = replace(assignment, value=value)
+    if pairs and request.forms is not False:
+        last = _in_tiles(splitter, last)
     store_well(splitter, last)
     return Split((*splitter.made, last), splitter.operands, tuple(splitter.notes))
+
+
+def _in_tiles(splitter: Splitter, last: Assignment) -> Assignment:
+    """`last`, and before it all assignments made so far, with dense products in tiles apart."""
+    before = tuple(zip(splitter.made, splitter.notes, strict=True))
+    splitter.made, splitter.notes = [], []
+    for part, note in before:
+        type = splitter.operands[part.target.tensor].type
+        splitter.made.append(_tiled(splitter, part, replace(splitter.request, type=type)))
+        splitter.notes.append(note)
+    return _tiled(splitter, last, splitter.request)
+
+
+def _tiled(splitter: Splitter, part: Assignment, request: Request) -> Assignment:
+    better = better_in_tiles(splitter, part, request)
+    return in_tiles(splitter, part, request) if better else part
 
 
 def _in_steps(splitter: Splitter, assignment: Assignment, path: Path | None, pairs: bool) -> Expr:

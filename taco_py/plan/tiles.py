@@ -1,0 +1,152 @@
+"""Products of dense tensors in register tiles, with all that keeps them from these apart.
+
+    R[i,k] = g[k] - 2 * sum(j, (P[i,j] + Q[i,j]) * S[j,k])
+    →  T[i,j] = P[i,j] + Q[i,j]
+       T_1[i,k] = sum(j, T[i,j] * S[j,k])
+       R[i,k] = g[k] - 2 * T_1[i,k]
+
+Tiles are filled by a sum of products of two tensors of one type, and nothing else. In loops each
+factor would be computed as often as the product has rows or columns, and what is added to the sum
+would keep it from all reuse in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from taco_py.autoschedule.dense import choose_strategy
+from taco_py.concrete.terms import reductions, split_terms, summed
+from taco_py.formats import dense
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.operators import MUL
+from taco_py.notation.tree import exchange
+from taco_py.plan.products import Product, as_product, typed_first
+from taco_py.plan.request import Request, draft_of
+from taco_py.plan.splitter import Splitter
+from taco_py.strategy import Strategy
+
+FACTOR = "a factor of a dense product, computed once for all its rows or columns"
+PRODUCT = "a dense product by itself, in register tiles"
+
+
+def in_tiles(splitter: Splitter, assignment: Assignment, request: Request) -> Assignment:
+    """The assignment with its dense products and their factors in temporaries of the splitter, so
+    that the products are made of tiles; itself where there are none, or all are already.
+
+    request  what is wanted of its result
+    """
+    if not request.type.format.is_dense:
+        return assignment
+    whole = expression_dtype(assignment.value, splitter.dtypes)
+    if whole.kind != "f":
+        return assignment
+    value = assignment.value
+    for sum_ in reductions(value):
+        product = _product(splitter, sum_, whole)
+        if product is None:
+            continue
+        same = sum_ is assignment.value and np.dtype(request.type.dtype) == whole
+        place = _Place(assignment.target.indices, same and not product.numbers)
+        if place.stays and not product.composite(splitter.dtypes):
+            continue
+        if _is_tiled(splitter, product, place, request):
+            value = exchange(value, sum_, product.made(splitter, place))
+    return assignment if value is assignment.value else replace(assignment, value=value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What indices are kept, in order, and whether the product stays in the assignment."""
+
+    kept: tuple[str, ...]
+    stays: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _DenseProduct:
+    """A sum of products of two factors, of one type, and of numbers.
+
+    product  the operator's
+    reduced  the indices that are summed
+    factors  the two that have indices
+    whole    the type of what is added up
+    """
+
+    product: Product
+    reduced: tuple[str, ...]
+    factors: tuple[Expr, Expr]
+    numbers: tuple[Expr, ...]
+    whole: DType
+
+    def composite(self, dtypes: dict[str, DType]) -> bool:
+        """Whether a factor is no tensor of the type of the sum."""
+        return any(not self._is_bare(factor, dtypes) for factor in self.factors)
+
+    def _is_bare(self, factor: Expr, dtypes: dict[str, DType]) -> bool:
+        return isinstance(factor, Access) and dtypes[factor.tensor] == self.whole
+
+    def of_tensors(self, splitter: Splitter) -> Expr:
+        """The sum with its factors in temporaries, but for the numbers."""
+        dtypes = splitter.dtypes
+        tensors = tuple(
+            factor
+            if self._is_bare(factor, dtypes)
+            else splitter.temporary(factor, free_indices(factor), FACTOR, self.whole)
+            for factor in self.factors
+        )
+        return summed(self.product.of(tensors), self.reduced)
+
+    def made(self, splitter: Splitter, place: _Place) -> Expr:
+        """What is in the place of the sum."""
+        found = self.of_tensors(splitter)
+        if place.stays:
+            return found
+        keep = tuple(index for index in place.kept if index in free_indices(found))
+        made = splitter.temporary(found, keep, PRODUCT, self.whole)
+        factors = typed_first((*self.numbers, made), self.whole, splitter.dtypes)
+        return self.product.of(factors) if self.numbers else made
+
+
+def _product(splitter: Splitter, sum_: Reduce, whole: DType) -> _DenseProduct | None:
+    """A sum as a product of two dense factors that is added up in the type `whole`."""
+    (term, *more) = split_terms(sum_)
+    dtypes = splitter.dtypes
+    product = as_product(term.body, dtypes)
+    if more or term.negative or product is None or product.operator != MUL:
+        return None
+    if expression_dtype(term.body, dtypes).kind != "f" or any(reductions(term.body)):
+        return None
+    if any(splitter.is_sparse(access) for access in accesses(term.body)):
+        return None
+    factors = tuple(factor for factor in product.factors if free_indices(factor))
+    numbers = tuple(factor for factor in product.factors if not free_indices(factor))
+    if len(factors) != 2:
+        return None
+    return _DenseProduct(product, term.reduced, factors, numbers, whole)
+
+
+def _is_tiled(
+    splitter: Splitter, product: _DenseProduct, place: _Place, request: Request
+) -> bool:
+    """Whether the product of its factors' temporaries would be made of tiles, and none stores more
+    than is allowed."""
+    draft = splitter.drafting()
+    found = product.of_tensors(draft)
+    part = Assignment(Access("", tuple(i for i in place.kept if i in free_indices(found))), found)
+    type = replace(request.type, format=dense(len(part.target.indices)), dtype=product.whole.name)
+    if any(n > request.memory for n in _stored(draft, (part,) if not place.stays else ())):
+        return False
+    problem = draft_of(part, draft.operands, replace(request, type=type))
+    chosen = choose_strategy(problem, draft.statistics(found)).strategy
+    return chosen.kind == Strategy.TILES.kind
+
+
+def _stored(draft: Splitter, more: Iterable[Assignment]) -> Iterable[float]:
+    """The elements of the temporaries of a draft, and of others."""
+    yield from (draft.operands[part.target.tensor].stored for part in draft.made)
+    yield from (draft.described(part).stored for part in more)
