@@ -10,7 +10,6 @@ would stride through an array, and where loops could run along a batch, both are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -19,7 +18,7 @@ from taco_py.autoschedule.dense_product import dense_product
 from taco_py.autoschedule.libraries import Libraries, library_reason
 from taco_py.cost.dense_products import seconds_of_loops, seconds_of_tiles
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import DENSE_GAIN, REUSE, WORTH_COMPILING
+from taco_py.cost.machine import APART, APART_REUSE, DENSE_GAIN, REUSE, WORTH_COMPILING
 from taco_py.lower.permuted import permutation_of
 from taco_py.lower.staged import staged_of
 from taco_py.lower.tiled import contraction_of
@@ -61,6 +60,16 @@ def choose_strategy(
     few = products_at_most(found, stats) < WORTH_COMPILING
     plain = few or contraction_of(problem) is None or _along_batch(problem, stats)
     return Choice(Strategy.LOOPS if plain else tiled)
+
+
+def worth_apart(problem: Problem, stats: Statistics) -> bool:
+    """Whether a product is made of tiles, and so large and with so much reuse that what keeps it
+    from them may take kernels of its own."""
+    found = contraction_of(problem)
+    if found is None or products_at_most(found, stats) < APART:
+        return False
+    tiles = choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind
+    return tiles and _reuse(found, stats) >= APART_REUSE
 
 
 def _strides(problem: Problem, stats: Statistics) -> bool:
@@ -112,13 +121,8 @@ def _tiled(found: Contraction, stats: Statistics, strides: bool) -> Strategy | N
 
     strides  whether tiles take clearly less time than loops, which stride through an array
     """
-
-    def size(loops: Iterable[str]) -> float:
-        return prod((stats.sizes[loop] for loop in loops), start=1.0)
-
-    rows, columns, depth = size(found.rows), size(found.columns), size(found.depth)
-    moved = rows * depth + depth * columns + rows * columns
-    if rows * columns * depth < REUSE * moved:
+    rows, columns, depth = _matrix(found, stats)
+    if _reuse(found, stats) < REUSE:
         return None
     if min(rows, columns) <= FEW and not strides:
         return None
@@ -127,6 +131,21 @@ def _tiled(found: Contraction, stats: Statistics, strides: bool) -> Strategy | N
     if found.batch and columns < NARROW:
         return replace(Strategy.TILES, width=1 << (int(columns).bit_length() - 1))
     return Strategy.TILES
+
+
+def _matrix(found: Contraction, stats: Statistics) -> tuple[float, float, float]:
+    """Rows, columns and depth."""
+    rows, columns, depth = (
+        prod((stats.sizes[loop] for loop in loops), start=1.0)
+        for loops in (found.rows, found.columns, found.depth)
+    )
+    return rows, columns, depth
+
+
+def _reuse(found: Contraction, stats: Statistics) -> float:
+    """Products for each element of the operands and the result."""
+    rows, columns, depth = _matrix(found, stats)
+    return rows * columns * depth / (rows * depth + depth * columns + rows * columns)
 
 
 def _along_columns(found: Contraction) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from taco_py.autoschedule.dense import choose_strategy
+from taco_py.autoschedule.dense import worth_apart
 from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, free_indices
@@ -28,7 +28,6 @@ from taco_py.notation.tree import exchange
 from taco_py.plan.products import Product, as_product, typed_first
 from taco_py.plan.request import Request, draft_of
 from taco_py.plan.splitter import Splitter
-from taco_py.strategy import Strategy
 
 FACTOR = "a factor of a dense product, computed once for all its rows or columns"
 PRODUCT = "a dense product by itself, in register tiles"
@@ -54,7 +53,7 @@ def in_tiles(splitter: Splitter, assignment: Assignment, request: Request) -> As
         place = _Place(assignment.target.indices, same and not product.numbers)
         if place.stays and not product.composite(splitter.dtypes):
             continue
-        if _is_tiled(splitter, product, place, request):
+        if _is_worth_it(splitter, product, place, request):
             value = exchange(value, sum_, product.made(splitter, place))
     return assignment if value is assignment.value else replace(assignment, value=value)
 
@@ -130,11 +129,11 @@ def _product(splitter: Splitter, sum_: Reduce, whole: DType) -> _DenseProduct | 
     return _DenseProduct(product, term.reduced, factors, numbers, whole)
 
 
-def _is_tiled(
+def _is_worth_it(
     splitter: Splitter, product: _DenseProduct, place: _Place, request: Request
 ) -> bool:
-    """Whether the product of its factors' temporaries would be made of tiles, and none stores more
-    than is allowed."""
+    """Whether the product of its factors' temporaries would be made of tiles and large enough, and
+    none stores more than is allowed."""
     draft = splitter.drafting()
     found = product.of_tensors(draft)
     part = Assignment(Access("", tuple(i for i in place.kept if i in free_indices(found))), found)
@@ -142,8 +141,7 @@ def _is_tiled(
     if any(n > request.memory for n in _stored(draft, (part,) if not place.stays else ())):
         return False
     problem = draft_of(part, draft.operands, replace(request, type=type))
-    chosen = choose_strategy(problem, draft.statistics(found)).strategy
-    return chosen.kind == Strategy.TILES.kind
+    return worth_apart(problem, draft.statistics(found))
 
 
 def _stored(draft: Splitter, more: Iterable[Assignment]) -> Iterable[float]:
