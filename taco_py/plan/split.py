@@ -1,7 +1,7 @@
 """Splitting: what is better computed first, into a temporary tensor, than inside all loops.
 
 Sums in products may be multiplied out before (`forms`), and divisors taken apart from products
-(`quotients`) and sums (`divisors`). Five reasons to split a term off, each in a file of its own:
+(`quotients`) and sums (`divisors`). Six reasons to split a term off, each in a file of its own:
 
 * a sum inside a product, or a term without an index of the result, would be computed again in every
   round of a loop it does not depend on (`hoist`);
@@ -11,7 +11,8 @@ Sums in products may be multiplied out before (`forms`), and divisors taken apar
 * a sum has an integer or bool type that its accumulation in the result's type would not respect
   (`narrow`);
 * a sum of many sparse terms, or a product of several such sums, has too many cases for one kernel
-  (`in_turn`, `cases`).
+  (`in_turn`, `cases`);
+* a product of dense tensors runs in register tiles only by itself, and of tensors alone (`tiles`).
 """
 
 from __future__ import annotations

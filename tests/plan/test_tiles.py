@@ -1,0 +1,183 @@
+"""Dense products with what keeps them from register tiles in steps of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from unittest import mock
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import taco_py as tp
+from taco_py.notation.checks import all_indices
+from taco_py.notation.nodes import Reduce
+from taco_py.notation.printer import to_text
+from taco_py.plan.make import Options, make_plan
+from taco_py.plan.nodes import Compute, Plan
+from taco_py.plan.request import Request
+from taco_py.strategy import Strategy
+from tests.problems import operands, plan, problem
+
+SIZES = dict.fromkeys("abijkl", 400)
+
+
+def planned(
+    text: str,
+    dtypes: Mapping[str, str] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    **options: bool,
+) -> Plan:
+    whole = problem(text, dtypes=dtypes)
+    return plan(whole, {**SIZES, **(sizes or {})}, options=Options(**options))
+
+
+def outline(made: Plan) -> list[str]:
+    """The kernels with their own names of operands, and which are made of tiles."""
+    return [
+        f"{to_text(step.problem.assignment)} {step.strategy.kind}"
+        for step in made.steps
+        if isinstance(step, Compute)
+    ]
+
+
+def products(made: Plan) -> int:
+    """How many kernels are made of tiles."""
+    tiled = (step.strategy.kind == Strategy.TILES.kind for step in made.kernels)
+    return sum(tiled)
+
+
+APART = (
+    (
+        "R[i,k] = (P[i,j] + Q[i,j]) * S[j,k]",
+        ["T[i,j] = A[i,j] + B[i,j] loops", "R[i,k] = sum(j, T[i,j] * S[j,k]) tiles"],
+    ),
+    (
+        "R[i,k] = P[i,j] * S[j,k] / g[j]",
+        ["T[i,j] = A[i,j] / B[j] loops", "R[i,k] = sum(j, T[i,j] * S[j,k]) tiles"],
+    ),
+    (
+        "R[i,k] = g[k] - 2 * P[i,j] * S[j,k]",
+        ["T[i,j] = sum(k, A[i,k] * B[k,j]) tiles", "R[i,k] = g[k] - 2 * T[i,k] loops"],
+    ),
+    (
+        "R[i,k] = P[i,j] * S[j,k] - Q[i,j] * S[k,j]",
+        [
+            "T[i,j] = sum(k, A[i,k] * B[k,j]) tiles",
+            "T[i,j] = sum(k, A[i,k] * B[j,k]) tiles",
+            "R[i,k] = T[i,k] - T_1[i,k] loops",
+        ],
+    ),
+    (
+        "K[a,b] = (X[i,a] - m[a]) * (X[i,b] - m[b])",
+        ["T[i,j] = A[i,j] - B[j] loops", "K[a,b] = sum(i, T[i,a] * T[i,b]) tiles"],
+    ),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), APART)
+def test_what_keeps_a_dense_product_from_tiles_is_apart(text: str, expected: list[str]) -> None:
+    """What is equal is computed once: data are centred once for their covariance."""
+    made = planned(text)
+    assert [line.replace("T_1[i,b]", "T[i,b]") for line in outline(made)] == expected
+    assert all("dense product" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("number", ["2", "0.5", "-1"])
+@pytest.mark.parametrize("around", ["{}", "{} + g[k]", "{} / h[i]", "({} + g[k]) * h[i]"])
+def test_numbers_and_what_is_around_a_product_are_apart(number: str, around: str) -> None:
+    text = "R[i,k] = " + around.format(f"sum(j, {number} * P[i,j] * S[j,k])")
+    assert products(planned(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "K[a,b] = (X[i,a] - m[a]) * (X[i,b] - m[b]) / (d[a] * d[b])",
+        "K[a,b] = w[i] * (X[i,a] - m[a]) * (X[i,b] - m[b])",
+        "v[i] = (X[i,a] - m[a]) * M[a,b] * (X[i,b] - m[b])",
+        "R[i,k] = (P[i,j] / Q[i,j]) * S[j,k]",
+        "R[i,k] = (P[i,j] - Q[j,i]) * (S[j,k] + P[j,k])",
+        "Y[i,k] = (X[i,a] * V[a,j] + b[j]) * W[j,k] + c[k]",
+        "F[a,k] = T[i,j,a,b] * (2 * I[i,k,j,b] - I[i,b,j,k])",
+    ],
+)
+def test_the_heaviest_kernels_are_products_in_tiles(text: str) -> None:
+    made = planned(text, sizes=dict.fromkeys("abk", 130))
+    assert products(made) >= 1
+    for step in made.kernels:
+        part = step.problem.assignment
+        if isinstance(part.value, Reduce) and len(all_indices(part)) > 2:
+            assert step.strategy.kind == Strategy.TILES.kind
+
+
+MIXED = (("P", "float32"), ("P", "int64"), ("P", "int8"), ("P", "bool"), ("S", "float32"))
+
+
+@pytest.mark.parametrize(("name", "dtype"), MIXED)
+def test_a_factor_of_another_type_is_converted_first(name: str, dtype: str) -> None:
+    made = planned("R[i,k] = P[i,j] * S[j,k]", {name: dtype})
+    first, product = made.kernels
+    assert product.strategy.kind == Strategy.TILES.kind
+    assert first.problem.result.dtype == "float64"
+
+
+STAYS: tuple[tuple[str, dict[str, str], dict[str, int]], ...] = (
+    ("y[i] = (P[i,j] - m[j]) * x[j]", {}, {}),
+    ("R[i,k] = (P[i,j] + Q[i,j]) * S[j,k]", {"P": "int64", "Q": "int64", "S": "int64"}, {}),
+    ("R[i,k] = (P[i,j] + Q[i,j]) * S[j,k]", {}, dict.fromkeys("ijk", 60)),
+    ("R[a,i,k] = (P[a,i,j] + Q[a,i,j]) * S[a,j,k]", {}, dict.fromkeys("ijk", 8)),
+    ("R[i,k] = (U[i,j] - V[k,j]) * (U[i,j] - V[k,j])", {}, {}),
+)
+
+
+@pytest.mark.parametrize(("text", "dtypes", "sizes"), STAYS)
+def test_one_kernel_where_no_tiles_would_be_filled(
+    text: str, dtypes: dict[str, str], sizes: dict[str, int]
+) -> None:
+    """Too little reuse, too few products to pay for two kernels, integers, or no product of two."""
+    assert len(planned(text, dtypes, sizes).kernels) == 1
+
+
+def test_one_kernel_where_one_is_asked_for() -> None:
+    assert len(planned("R[i,k] = P[i,j] * S[j,k] + g[k]", contract=False).kernels) == 1
+
+
+@pytest.mark.parametrize(("limit", "kernels"), [(400 * 400 - 1, 1), (400 * 400, 3)])
+def test_temporaries_are_as_large_as_allowed_at_most(limit: int, kernels: int) -> None:
+    whole = problem("R[i,k] = (P[i,j] + Q[i,j]) * S[j,k] + g[k]")
+    request = Request(whole.result, memory=limit)
+    made = make_plan(whole.assignment, operands(whole, SIZES), request)
+    assert len(made.kernels) == kernels
+
+
+VALUES = (
+    "(P[i,j] + Q[i,j]) * S[j,k]",
+    "Q[i,k] - 2 * P[i,j] * S[j,k]",
+    "P[i,j] * Q[j,k] + S[i,k] * 3",
+    "(P[i,j] - 0.5) * (S[j,k] + Q[j,k])",
+    "P[i,j] / (Q[i,j] + 1.5) * S[j,k] / 3",
+    "(P[i,j] + Q[i,j]) * (P[k,j] + Q[k,j])",
+    "(sum(j, P[i,j] * S[j,k]) + Q[i,k]) * P[k,i]",
+)
+DTYPES = ("float64", "float32", "int64", "int8", "uint8", "bool", "complex64")
+
+
+def operand(rng: np.random.Generator, dtype: str) -> NDArray[np.generic]:
+    """A matrix whose sums wrap where it is of small integers."""
+    return (rng.random((12, 12)) * (1 if dtype[0] in "fc" else 127)).astype(dtype)
+
+
+@pytest.mark.parametrize("text", VALUES)
+@pytest.mark.parametrize("p", DTYPES)
+@pytest.mark.parametrize("q", DTYPES)
+def test_values_and_types_are_as_written(text: str, p: str, q: str) -> None:
+    """Sums of small integers wrap in their own type before they are converted."""
+    rng = np.random.default_rng(0)
+    given = {"P": operand(rng, p), "Q": operand(rng, q), "S": operand(rng, "float64")}
+    given = {name: array for name, array in given.items() if f"{name}[" in text}
+    with mock.patch("taco_py.autoschedule.dense.APART", 1e5):
+        found = tp.evaluate(f"R[i,k] = {text}", **given)
+    expected = tp.evaluate_dense(f"R[i,k] = {text}", **given)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * abs(expected).max())
