@@ -1,9 +1,9 @@
 """How fast is what a person would rewrite by hand: sums in products, samples, lists by vectors?
 
 1000 rows, 100 entries each (3000 and 9 where a product is sampled; 4000 and 6 of 300 columns whose
-means are taken off; 500 rows and columns, or 10000 and 200 where it is dense), against scipy with the rewriting done by hand. The contender "as written" runs
-the loops of the text; a difference of sparse matrices is left as it is written by choice, for it
-keeps digits.
+means are taken off; 500 rows and columns where all is dense, or 10000 and 200), against scipy with
+the rewriting done by hand. The contender "as written" runs the loops of the text; a difference of
+sparse matrices is left as it is written by choice, for it keeps digits.
 """
 
 from __future__ import annotations
