@@ -7,6 +7,7 @@ from typing import Any
 
 from taco_py.api.arguments import Settings
 from taco_py.api.compute import planned_text
+from taco_py.api.libraries import libraries_of
 from taco_py.api.prepare import prepare
 from taco_py.autoschedule.effort import Effort
 from taco_py.notation.einsum import Squeezed
@@ -55,5 +56,5 @@ def standing(
     operands = {name: given.operand for name, given in prepared.given.items()}
     type = TensorType(prepared.kind.format, prepared.dtype.name)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
-    options = Options(settings.path, settings.contract)
+    options = Options(settings.path, settings.contract, libraries=libraries_of(settings))
     return report(prepared.assignment, operands, request, options, seconds)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from codegen.types import scalar
 from polyhedral.contraction import Contraction
 from taco_py.autoschedule.dense_product import dense_product
 from taco_py.autoschedule.libraries import Libraries, library_reason
@@ -62,14 +63,22 @@ def choose_strategy(
     return Choice(Strategy.LOOPS if plain else tiled)
 
 
-def worth_apart(problem: Problem, stats: Statistics) -> bool:
-    """Whether a product is made of tiles, and so large and with so much reuse that what keeps it
+def in_tiles(problem: Problem, stats: Statistics, libraries: Libraries | None) -> bool:
+    """Whether register tiles, or those of a library that may be called, make a product: complex
+    numbers have the library's alone."""
+    kind = choose_strategy(problem, stats).strategy.kind
+    if kind == Strategy.LOOPS.kind and scalar(problem.result.dtype).kind == "complex":
+        kind = choose_strategy(problem, stats, libraries).strategy.kind
+    return kind in (Strategy.TILES.kind, Strategy.LIBRARY.kind)
+
+
+def worth_apart(problem: Problem, stats: Statistics, libraries: Libraries | None) -> bool:
+    """Whether a product is made in tiles, and so large and with so much reuse that what keeps it
     from them may take kernels of its own."""
-    found = contraction_of(problem)
+    found = contraction_of(problem, ("float", "complex"))
     if found is None or products_at_most(found, stats) < APART:
         return False
-    tiles = choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind
-    return tiles and _reuse(found, stats) >= APART_REUSE
+    return _reuse(found, stats) >= APART_REUSE and in_tiles(problem, stats, libraries)
 
 
 def _strides(problem: Problem, stats: Statistics) -> bool:

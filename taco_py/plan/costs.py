@@ -15,7 +15,8 @@ from itertools import takewhile
 from math import inf
 
 from codegen.names import Names
-from taco_py.autoschedule.dense import choose_strategy
+from codegen.types import scalar
+from taco_py.autoschedule.dense import in_tiles
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.loop_costs import copying
 from taco_py.autoschedule.orders import best_order, known_steps, needs_copy
@@ -30,9 +31,8 @@ from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of
 from taco_py.plan.roots import look_up_rows, rows_cost
 from taco_py.plan.splitter import Splitter
-from taco_py.plan.tiles import in_tiles
+from taco_py.plan.tiles import tiled_apart
 from taco_py.problem import Problem
-from taco_py.strategy import Strategy
 
 
 def in_turn(
@@ -145,10 +145,10 @@ def _ways(splitter: Splitter, assignment: Assignment, request: Request) -> tuple
 
     def find() -> float:
         draft = replace(splitter.drafting(), request=request)
-        last = in_tiles(draft, assignment, request)
+        last = tiled_apart(draft, assignment, request)
         return inf if last is assignment else chain_cost(draft, draft.made, last, each=alone_cost)
 
-    key = (in_tiles, request.type, request.memory, *splitter.key(assignment))
+    key = (tiled_apart, request.type, request.memory, *splitter.key(assignment))
     return request.effort.once(key, find), alone_cost(splitter, assignment, request)
 
 
@@ -159,8 +159,9 @@ def alone_cost(splitter: Splitter, assignment: Assignment, request: Request) -> 
         problem = draft_of(assignment, splitter.operands, request)
         if all(type.format.is_dense for _, type in problem.operands):
             stats = splitter.statistics(assignment.value)
-            if choose_strategy(problem, stats).strategy.kind == Strategy.TILES.kind:
-                return stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
+            if in_tiles(problem, stats, request.libraries):
+                real = 4 if scalar(problem.result.dtype).kind == "complex" else 1
+                return real * stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
         return best_cost(splitter, assignment, request)
 
     return request.effort.once((alone_cost, request.type, *splitter.key(assignment)), find)

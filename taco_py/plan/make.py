@@ -73,6 +73,7 @@ def make_plan(
     Raises ScheduleError when the schedule does not fit the assignment.
     """
     names = Names((*operands, assignment.target.tensor))
+    request = replace(request, libraries=options.libraries)
     known = dict(operands)
     steps: list[Step] = []
     notes: tuple[str, ...] = ()
@@ -123,7 +124,10 @@ def make_plan(
     shared = once(_with_threads(leave_unsorted(steps), options.schedule))
     forms = (*told.told, *told.left, *parts.forms)
     cuts = request.effort.notes
-    return Plan(shared, (*notes, *parts.notes), cuts, request.stored, forms, parts.rewritten)
+    made = {step.target for step in shared}
+    before = zip(parts.assignments, parts.notes, strict=False)
+    notes += tuple(note for part, note in before if part.target.tensor in made)
+    return Plan(shared, notes, cuts, request.stored, forms, parts.rewritten)
 
 
 def _multiplied_first(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, prod
 
 from taco_py.autoschedule.effort import Effort
+from taco_py.autoschedule.libraries import Libraries
 from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.cost.machine import FAR, VAST
@@ -33,6 +34,7 @@ class Request:
     forms   False leaves sums in products as they are written, True multiplies them out; None for
             what costs less
     look_up whether copies may be made in which entries are looked up
+    libraries  those whose routines may be called, or None for none (`make.Options`)
     sized   whether the plan is for calls with operands of these size classes only, so that kernels
             may have short sizes compiled in
     """
@@ -44,6 +46,7 @@ class Request:
     memory: float = inf
     forms: bool | None = None
     look_up: bool = True
+    libraries: Libraries | None = None
     sized: bool = False
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

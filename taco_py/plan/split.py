@@ -42,7 +42,7 @@ from taco_py.plan.sizes import Sizes
 from taco_py.plan.splitter import Splitter
 from taco_py.plan.sum_first import sum_first
 from taco_py.plan.temporaries import store_well
-from taco_py.plan.tiles import in_tiles
+from taco_py.plan.tiles import tiled_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _in_tiles(splitter: Splitter, last: Assignment) -> Assignment:
 
 def _tiled(splitter: Splitter, part: Assignment, request: Request) -> Assignment:
     better = better_in_tiles(splitter, part, request)
-    return in_tiles(splitter, part, request) if better else part
+    return tiled_apart(splitter, part, request) if better else part
 
 
 def _in_steps(splitter: Splitter, assignment: Assignment, path: Path | None, pairs: bool) -> Expr:

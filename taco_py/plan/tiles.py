@@ -12,7 +12,7 @@ would keep it from all reuse in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +33,7 @@ FACTOR = "a factor of a dense product, computed once for all its rows or columns
 PRODUCT = "a dense product by itself, in register tiles"
 
 
-def in_tiles(splitter: Splitter, assignment: Assignment, request: Request) -> Assignment:
+def tiled_apart(splitter: Splitter, assignment: Assignment, request: Request) -> Assignment:
     """The assignment with its dense products and their factors in temporaries of the splitter, so
     that the products are made of tiles; itself where there are none, or all are already.
 
@@ -41,17 +41,14 @@ def in_tiles(splitter: Splitter, assignment: Assignment, request: Request) -> As
     """
     if not request.type.format.is_dense:
         return assignment
-    whole = expression_dtype(assignment.value, splitter.dtypes)
-    if whole.kind != "f":
-        return assignment
     value = assignment.value
     for sum_ in reductions(value):
-        product = _product(splitter, sum_, whole)
+        product = _product(splitter, sum_)
         if product is None:
             continue
-        same = sum_ is assignment.value and np.dtype(request.type.dtype) == whole
+        same = sum_ is assignment.value and np.dtype(request.type.dtype) == product.whole
         place = _Place(assignment.target.indices, same and not product.numbers)
-        if place.stays and not product.composite(splitter.dtypes):
+        if place.stays and product.is_of_tensors(splitter.dtypes):
             continue
         if _is_worth_it(splitter, product, place, request):
             value = exchange(value, sum_, product.made(splitter, place))
@@ -68,12 +65,13 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _DenseProduct:
-    """A sum of products of two factors, of one type, and of numbers.
+    """A sum of products of two dense factors and of numbers.
 
-    product  the operator's
+    product  all factors, as they are written
     reduced  the indices that are summed
     factors  the two that have indices
-    whole    the type of what is added up
+    numbers  the others
+    whole    the type that the products have, and are added up in
     """
 
     product: Product
@@ -82,23 +80,24 @@ class _DenseProduct:
     numbers: tuple[Expr, ...]
     whole: DType
 
-    def composite(self, dtypes: dict[str, DType]) -> bool:
-        """Whether a factor is no tensor of the type of the sum."""
-        return any(not self._is_bare(factor, dtypes) for factor in self.factors)
-
-    def _is_bare(self, factor: Expr, dtypes: dict[str, DType]) -> bool:
-        return isinstance(factor, Access) and dtypes[factor.tensor] == self.whole
+    def is_of_tensors(self, dtypes: Mapping[str, DType]) -> bool:
+        """Whether the factors are tensors that are read as numbers of its type."""
+        return all(isinstance(f, Access) and dtypes[f.tensor] == self.whole for f in self.factors)
 
     def of_tensors(self, splitter: Splitter) -> Expr:
         """The sum with its factors in temporaries, but for the numbers."""
-        dtypes = splitter.dtypes
-        tensors = tuple(
-            factor
-            if self._is_bare(factor, dtypes)
-            else splitter.temporary(factor, free_indices(factor), FACTOR, self.whole)
-            for factor in self.factors
-        )
+        tensors = (self._tensor(factor, splitter) for factor in self.factors)
         return summed(self.product.of(tensors), self.reduced)
+
+    def _tensor(self, factor: Expr, splitter: Splitter) -> Access:
+        """A factor, if it is stored as tiles need it, or a temporary."""
+        why = FACTOR
+        if isinstance(factor, Access):
+            type = splitter.operands[factor.tensor].type
+            if np.dtype(type.dtype) == self.whole and not type.stored:
+                return factor
+            why = f"{factor.tensor} as {self.whole}, for a dense product in register tiles"
+        return splitter.temporary(factor, free_indices(factor), why, self.whole)
 
     def made(self, splitter: Splitter, place: _Place) -> Expr:
         """What is in the place of the sum."""
@@ -111,14 +110,15 @@ class _DenseProduct:
         return self.product.of(factors) if self.numbers else made
 
 
-def _product(splitter: Splitter, sum_: Reduce, whole: DType) -> _DenseProduct | None:
-    """A sum as a product of two dense factors that is added up in the type `whole`."""
+def _product(splitter: Splitter, sum_: Reduce) -> _DenseProduct | None:
+    """A sum as a product of two dense factors that are no integers."""
     (term, *more) = split_terms(sum_)
     dtypes = splitter.dtypes
     product = as_product(term.body, dtypes)
     if more or term.negative or product is None or product.operator != MUL:
         return None
-    if expression_dtype(term.body, dtypes).kind != "f" or any(reductions(term.body)):
+    whole = expression_dtype(term.body, dtypes)
+    if whole.kind not in "fc" or any(reductions(term.body)):
         return None
     if any(splitter.is_sparse(access) for access in accesses(term.body)):
         return None
@@ -141,7 +141,7 @@ def _is_worth_it(
     if any(n > request.memory for n in _stored(draft, (part,) if not place.stays else ())):
         return False
     problem = draft_of(part, draft.operands, replace(request, type=type))
-    return worth_apart(problem, draft.statistics(found))
+    return worth_apart(problem, draft.statistics(found), request.libraries)
 
 
 def _stored(draft: Splitter, more: Iterable[Assignment]) -> Iterable[float]:

@@ -84,6 +84,7 @@ def chosen_nests(
 ) -> Nests:
     """The kernels that a plan without a schedule consists of."""
     names = Names((*operands, assignment.target.tensor))
+    request = replace(request, libraries=options.libraries)
     parts = split(assignment, operands, request, names, options.path, options.contract)
     before = parts.assignments[:-1]
     known = parts.operands

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from taco_py.concrete.terms import Term, split_terms
+from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.machine import PARALLEL
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.plan.nodes import Compute
 from taco_py.problem import Problem
@@ -24,25 +24,41 @@ class Bound:
 
 
 def bounds(problem: Problem) -> tuple[Bound, ...]:
-    """Those of each term, by the sparse operands that restrict it.
+    """Those of each term, by the sparse operands that restrict it, and of each sum inside it.
 
     y[i] = A[i,j] * X[j,k] with A sparse  ->  entries of A * size of k
     y[i] = (A[i,j] + X[i,j]) * x[j]       ->  size of i * size of j
+    s = sum(i, x[i]) * sum(j, z[j])       ->  one + size of i + size of j
     """
     return tuple(
         b for term in split_terms(problem.assignment.value) for b in _bounds(problem, term)
     )
 
 
-def _bounds(problem: Problem, term: Term) -> tuple[Bound, ...]:
-    every = dict.fromkeys(i for access in accesses(term.body) for i in access.indices)
-    within = _within(problem, term.body)
+def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:
+    """Sums inside it are beside its own loops, but for those over the result's indices, where they
+    do not depend on them."""
+    kept = problem.assignment.target.indices
+    beside = [s for s in reductions(term.body) if set(term.reduced).isdisjoint(free_indices(s))]
+    apart = {index for sum_ in beside for index in _indices(sum_)} - {*kept, *term.reduced}
+    yield from _restricted(problem, term.body, (i for i in _indices(term.body) if i not in apart))
+    for sum_ in beside:
+        yield from _restricted(problem, sum_, (*kept, *_indices(sum_)))
+
+
+def _indices(expr: Expr) -> Iterator[str]:
+    return (index for access in accesses(expr) for index in access.indices)
+
+
+def _restricted(problem: Problem, expr: Expr, loops: Iterable[str]) -> Iterator[Bound]:
+    """Those of an expression inside loops."""
+    every = dict.fromkeys(loops)
+    within = _within(problem, expr)
     if within is None:
-        return (Bound("", tuple(every)),)
-    return tuple(
-        Bound(access.tensor, tuple(i for i in every if i not in access.indices))
-        for access in within
-    )
+        yield Bound("", tuple(every))
+        return
+    for access in within:
+        yield Bound(access.tensor, tuple(i for i in every if i not in access.indices))
 
 
 def _within(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:

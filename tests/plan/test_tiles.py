@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import taco_py as tp
+from taco_py.autoschedule.libraries import Libraries
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Reduce
 from taco_py.notation.printer import to_text
@@ -109,6 +110,36 @@ def test_the_heaviest_kernels_are_products_in_tiles(text: str) -> None:
         part = step.problem.assignment
         if isinstance(part.value, Reduce) and len(all_indices(part)) > 2:
             assert step.strategy.kind == Strategy.TILES.kind
+
+
+@pytest.mark.parametrize(
+    "text", ["R[i,k] = P[i,j] * S[j,k] + g[k]", "R[i,k] = g[k] - P[i,j] * S[j,k]"]
+)
+@pytest.mark.parametrize("size", [20, 130])
+def test_a_product_beside_a_wider_term_keeps_its_type(text: str, size: int) -> None:
+    """Its factors are of no other type, whatever their size is."""
+    p = np.full((size, size), 1e30, "float32")
+    found = tp.evaluate(text, P=p, S=p, g=np.zeros(size))
+    assert found.dtype == np.float64
+    assert np.isinf(found).all()
+
+
+def test_complex_products_are_apart_where_a_library_may_be_called() -> None:
+    text = "R[i,k] = (P[i,j] + Q[i,j]) * S[j,k] + g[k]"
+    dtypes = dict.fromkeys("PQSg", "complex128")
+    there, none = (Libraries(lambda dtype, is_=is_: is_, lambda: 1.0) for is_ in (True, False))
+    whole = problem(text, dtypes=dtypes)
+    kinds = {}
+    for name, libraries in (("there", there), ("none", none)):
+        made = plan(whole, SIZES, options=Options(libraries=libraries))
+        kinds[name] = [step.strategy.kind for step in made.kernels]
+    assert kinds == {"there": ["loops", "library", "loops"], "none": ["loops"]}
+
+
+def test_what_is_told_is_of_steps_that_are_made() -> None:
+    """A factor that is equal to another one is none."""
+    made = planned("K[a,b] = (X[i,a] - m[a]) * (X[i,b] - m[b])")
+    assert len(made.notes) == 1
 
 
 MIXED = (("P", "float32"), ("P", "int64"), ("P", "int8"), ("P", "bool"), ("S", "float32"))

@@ -19,7 +19,11 @@ from tests.problems import problem
         ("y[i] = (A[i,j] + B[i,j]) * x[j]", [("A", ""), ("B", "")]),
         ("y[i] = (A[i,j] - x[j]) * x[j]", [("", "ij")]),  # a difference with a full term
         ("y[i] = (A[i,j] - x[j]) * B[i,j]", [("B", "")]),
-        ("y[i] = sum(j, A[i,j]) * sum(k, x[k])", [("A", "k")]),
+        ("y[i] = sum(j, A[i,j]) * sum(k, x[k])", [("A", ""), ("A", ""), ("", "ik")]),
+        ("s = sum(i, x[i]) * sum(j, z[j])", [("", ""), ("", "i"), ("", "j")]),
+        ("s = sum(i, x[i] * (z[i] + sum(j, A[i,j] * z[j])))", [("", "ij")]),
+        ("s = sum(i, x[i] * (z[i] + sum(j, z[j])))", [("", "i"), ("", "j")]),
+        ("s = sum(i, x[i] * z[i]) * sum(j, z[j])", [("", ""), ("", "i"), ("", "j")]),
     ],
 )
 def test_what_bounds_the_iterations(text: str, expected: list[tuple[str, str]]) -> None:
