@@ -39,7 +39,8 @@ NOMINAL_DENSITY = 0.01
 class Draft:
     """An assignment over operands of known formats, as planning wants it.
 
-    begin  the operand that a result is added to, as `y` in y += value; "" where there is none
+    begin    the operand that a result is added to, as `y` in y += value; "" where there is none
+    assumed  the indices whose sizes are not known
     """
 
     assignment: Assignment
@@ -49,6 +50,14 @@ class Draft:
     dtype: np.dtype[Any]
     request: Request
     begin: str = ""
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """What planning takes sizes for that nobody says, for explain()."""
+        if not self.assumed:
+            return ""
+        return f"{', '.join(self.assumed)} taken for {NOMINAL_SIZE}: static= says other sizes"
 
     @property
     def types(self) -> dict[str, TensorType]:
@@ -150,7 +159,10 @@ def _drafted(
     wanted = kind.format
     dtype = result_dtype(assignment, {n: np.dtype(o.type.dtype) for n, o in operands.items()})
     request = Request(TensorType(wanted, dtype.name, index), sizes)
-    return Draft(assignment, chosen, operands, kind, dtype, request)
+    known_sizes = {**dict(sizes), **_sizes_of(assignment, {n: o.shape for n, o in known.items()})}
+    met = unique(i for a in accesses(assignment) for i in a.indices)
+    assumed = tuple(index for index in met if index not in known_sizes)
+    return Draft(assignment, chosen, operands, kind, dtype, request, assumed=assumed)
 
 
 def _kind(

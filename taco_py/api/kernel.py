@@ -369,6 +369,7 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
     request = replace(drafted.request, effort=Effort(settings.budget))
     plan = make_plan(drafted.assignment, drafted.operands, request, options)
+    plan = replace(plan, sizes=drafted.told)
     return compile_plan(
         drafted.assignment,
         plan,

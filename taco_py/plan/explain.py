@@ -40,6 +40,7 @@ def explain(
     lines = [f"copy      {copy}" for copy in copies]
     lines += [f"budget    {cut}" for cut in plan.cuts]
     lines += [f"result    {plan.stored}"] if plan.stored else []
+    lines += [f"sizes     {plan.sizes}"] if plan.sizes else []
     lines += [f"sums      {form}" for form in plan.forms]
     compiled = iter(kernels)
     for note in plan.notes:

@@ -225,6 +225,7 @@ class Plan:
     stored  why the result is stored as it is, where that was chosen
     forms   which sums in products are multiplied out and which are not, and why
     rewritten  whether any are
+    sizes   what sizes were taken for that were not known
     """
 
     steps: tuple[Step, ...]
@@ -233,6 +234,7 @@ class Plan:
     stored: str = ""
     forms: tuple[str, ...] = ()
     rewritten: bool = False
+    sizes: str = ""
 
     @property
     def kernels(self) -> tuple[Compute, ...]:
