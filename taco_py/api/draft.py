@@ -57,7 +57,7 @@ class Draft:
         """What planning takes sizes for that nobody says, for explain()."""
         if not self.assumed:
             return ""
-        return f"{', '.join(self.assumed)} taken for {NOMINAL_SIZE}: static= says other sizes"
+        return f"{', '.join(self.assumed)} taken for {NOMINAL_SIZE}, for no sizes are given"
 
     @property
     def types(self) -> dict[str, TensorType]:

@@ -94,6 +94,15 @@ def test_copies_for_the_sake_of_order_are_explained() -> None:
     assert "otherwise   coordinates sorted" in tp.compile(SUM, A=tp.CSR, B=tp.CSR).explain()
 
 
+def test_explain_says_what_sizes_were_taken_for() -> None:
+    text, matrix = "y[i] = A[i,j] * x[j]", tp.dense(2)
+    told = tp.compile(text, A=matrix, x=tp.dense(1)).explain()
+    assert told.startswith("sizes     i, j taken for 1000, for no sizes are given\n")
+    assert "sizes     i taken for" in tp.compile(text, A=matrix, x=np.ones(4)).explain()
+    sizes = {"i": 3, "j": 4}
+    assert "taken for" not in tp.compile(text, A=matrix, x=tp.dense(1), static=sizes).explain()
+
+
 def test_a_quote_that_is_not_closed_in_cc() -> None:
     with pytest.raises(NoCompilerError, match="No closing quotation"):
         find_compiler({"CC": 'gcc "-O3'})
