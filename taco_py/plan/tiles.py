@@ -12,7 +12,7 @@ would keep it from all reuse in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -133,18 +133,18 @@ def _is_worth_it(
     splitter: Splitter, product: _DenseProduct, place: _Place, request: Request
 ) -> bool:
     """Whether the product of its factors' temporaries would be made of tiles and large enough, and
-    none stores more than is allowed."""
+    none stores more than is allowed, nor more than the largest operand or the product do."""
     draft = splitter.drafting()
     found = product.of_tensors(draft)
     part = Assignment(Access("", tuple(i for i in place.kept if i in free_indices(found))), found)
-    type = replace(request.type, format=dense(len(part.target.indices)), dtype=product.whole.name)
-    if any(n > request.memory for n in _stored(draft, (part,) if not place.stays else ())):
+    factors = [draft.operands[made.target.tensor].stored for made in draft.made]
+    result = draft.described(part).stored
+    read = {access.tensor for factor in product.factors for access in accesses(factor)}
+    most = max(result, *(splitter.operands[name].stored for name in read))
+    if max(factors, default=0.0) > min(most, request.memory):
         return False
+    if not place.stays and result > request.memory:
+        return False
+    type = replace(request.type, format=dense(len(part.target.indices)), dtype=product.whole.name)
     problem = draft_of(part, draft.operands, replace(request, type=type))
     return worth_apart(problem, draft.statistics(found), request.libraries)
-
-
-def _stored(draft: Splitter, more: Iterable[Assignment]) -> Iterable[float]:
-    """The elements of the temporaries of a draft, and of others."""
-    yield from (draft.operands[part.target.tensor].stored for part in draft.made)
-    yield from (draft.described(part).stored for part in more)

@@ -159,6 +159,7 @@ STAYS: tuple[tuple[str, dict[str, str], dict[str, int]], ...] = (
     ("R[i,k] = (P[i,j] + Q[i,j]) * S[j,k]", {}, dict.fromkeys("ijk", 60)),
     ("R[a,i,k] = (P[a,i,j] + Q[a,i,j]) * S[a,j,k]", {}, dict.fromkeys("ijk", 8)),
     ("R[i,k] = (U[i,j] - V[k,j]) * (U[i,j] - V[k,j])", {}, {}),
+    ("R[i,l] = (P[i,j] - W[k,j]) * S[j,k,l]", {}, {"l": 40}),
 )
 
 
@@ -166,7 +167,8 @@ STAYS: tuple[tuple[str, dict[str, str], dict[str, int]], ...] = (
 def test_one_kernel_where_no_tiles_would_be_filled(
     text: str, dtypes: dict[str, str], sizes: dict[str, int]
 ) -> None:
-    """Too little reuse, too few products to pay for two kernels, integers, or no product of two."""
+    """Too little reuse, too few products to pay for two kernels, integers, no product of two, or a
+    factor that would store more than the largest operand or the result."""
     assert len(planned(text, dtypes, sizes).kernels) == 1
 
 
