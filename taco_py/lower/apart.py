@@ -19,7 +19,7 @@ from dataclasses import replace
 from codegen import build
 from codegen.ir import Array, Block, Declare, Expr, Stmt, Storage, Team, Var
 from codegen.types import INT64
-from taco_py.concrete.nodes import Forall, Race
+from taco_py.concrete.nodes import Forall, Race, Sequence, Statement, Where
 from taco_py.concrete.tree import workspaces_of
 from taco_py.iteration.graph import Range
 from taco_py.lower import workspaces
@@ -52,7 +52,10 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
     inner = replace(scope, piece=(variable, mine))
     copies = copies_for(env, inner, forall, piece, count)
     work = _entries(env, forall, scope)
-    pieces = _pieces(forall, shares.total if work is None else work, copies, bool(scope.bound))
+    work = shares.total if work is None else work
+    if not copies.large:  # a copy of many numbers may cost as much as the loops inside
+        work = build.mul(work, *_rounds(env, forall.body))
+    pieces = _pieces(forall, work, copies, bool(scope.bound))
     yield Declare(count, pieces, constant=True)
     yield from shares.edges(edges, count, even)
     yield from copies.before
@@ -101,6 +104,22 @@ def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
     if parent is None:
         return None
     return Interval(*env.iterated(iterator).bounds(parent)).length
+
+
+def _rounds(env: Environment, statement: Statement) -> tuple[Expr, ...]:
+    """The sizes of whole dimensions that nested loops of a statement go through."""
+    match statement:
+        case Forall(index, body):
+            inside = _rounds(env, body)
+            loop = env.graph.loop_of(statement)
+            whole = loop.lattice.full and loop.range is Range.WHOLE
+            derived = env.provenance.is_derived(index)
+            return (env.sizes[index], *inside) if whole and not derived else inside
+        case Where(_, consumer, producer):
+            return max(_rounds(env, consumer), _rounds(env, producer), key=len)
+        case Sequence(statements):
+            return max((_rounds(env, each) for each in statements), key=len, default=())
+    return ()
 
 
 def _pieces(forall: Forall, work: Expr, copies: Copies, inside: bool) -> Expr:

@@ -74,6 +74,23 @@ def test_only_rows_at_the_edges_of_tiles_are_atomic() -> None:
 # ---------------------------------------------------------------- pieces
 
 
+@pytest.mark.parametrize(
+    ("text", "formats", "work"),
+    [
+        ("q = x[i] * K[i,j] * y[j]", {"x": 1, "K": 2, "y": 1}, "n_i * n_j / 4096"),
+        ("q = K[i,j]", {"K": 2}, "n_i * n_j / 4096"),
+        ("q = T[i,j,k] * T[i,j,k]", {"T": 3}, "n_i * n_j * n_k / 4096"),
+        ("q = x[i] * x[i]", {"x": 1}, "n_i / 4096"),
+    ],
+)
+def test_sums_to_one_number_have_pieces_by_all_their_iterations(
+    text: str, formats: dict[str, int], work: str
+) -> None:
+    """A matrix of 2000 rows is shared, though its rows alone are no work."""
+    source = tp.compile(text, {name: tp.dense(order) for name, order in formats.items()}).source
+    assert f"taco_min_i64({work}, 64)" in source
+
+
 def sparse(rows: int, columns: int, density: float = 0.05) -> Any:
     return sp.random_array((rows, columns), density=density, rng=RNG, format="csr")
 
