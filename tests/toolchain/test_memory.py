@@ -182,3 +182,49 @@ def test_empty(cache: KernelCache) -> None:
         assert (array.shape, array.dtype) == (shape, np.complex128)
         array[...] = 1j
         assert array.flags.c_contiguous
+
+
+def address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def test_arrays_of_some_megabytes_are_recycled(cache: KernelCache) -> None:
+    """Calls with temporaries of this size would otherwise touch fresh pages each time."""
+    pool = Pool(cache._get_host()[0], limit=20 * MB)
+    first = pool.empty((512, 512), np.float64)
+    first[...] = 1.0
+    view, where = first[3:], address(first)
+    del first
+    other = pool.empty((512, 512), np.float64)
+    assert address(other) != where, "a view keeps the memory"
+    del view
+    third = pool.empty((700, 700), np.float32)  # a little less
+    assert address(third) == where
+    assert (third.shape, third.dtype, third.nbytes) == ((700, 700), np.float32, 700 * 700 * 4)
+    third[...] = 2.0
+    del third, other
+    assert pool.held == 2 * 512 * 512 * 8
+    assert address(pool.empty((MB,), np.uint8)) != where, "much less would waste what it keeps"
+    pool.clear()
+    assert pool.held == 0
+
+
+def test_the_latest_array_is_taken_first(cache: KernelCache) -> None:
+    """It may still be in a cache."""
+    for megabytes in (2, 8):
+        pool = Pool(cache._get_host()[0], limit=64 * MB)
+        one, two = (pool.empty((megabytes * MB,), np.uint8) for _ in range(2))
+        last = address(one)
+        del two
+        del one
+        assert address(pool.empty((megabytes * MB,), np.uint8)) == last
+
+
+def test_few_arrays_are_kept(cache: KernelCache) -> None:
+    pool = Pool(cache._get_host()[0])
+    arrays = [pool.empty((3 * MB,), np.uint8) for _ in range(40)]
+    del arrays
+    assert pool.held == 30 * MB
+    pool = Pool(cache._get_host()[0], limit=MB)
+    pool.empty((3 * MB,), np.uint8)
+    assert pool.held == 0
