@@ -22,7 +22,7 @@ from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import exchange, walk
-from taco_py.plan.gaps import without_gaps
+from taco_py.plan.gaps import is_over_entries, without_gaps
 from taco_py.plan.multiply_out import (
     FAR_CHEAPER,
     Fill,
@@ -50,14 +50,17 @@ class Forms:
 
     kept  the differences that are left in their products, and why
     differs  whether differences of sparse and full terms are multiplied out
-    counts   whether sums go over entries alone, and the elements between them are counted
     """
 
     chosen: Assignment
     other: Assignment | None
     kept: tuple[str, ...]
     differs: bool = False
-    counts: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether sums go over entries alone, and the elements between them are counted."""
+        return any(is_over_entries(node) for node, _ in walk(self.chosen.value))
 
 
 def cheapest_form(
@@ -92,10 +95,10 @@ def cheapest_form(
         apart, why = _differences_out(base, price(chosen), rules, price, effort)
         if apart is not None:
             kept = tuple(dict.fromkeys(_kept(apart, assignment, rules, why)))
-            return Forms(apart, assignment, kept, True, base is over is not assignment)
+            return Forms(apart, assignment, kept, True)
     kept = tuple(dict.fromkeys(_kept(assignment, assignment, rules, why)))
     other = best if chosen is assignment else assignment
-    return Forms(chosen, other, kept, counts=chosen is over is not assignment)
+    return Forms(chosen, other, kept)
 
 
 def _cheaper(
@@ -135,6 +138,8 @@ def _differences_out(
     if found:
         form = min(found, key=found.__getitem__)
         form = _cheaper(form, rules, price, effort) or form
+        over = without_gaps(form, rules.sizes)
+        form = over if price(over) * GAIN < price(form) else form
         if price(form) * FAR_CHEAPER <= cost:
             return form, ""
     if effort.over:

@@ -474,6 +474,24 @@ def test_two_factors_of_sparse_and_full_terms_take_no_loops_over_all_elements(
     assert not any(form.startswith("A[") for form in made.forms)
 
 
+@pytest.mark.parametrize("beside", ["", " / n", " - k[b]", " * q[b]"])
+def test_what_is_left_of_a_difference_goes_over_entries(beside: str) -> None:
+    """Cross-covariance: `sum(i, m[a] * (Z[i,b] - k[b]))` has no loop over all elements of Z."""
+    rng = np.random.default_rng(0)
+    X, Z = (sp.random_array((2000, n), density=0.01, format="csr", rng=rng) for n in (90, 70))  # noqa: N806
+    text = f"C[a,b] = (X[i,a] - m[a]) * (Z[i,b] - k[b]){beside}"
+    known = {"X": X, "Z": Z, "m": X.mean(0), "k": Z.mean(0), "n": 2000.0, "q": rng.random(70)}
+    known = {name: known[name] for name in known if re.search(rf"\b{name}\b", text)}
+    told = tp.explain(text, known, frontier_budget=0)
+    assert "over entries alone, with what is between them counted" in told
+    assert "also a difference" in told
+    assert not re.search(r"^kernel .* sum\(\w, \(?\w+\[\w,\w\] - ", told, re.MULTILINE)
+    (whole,) = (line for line in told.splitlines() if "operations, as it is written" in line)
+    mine, written = map(float, re.findall(r"[\d.]+e[+-]\d+", whole))
+    assert 50 * mine < written
+    np.testing.assert_allclose(tp.evaluate(text, known), tp.evaluate_dense(text, known), 1e-9, 1e-9)
+
+
 @pytest.mark.parametrize(
     "text",
     [
