@@ -104,11 +104,17 @@ class Rules:
         return (*ours, *theirs) if ours and theirs else ()
 
     def _apart(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
-        """Terms, as one where they cancel each other."""
-        if not loses_digits(terms, whole):
-            return terms
-        one = _joined(terms, whole, self)
-        return () if one is None else ((False, one),)
+        """Terms, as one where they cancel each other; none where that has another type."""
+        found: list[Signed] = []
+        for group in _cancelling(terms, whole):
+            if not loses_digits(group, whole):
+                found += group
+                continue
+            one = _joined(group, whole, self)
+            if one is None:
+                return ()
+            found.append((False, one))
+        return tuple(found)
 
 
 # ---------------------------------------------------------------- sums in products
@@ -184,6 +190,24 @@ def loses_digits(terms: Iterable[Signed], whole: DType) -> bool:
     """Whether there are terms of both signs, in a type that is rounded."""
     signs = {minus != _is_negative(term) for minus, term in terms}
     return whole.kind in "fc" and len(signs) > 1
+
+
+def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed, ...]]:
+    """Terms in groups that may cancel each other for all coordinates: of the same indices, and what
+    has fewer with the first that has these too and another sign.
+
+        - m[a] - r[i] + g  →  - m[a] + g,  - r[i]
+    """
+    groups: dict[frozenset[str], tuple[Signed, ...]] = {}
+    for term in terms:
+        own = frozenset(free_indices(term[1]))
+        groups[own] = (*groups.get(own, ()), term)
+    for own in sorted(groups, key=len):
+        for more in groups:
+            if own < more and loses_digits((*groups[more], *groups[own]), whole):
+                groups[more] += groups.pop(own)
+                break
+    yield from groups.values()
 
 
 def _is_negative(expr: Expr) -> bool:

@@ -349,6 +349,45 @@ def test_full_parts_that_cancel_stay_together() -> None:
     np.testing.assert_allclose(tp.evaluate(text, known), expected)
 
 
+CENTRED = (
+    (
+        "Y[i,c] = (A[i,j] - m[j] - r[i] + g) * V[j,c]",
+        "Y[i,c] = sum(j, A[i,j] * V[j,c]) + T_1[c] - r[i] * T[c]",
+    ),
+    (
+        "Y[j,c] = (g + A[i,j] - r[i] - m[j]) * U[i,c]",
+        "Y[j,c] = sum(i, A_ji[i,j] * U[i,c]) + T_1[c] - m[j] * T[c]",
+    ),
+    (
+        "y[i] = (A[i,j] - (m[j] - m[j] * g) - (r[i] - g)) * x[j]",
+        "y[i] = sum(j, A[i,j] * x[j]) + T_1 - r[i] * T",
+    ),
+)
+
+
+@pytest.mark.parametrize(("text", "last"), CENTRED)
+def test_full_parts_come_apart_where_each_has_an_index_of_its_own(text: str, last: str) -> None:
+    """Doubly centred data has no loop over all elements: a column's mean is not a row's."""
+    made = plan(problem(text, {"A": "CSR"}))
+    assert to_text(made.kernels[-1].problem.assignment) == last
+    rng = np.random.default_rng(7)
+    every: dict[str, Any] = {
+        "A": sp.random_array((2000, 500), density=0.01, format="csr", rng=rng),
+        "V": rng.random((500, 3)),
+        "U": rng.random((2000, 3)),
+    }
+    every |= {"m": rng.random(500), "x": rng.random(500), "r": rng.random(2000), "g": 0.3}
+    known = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
+    found = tp.evaluate(text, known)
+    np.testing.assert_allclose(found, tp.evaluate_dense(text, known), 1e-9, 1e-9)
+
+
+def test_full_parts_with_all_indices_of_the_others_stay_with_them() -> None:
+    made = plan(problem("y[i] = (A[i,j] - m[j] - r[i] + r[i] * m[j] + g) * x[j]", {"A": "CSR"}))
+    assert not made.rewritten
+    assert "is not multiplied out: differences keep digits" in made.forms[0]
+
+
 def test_sparse_parts_that_cancel_stay_together() -> None:
     made = plan(
         problem("y[i] = (A[i,j] - d[i] * d[j] - B[i,j]) * x[j]", dict.fromkeys("AB", "CSR"))
