@@ -6,7 +6,8 @@ Integers and booleans are exact either way, for all of it is computed in one typ
 rounded at other places, as where a product is contracted in pairs. A difference of theirs stays as
 it is written: (A - B) · x keeps digits that A·x - B·x cancels. But where A is sparse and B is full,
 as in (A - d dᵀ) · x, most elements of B have nothing to cancel with, and the loops go through all
-of them: such a difference is multiplied out where the whole plan is FAR_CHEAPER then.
+of them: such a difference is multiplied out where the whole plan is FAR_CHEAPER then. Its
+full terms come apart too, where each has an index of its own, as means of rows and of columns.
 
 A part without the index of a sum around it is multiplied by the size of that index:
 
