@@ -27,6 +27,7 @@ from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_GAIN, DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment, Reduce
+from taco_py.plan.in_rows import in_rows
 from taco_py.plan.nodes import Operand
 from taco_py.plan.request import Request, draft_of
 from taco_py.plan.roots import look_up_rows, rows_cost
@@ -100,6 +101,8 @@ def best_cost(splitter: Splitter, assignment: Assignment, request: Request) -> f
         terms = split_terms(assignment.value)
         stats = splitter.statistics(assignment.value)
         cost = sum(term_cost(problem, term, stats, request.effort) for term in terms)
+        turned = in_rows(assignment, splitter.operands, request, Names(splitter.operands))
+        cost = min(cost, turned.cost) if turned.why else cost
         if request.type.format.is_dense or fits_row(problem):
             return cost
         met_again = any(repeated(problem, term) for term in terms)

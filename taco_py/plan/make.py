@@ -26,7 +26,17 @@ from taco_py.plan.fuse import Fused, fuse
 from taco_py.plan.in_turn import check_together
 from taco_py.plan.line_up import line_up
 from taco_py.plan.narrow import has_narrow_sums
-from taco_py.plan.nodes import Compute, Operand, Plan, Reformat, Squeeze, Step, TakeDiagonal, Unfuse
+from taco_py.plan.nodes import (
+    Cast,
+    Compute,
+    Operand,
+    Plan,
+    Reformat,
+    Squeeze,
+    Step,
+    TakeDiagonal,
+    Unfuse,
+)
 from taco_py.plan.once import once
 from taco_py.plan.request import Request
 from taco_py.plan.single import plan_single
@@ -238,7 +248,7 @@ def _taken_apart(
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
     """The steps with the last one's target called `name`, as later assignments expect."""
     last = steps[-1]
-    if last.target == name or not isinstance(last, Reformat):
+    if last.target == name or not isinstance(last, Reformat | Cast):
         return steps
     raw = names.fresh(f"{name}_raw")
     renamed = tuple(

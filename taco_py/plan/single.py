@@ -32,6 +32,7 @@ from taco_py.notation.tree import map_accesses
 from taco_py.plan.casts import cast_before
 from taco_py.plan.entries import take_values
 from taco_py.plan.formats import is_tall, reordered, with_chain
+from taco_py.plan.in_rows import in_rows
 from taco_py.plan.leaps import leaps
 from taco_py.plan.look_up import look_up
 from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step, TakeValues
@@ -66,11 +67,15 @@ def plan_single(
     rooted: tuple[Reformat, ...] = ()
     found: tuple[Locate | Reformat, ...] = ()
     casts: tuple[Cast, ...] = ()
+    wanted, why = request.type, ""
     if schedule is None:
         assignment, operands, taken = take_values(assignment, operands, request, names)
         assignment, operands, rooted = look_up_rows(assignment, operands, request, names)
         assignment, operands, request, found = look_up(assignment, operands, request, names)
         assignment, operands, casts = cast_before(assignment, operands, request, names, libraries)
+        turned = in_rows(assignment, operands, request, names)
+        assignment, operands, casts = turned.assignment, turned.operands, (*casts, *turned.copies)
+        request, why = turned.request, turned.why
     stats = statistics(assignment, operands)
     draft = draft_of(assignment, operands, request)
     terms = split_terms(assignment.value)
@@ -106,11 +111,13 @@ def plan_single(
         except ScheduleError as error:
             raise _of_sources(error, tuple(made.values())) from error
     steps: list[Step] = [*taken, *rooted, *found, *casts, *made.values(), kernel]
-    wanted = request.type.format
-    if str(final.result.format) != str(wanted):
-        reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"
-        index_dtype = request.type.index_dtype
-        steps.append(Reformat(names.fresh(target), target, wanted, reason, index_dtype))
+    form = final.result.format
+    if form.is_dense and wanted.format.is_dense and form != wanted.format:
+        steps.append(Cast(names.fresh(target), target, wanted.format, wanted.dtype, why))
+    elif str(form) != str(wanted.format):
+        reason = f"the result is wanted as {wanted.format}: {describe(form, wanted.format)}"
+        index_dtype = wanted.index_dtype
+        steps.append(Reformat(names.fresh(target), target, wanted.format, reason, index_dtype))
     return tuple(steps)
 
 
