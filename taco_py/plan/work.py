@@ -37,13 +37,19 @@ def bounds(problem: Problem) -> tuple[Bound, ...]:
 
 def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:
     """Sums inside it are beside its own loops, but for those over the result's indices, where they
-    do not depend on them."""
+    do not depend on them: what restricts these restricts the sums too.
+
+    T[i,j] = A[i,j] * sum(k, U[i,k] * V[j,k]) with A sparse  ->  entries of A * size of k
+    """
     kept = problem.assignment.target.indices
     beside = [s for s in reductions(term.body) if set(term.reduced).isdisjoint(free_indices(s))]
     apart = {index for sum_ in beside for index in _indices(sum_)} - {*kept, *term.reduced}
     yield from _restricted(problem, term.body, (i for i in _indices(term.body) if i not in apart))
+    around = _within(problem, term.body) or ()
     for sum_ in beside:
-        yield from _restricted(problem, sum_, (*kept, *_indices(sum_)))
+        loops = (*kept, *_indices(sum_))
+        sampled = around and all({*loops}.issuperset(access.indices) for access in around)
+        yield from _restricted(problem, term.body if sampled else sum_, loops)
 
 
 def _indices(expr: Expr) -> Iterator[str]:

@@ -24,6 +24,8 @@ from tests.problems import problem
         ("s = sum(i, x[i] * (z[i] + sum(j, A[i,j] * z[j])))", [("", "ij")]),
         ("s = sum(i, x[i] * (z[i] + sum(j, z[j])))", [("", "i"), ("", "j")]),
         ("s = sum(i, x[i] * z[i]) * sum(j, z[j])", [("", ""), ("", "i"), ("", "j")]),
+        ("T[i,j] = A[i,j] * sum(k, U[i,k] * V[j,k])", [("A", ""), ("A", "k")]),
+        ("T[i,j] = U[i,j] * sum(k, A[i,k] * V[j,k])", [("A", "j"), ("A", "j")]),
     ],
 )
 def test_what_bounds_the_iterations(text: str, expected: list[tuple[str, str]]) -> None:
