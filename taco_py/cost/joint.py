@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from functools import reduce as fold
 from itertools import combinations
+from math import prod
 
 from taco_py.cost.sets import Bound, Number, Once
 from taco_py.cost.spread import Entries
@@ -99,7 +100,19 @@ class Joint:
                 once = partial(mine.once, (other, left.indices, right.indices))
                 own = (tuple(dict.fromkeys(a.indices)) for a in (left, right))
                 apart = tuple(indices for indices in own if len(indices) > 1)
-                yield _Pair(tuple(often), tuple(often.values()), apart, once)
+                known = tuple(often), tuple(often.values())
+                yield _Pair(*known, self._together(left, right, often), apart, once)
+
+    def _together(self, left: Access, right: Access, often: Mapping[str, float]) -> float:
+        """How many times more often two accesses meet at all of some indices together than were
+        these independent of each other."""
+        if len(often) < 2:
+            return 1.0
+        mine, its = (tuple(map(a.indices.index, often)) for a in (left, right))
+        other = self.entries[right.tensor]
+        met = self.entries[left.tensor].meeting_together(mine, other, its)
+        apart = prod(often.values())
+        return met / apart if met is not None and apart else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +120,23 @@ class _Pair:
     """Two accesses with indices in common.
 
     often  how many times more often their coordinates meet there than were they independent
+    together  the same at all of them, beside each by itself
     apart  the indices of each that has more than one
     once   keeps what is known of them
     """
 
     indices: tuple[str, ...]
     often: tuple[float, ...]
+    together: float
     apart: tuple[tuple[str, ...], ...]
     once: Once
 
     def times(self, bound: Bound) -> Number:
         """How many times more often they meet at all of them that are bound."""
-        return bound.product(self.indices, self.often)
+        met: Number = self.together
+        for index in self.indices:
+            met = bound.where(index, met, 1.0)
+        return met * bound.product(self.indices, self.often)
 
 
 def _most(entries: Entries, access: Access, covered: Iterable[str], bound: Bound) -> Number:

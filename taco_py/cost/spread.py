@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from taco_py.storage.pack import expand
 from taco_py.storage.tensor_data import TensorData
 
 SAMPLE = 1 << 14
@@ -26,7 +28,11 @@ COUNTED = 1 << 18
 """Positions up to which all are counted; those of the root, which need no coordinates, always."""
 LARGEST = 1 << 22
 """Coordinates up to which a mode has an array of counts."""
+TOGETHER, BUCKETS = 1 << 17, 1 << 18
+"""Entries up to which coordinates of several modes together are counted, by so many hashed numbers.
+[2 to 4 ms for 100 000]"""
 Counts = NDArray[np.float64]
+Modes = tuple[int, ...]
 T = TypeVar("T")
 
 
@@ -107,6 +113,22 @@ class Entries:
         both = float(mine.sum()) * float(met.sum())
         return len(mine) * float(mine @ met) / both if both else 1.0
 
+    def meeting_together(self, modes: Modes, other: Entries, its: Modes) -> float | None:
+        """`meeting` at the coordinates of several modes together; None where entries are many."""
+        if max(self.data.nnz, other.data.nnz) > TOGETHER:
+            return None
+        key = (modes, other, its)
+        return self.once(key, lambda: self._meeting_together(modes, other, its))
+
+    def _meeting_together(self, modes: Modes, other: Entries, its: Modes) -> float:
+        mine = _hashed(self.data, modes)
+        met = mine if self is other and modes == its else _hashed(other.data, its)
+        both = float(mine.sum()) * float(met.sum())
+        chance = 1.0 / len(mine)  # at which others fall on the same number
+        pairs = (float(mine @ met) - both * chance) / (1.0 - chance)
+        volume = prod((float(self.data.shape[mode]) for mode in modes), start=1.0)
+        return volume * max(pairs, 1.0) / both if both else 1.0
+
     def _counted(self, mode: int) -> tuple[Counts, Counts, bool]:
         """The entries at each coordinate, how often it was met, and whether that is all."""
         if mode not in self._counts:
@@ -165,6 +187,17 @@ def _counted(data: TensorData, mode: int) -> tuple[Counts, Counts, bool]:
     weights = _below(data, level, chosen) * (1.0 if exact else positions / SAMPLE)
     counts = np.bincount(coordinates, weights, size).astype(np.float64)
     return counts, np.bincount(coordinates, None, size).astype(np.float64), exact
+
+
+def _hashed(data: TensorData, modes: Modes) -> Counts:
+    """The entries whose coordinates of some modes together have each of BUCKETS hashed numbers."""
+    stored = dict(zip(data.format.mode_order, expand(data), strict=True))
+    keys = np.zeros(data.nnz, np.uint64)
+    for mode in modes:
+        keys = keys * np.uint64(data.shape[mode]) + stored[mode].astype(np.uint64)
+    keys *= np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing (Knuth 1973, section 6.4)
+    hashed = (keys >> np.uint64(64 - BUCKETS.bit_length() + 1)).astype(np.int64)
+    return np.bincount(hashed, minlength=BUCKETS).astype(np.float64)
 
 
 def _positions(data: TensorData, last: int) -> int:
