@@ -145,11 +145,14 @@ class Locality:
             return _blocks_met(array, elements, has[list(array.stored)])
         run, room = np.ones_like(elements), np.ones_like(elements)
         inner = np.ones(has.shape[1], np.bool_)
-        for row, size in zip(reversed(array.stored), reversed(array.sizes), strict=True):
-            inner &= ~has[row]
+        for level, size in reversed(tuple(enumerate(array.sizes))):
+            inner &= ~has[array.stored[level]]
             room = np.where(inner, room * size, room)
             asked = np.flatnonzero(inner & (run * size == room))
-            longer = asked[self._joined((row,), places[asked]) >= around[asked] * size * DENSE]
+            above, met = (
+                self._joined(array.stored[:count], places[asked]) for count in (level, level + 1)
+            )
+            longer = asked[met >= above * size * DENSE]
             run[longer] = room[longer]
         others = product(np.array(array.sizes), ~has[list(array.stored)])
         options = (

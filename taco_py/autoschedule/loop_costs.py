@@ -33,6 +33,7 @@ from taco_py.cost.machine import (
     SCATTER,
     SORTING,
     STRAY,
+    VECTOR,
 )
 from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
@@ -45,6 +46,8 @@ from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
 State = tuple[int, int, int, float | None, tuple[int, ...]]
+IN_VECTORS = VECTOR * (SCATTER - 1.0)
+"""What an accumulation into memory costs more in an innermost loop that vectorises."""
 
 
 def copying(statistics: Statistics, access: Access) -> float:
@@ -65,8 +68,8 @@ class Outside:
 
     copied  the accesses whose operands must be copied, a bit each
     strayed  the dense arrays that these loops do not run through as they are stored, a bit each
-    write   what an innermost iteration costs more for the result; None while its indices come first
-            and in order
+    write   what an innermost iteration costs more for the result, at its best; None while its
+            indices come first and in order
     written for each operand that may be looked up by rows, the loops around the writing of a row; 0
             as long as its other indices are not bound
     """
@@ -176,6 +179,8 @@ class LoopCosts:
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
             write = self._write_cost(rest)
             cost += self.innermost * write
+        if write == IN_VECTORS and bound == self.steps.every and not self.steps.in_vectors(index):
+            cost += self.innermost * (SCATTER - 1.0 - IN_VECTORS)
         strayed = outside.strayed
         if self.below and bound != self.steps.every:
             strayed = self._strayed(outside, bit)
@@ -270,11 +275,11 @@ class LoopCosts:
         return index == self.result[kept] if self.sparse_result else index in self.result
 
     def _write_cost(self, rest: tuple[str, ...]) -> float:
-        """What an iteration costs more where these indices of the result come late."""
+        """What an iteration costs more at its best where these indices of the result come late."""
         levels = self.problem.result.format.levels
         outer = 1 if len(rest) == len(levels) > 1 else 0  # an array is made and its rows gathered
         if all(level.full for level in levels[len(levels) - len(rest) + outer :]):
-            return SCATTER - 1.0
+            return IN_VECTORS
         return ROW if len(rest) == 1 else HASH + KEY * self._fresh
 
     @cached_property

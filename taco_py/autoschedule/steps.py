@@ -215,7 +215,7 @@ class Steps:
         sparse = tuple(filter(self._sparse, self.accesses))
         if meet(sparse):
             found = np.maximum(found, self._met(sparse))
-        reads = np.array([self._read_cost(index) for index in self.indices])
+        reads = np.array([0.0 if self.in_vectors(i) else 1.0 - VECTOR for i in self.indices])
         found[self.lattice.innermost] += innermost * reads[self.lattice.innermost[0]]
         locality = Locality(
             self.lattice, self.sets, tuple(self._touched()), self.counts, self.count_of
@@ -255,11 +255,10 @@ class Steps:
             found[each.row] = np.minimum(found[each.row], each.cost + each.least)
         return found
 
-    def _read_cost(self, last: str) -> float:
-        """What an iteration costs more when the innermost loop does not run along unit strides."""
+    def in_vectors(self, last: str) -> bool:
+        """Whether an innermost loop over this index runs along unit strides."""
         everywhere = (*self.accesses, self.problem.assignment.target)
-        unit = all(_runs_along(self.problem, a) == last for a in everywhere if last in a.indices)
-        return 0.0 if unit else 1.0 - VECTOR
+        return all(_runs_along(self.problem, a) == last for a in everywhere if last in a.indices)
 
     def _touched(self) -> Iterable[Touched]:
         """The arrays of the operands, and of a dense result, which is read and written."""
