@@ -163,6 +163,10 @@ def as_schedule(schedule: Any) -> Schedule | None:
     return schedule
 
 
+LONG = 1e9
+"""Seconds that no search takes."""
+
+
 def check_budget(seconds: float | None, name: str = "schedule_budget") -> float | None:
     """Raise ScheduleError unless it is a number of seconds or None."""
     number = isinstance(seconds, int | float | np.integer | np.floating)
@@ -172,7 +176,7 @@ def check_budget(seconds: float | None, name: str = "schedule_budget") -> float 
             f"Expected {name} to be a number of seconds, found {seconds!r}",
             hint="leave it out to search to the end",
         )
-    return None if seconds is None else float(seconds)
+    return None if seconds is None else float(min(seconds, LONG))
 
 
 def check_threads(threads: int | None) -> int | None:

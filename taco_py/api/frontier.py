@@ -65,7 +65,10 @@ def frontier(
     drafted = draft(text, {**{name: dense(order) for name, order in orders.items()}, **given})
     stored = {name: operand.type.format for name, operand in drafted.operands.items()}
     if not isinstance(scope, str) or scope not in SCOPES:
-        raise ScheduleError(f"Expected scope to be one of {', '.join(SCOPES)}, found {scope!r}")
+        raise ScheduleError(
+            f"Expected scope to be one of {', '.join(SCOPES)}, found {scope!r}",
+            hint="leave it out for the widest",
+        )
     budget = check_budget(schedule_budget)
     until = inf if budget is None else monotonic() + budget
     search = None if budget is None else budget * SEARCH

@@ -125,7 +125,7 @@ def _as_large(splitter: Splitter, expr: Expr) -> Splitter:
 def _reason(others: tuple[str, ...]) -> str:
     if others:
         return f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
-    return "by itself, this sum needs fewer operands in another order"
+    return "by itself, this sum needs no copies of operands in another order, or fewer"
 
 
 def _own_copies(splitter: Splitter, stats: Statistics, sum_: Reduce) -> float:

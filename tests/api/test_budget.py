@@ -68,6 +68,12 @@ CALLS: tuple[Callable[[Any], Any], ...] = (
 
 
 @pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("long", [10**400, float("inf"), np.float64(60.0)])
+def test_a_budget_may_be_longer_than_any_search(call: Callable[[Any], Any], long: Any) -> None:
+    call(long)
+
+
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("wrong", [-1, float("nan"), "1", True])
 def test_a_budget_is_a_number_of_seconds(call: Callable[[Any], Any], wrong: Any) -> None:
     with pytest.raises(tp.ScheduleError, match="schedule_budget to be a number of seconds") as told:

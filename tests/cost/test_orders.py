@@ -197,3 +197,39 @@ def test_a_coordinate_list_is_copied_in_its_own_order_for_less() -> None:
     kept, sorted_ = (order_cost(whole, term, known, order) for order in (("i", "j"), ("j", "i")))
     assert sorted_ - kept > 0.9 * (SORTING - FOLDING) * (2e3 + 5e5)
     assert best_order(whole, term, known).order == ("i", "j")
+
+
+def test_rows_between_lists_are_lines_of_their_own() -> None:
+    """A slice of T meets few of each row's k, so that Y is met row by row, not from end to end: it
+    is stored with r last, and lines come no more often than entries."""
+    sizes, nnz = {"i": 400, "j": 300, "k": 200, "r": 8}, {"T": 200_000.0}
+    text = "Y[j,k,r] = T[i,j,k] * A[i,r]"
+    costs = {}
+    for form in ("ddd", "ddd:0,2,1", "ddd:1,2,0", "ddd:2,0,1"):
+        known = problem(text, {"T": "CSF"}, form)
+        (term,) = split_terms(known.assignment.value)
+        stats = statistics(known.assignment, operands(known, sizes, nnz))
+        found = best_order(known, term, stats)
+        costs[form] = found.cost
+        if form == "ddd":
+            assert found.order == tuple("ijkr")
+    assert min(costs, key=lambda form: costs[form]) == "ddd"
+    assert costs["ddd"] < 20 * nnz["T"]
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("Y[i,q,s] = sum(j, k, T[i,j,k] * B[j,q] * C[k,s])", "sdd"),
+        ("Y[k,q,s] = sum(i, j, T[i,j,k] * A[i,q] * B[j,s])", "ddd"),
+    ],
+)
+def test_accumulations_along_a_row_cost_a_vectors_share(text: str, result: str) -> None:
+    """A hundred of them for each entry."""
+    sizes = {"i": 2000, "j": 1500, "k": 300, "q": 10, "s": 10}
+    known = problem(text, {"T": "CSF"}, result)
+    (term,) = split_terms(known.assignment.value)
+    stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
+    found = best_order(known, term, stats)
+    assert found.order == tuple("ijkqs")
+    assert found.cost < 0.7 * 100 * 200_000

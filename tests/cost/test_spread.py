@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import taco_py as tp
 from taco_py.api.operands import give
 from taco_py.api.prepare import parsed
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.sets import One
-from taco_py.cost.spread import COUNTED, Entries, Spread
+from taco_py.cost.spread import COUNTED, TOGETHER, Entries, Spread
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.request import statistics
 from taco_py.storage.pack import pack_coo
@@ -92,6 +93,38 @@ def test_errors_shrink_as_patterns_get_skewed() -> None:
         if power > 1:
             assert exp(float(np.mean(products["blind"]))) > power
             assert mean["blind"] > 1.6 * mean["informed"]
+
+
+@pytest.mark.parametrize("shape", [(60, 80, 50), (60_000, 80, 50_000)])
+def test_entries_that_meet_at_two_indices_together(shape: tuple[int, int, int]) -> None:
+    """Entries of which each i has few k: nothing of either alone tells how often both agree."""
+    rng = np.random.default_rng(3)
+    i, j, s = (rng.integers(0, n, 20_000) for n in (shape[0], shape[1], 3))
+    k = (i * 7919 + s) % shape[2]
+    tensor = pack_coo([i, j, k], np.ones(20_000), shape, tp.CSF(3))
+    stored = {(int(a), int(b), int(c)) for a, b, c in zip(i, j, k, strict=True)}
+    met = np.unique([a * shape[2] + c for a, _, c in stored], return_counts=True)[1]
+    exact = float((met * met).sum())
+    assignment, informed, blind = known("G[j,l] = T[i,j,k] * T[i,l,k]", {"T": tp.Tensor(tensor)})
+    assert off(informed.iterations(body(assignment), frozenset("ijkl")), exact) < 1.1
+    assert off(blind.iterations(body(assignment), frozenset("ijkl")), exact) > 10
+
+
+def test_patterns_that_never_meet_are_expected_to_meet_hardly_ever() -> None:
+    rng = np.random.default_rng(4)
+    even = sp.random_array((500, 500), density=0.02, format="csr", rng=rng)
+    even.indices[:] = even.indices // 2 * 2
+    even.sum_duplicates()
+    odd = sp.csr_array((even.data, (even.indices + 1) % 500, even.indptr), shape=even.shape)
+    assignment, informed, _ = known("C[i,j] = A[i,j] * B[i,j]", {"A": even, "B": odd})
+    assert informed.iterations(body(assignment), frozenset("ij")) < 0.01 * even.nnz
+
+
+def test_of_many_entries_nothing_is_told_of_several_indices() -> None:
+    many = sp.random_array((2000, 2000), density=0.04, format="csr", rng=np.random.default_rng(5))
+    entries = {name: Entries(g.data) for name, g in give({"A": many}).items()}["A"]
+    assert many.nnz > TOGETHER
+    assert entries.meeting_together((0, 1), entries, (0, 1)) is None
 
 
 TRIPLES = (

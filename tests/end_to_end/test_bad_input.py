@@ -579,6 +579,8 @@ PATHS: tuple[Any, ...] = (
     [(0.0, 1), (0, 1)],
     [1, 2],
     ("optimal", "x"),
+    ("greedy", -1),
+    ("greedy", float("nan")),
     "bogus",
     3,
     {},
