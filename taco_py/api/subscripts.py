@@ -182,7 +182,7 @@ def _is_strategy(optimize: Any) -> bool:
 
 def _is_limit(limit: Any) -> bool:
     """Whether it is an upper bound for the elements of intermediates, as NumPy has it."""
-    return isinstance(limit, int | float | np.integer | np.floating) and limit >= 0
+    return isinstance(limit, int | float | np.integer | np.floating) and bool(limit >= 0)
 
 
 def checked_path(steps: Sequence[Sequence[Any]], count: int) -> tuple[tuple[int, ...], ...]:
