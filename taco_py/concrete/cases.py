@@ -15,23 +15,28 @@ that a loop of 4 takes a second to compile and one of 6 ten."""
 CASES = 1 << (MERGED + 1)
 """Cases that a loop has at most where its terms have several each, as products of sums do."""
 
-IsSparse = Callable[[Access], bool]
-"""Whether an operand, as it is accessed, has elements that are not there."""
+Levels = Callable[[Access], int]
+"""In how many loops an operand, as it is accessed, may have elements that are not there: of all
+loops, or 0 and 1 for those of one."""
 
 
-def count_cases(expr: Expr, is_sparse: IsSparse) -> int:
-    """Those of a term, as far as its sums and products tell: n terms of a sum have 2^n - 1, and
-    those of factors with other operands are multiplied. A sum that has more than CASES is not
-    taken for more: it will be added up in turn."""
+def count_cases(expr: Expr, is_sparse: Levels) -> int:
+    """Those of a term, as far as its sums and products tell: n terms of a sum have 2^n - 1 in one
+    loop, (d + 1)^n - 1 in d loops inside each other, and those of factors with other operands are
+    multiplied. A sum that has more than CASES is not taken for more: it will be added up in turn.
+    """
     if isinstance(expr, Call) and expr.operator.additive:
         return min(cases_of_sum((term.body for term in split_terms(expr)), is_sparse), CASES)
     found = {_sparse(sum_, is_sparse): count_cases(sum_, is_sparse) for sum_ in sums_in(expr)}
     return prod(found.values())
 
 
-def cases_of_sum(terms: Iterable[Expr], is_sparse: IsSparse) -> int:
+def cases_of_sum(terms: Iterable[Expr], is_sparse: Levels) -> int:
     """Those of terms that are added up."""
-    known = {_sparse(term, is_sparse): count_cases(term, is_sparse) for term in terms}
+    known = {
+        _sparse(term, is_sparse): count_cases(term, is_sparse) * _depth(term, is_sparse)
+        for term in terms
+    }
     always = known.pop(frozenset(), 0)
     every: int = prod(count + 1 for count in known.values())
     return every if always else every - 1
@@ -46,5 +51,12 @@ def sums_in(expr: Expr) -> Iterator[Call]:
             yield from sums_in(arg)
 
 
-def _sparse(expr: Expr, is_sparse: IsSparse) -> frozenset[Access]:
+def _depth(expr: Expr, is_sparse: Levels) -> int:
+    """The loops in which what is beside the sums of a product may be missing, 1 at least."""
+    if not isinstance(expr, Call):
+        return max((is_sparse(access) for access in accesses(expr)), default=1) or 1
+    return 1 if expr.operator.additive else max(_depth(arg, is_sparse) for arg in expr.args)
+
+
+def _sparse(expr: Expr, is_sparse: Levels) -> frozenset[Access]:
     return frozenset(filter(is_sparse, accesses(expr)))

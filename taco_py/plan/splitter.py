@@ -52,6 +52,10 @@ class Splitter:
         """Whether a tensor does not store everything."""
         return not self.is_full(access.tensor)
 
+    def lists(self, access: Access) -> int:
+        """The levels of a tensor that do not store everything."""
+        return sum(not level.full for level in self.operands[access.tensor].type.format.levels)
+
     def is_full(self, name: str) -> bool:
         """Whether a tensor stores everything."""
         return self.operands[name].type.format.is_dense

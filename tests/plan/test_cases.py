@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import mul
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from codegen.names import Names
 from taco_py.concrete.cases import count_cases
+from taco_py.notation.nodes import Reduce
+from taco_py.plan.request import Request
+from taco_py.plan.splitter import Splitter
 from tests.problems import operands, problem
 
 
@@ -34,6 +39,44 @@ def test_cases_of_a_term(text: str, count: int) -> None:
     given = operands(known)
     found = count_cases(known.assignment.value, lambda a: not given[a.tensor].type.format.is_dense)
     assert found == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("A[i,j] + B[i,j]", 8),
+        ("(A[i,j] + B[i,j]) * (C[i,j] - D[i,j]) / x[j]", 64),
+        ("(A[i,j] + B[j,i]) * T[i,j,k]", 8),
+        ("T[i,j,k] + A[i,j] * B[i,j]", 11),
+        ("T[i,j,k] + x[k]", 4),
+    ],
+)
+def test_cases_in_all_loops_together(text: str, count: int) -> None:
+    """Each operand may end in any of its lists: A + B has A and B with both or one in each row."""
+    known = problem(f"Z[i,j] = {text}", dict.fromkeys("ABCD", "DCSR") | {"T": "CSF"})
+    names = Names(dict(known.operands))
+    request = Request(known.result)
+    splitter = Splitter(operands(known), request, names, {}, [], [])
+    value = known.assignment.value
+    while isinstance(value, Reduce):
+        value = value.body
+    assert count_cases(value, splitter.lists) == count
+
+
+def test_products_that_took_minutes_to_compile() -> None:
+    rng = np.random.default_rng(3)
+    known: dict[str, Any] = {
+        "A": tp.tensor(rng.integers(0, 2, (4, 4)) * 1.0, format="ss:1,0"),
+        "B": tp.tensor(rng.integers(0, 2, (4, 4, 4)) * 1.0, format="ssd"),
+        "c": sp.coo_array(rng.integers(0, 2, 4) * 1.0),
+        "d": sp.coo_array(rng.integers(0, 2, 4) * 1.0),
+        "E": rng.random((4, 4)),
+    }
+    text = "R[j,i,k] = (A[i,k] + A[j,i]) * B[i,k,j] * (B[i,j,k] - (c[j]*d[k] + E[i,k] - d[j]))"
+    told = tp.explain(text, known, frontier_budget=0)
+    assert "in one kernel with the other sums of its product it has 96 cases" in told
+    found, expected = tp.evaluate(text, known), tp.evaluate_dense(text, known)
+    np.testing.assert_allclose(found.to_numpy(), expected)
 
 
 @pytest.mark.parametrize("result", ["y[i]", "Z[i,j]"])
