@@ -145,6 +145,11 @@ def with_chain(form: Format, depth: int) -> Format:
     return replace(form, levels=form.levels[:depth] + chain)
 
 
+def all_dense(form: Format) -> Format:
+    """`form` with dense levels, in the same order of the modes."""
+    return replace(form, levels=(DENSE,) * form.order)
+
+
 def is_tall(form: Format) -> bool:
     """Whether only the root is sparse, so that whole blocks are absent or present."""
     root, *below = form.levels

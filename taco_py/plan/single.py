@@ -21,17 +21,17 @@ from taco_py.concrete.concretize import (
     shared_prefix,
 )
 from taco_py.concrete.terms import Term, map_terms, split_terms
-from taco_py.convert.convert import describe
+from taco_py.convert.convert import describe, describe_taken
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.formats import Format, dense
+from taco_py.formats import Format
 from taco_py.iteration.graph import sparse_levels
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.casts import cast_before
 from taco_py.plan.entries import take_values
-from taco_py.plan.formats import is_tall, reordered, with_chain
+from taco_py.plan.formats import all_dense, is_tall, reordered, with_chain
 from taco_py.plan.leaps import leaps
 from taco_py.plan.look_up import look_up
 from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step, TakeValues
@@ -108,9 +108,9 @@ def plan_single(
     steps: list[Step] = [*taken, *rooted, *found, *casts, *made.values(), kernel]
     wanted = request.type.format
     if str(final.result.format) != str(wanted):
-        reason = f"the result is wanted as {wanted}: {describe(final.result.format, wanted)}"
+        reason = f"the result is wanted as {wanted}: {describe_taken(final.result.format, wanted)}"
         index_dtype = request.type.index_dtype
-        steps.append(Reformat(names.fresh(target), target, wanted, reason, index_dtype))
+        steps.append(Reformat(names.fresh(target), target, wanted, reason, index_dtype, True))
     return tuple(steps)
 
 
@@ -162,7 +162,8 @@ def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleE
 def _chained(problem: Problem, loops: Loops) -> Problem:
     """With a result that several loops can scatter into.
 
-    That part of it becomes a coordinate list, or a dense array where only rows can be absent.
+    That part of it becomes a coordinate list, or a dense array where only rows can be absent: in
+    the order of its levels, so that these can keep it.
     """
     orders = tuple(map(loops.provenance.loops, loops.orders))
     terms = split_terms(problem.assignment.value)
@@ -172,7 +173,7 @@ def _chained(problem: Problem, loops: Loops) -> Problem:
     if rest < 2 or can_scatter(problem, depth):
         return problem
     if depth == 0 and is_tall(problem.result.format):
-        return _with_result(problem, lambda form: dense(form.order))
+        return _with_result(problem, all_dense)
     return _with_result(problem, lambda form: with_chain(form, depth))
 
 
