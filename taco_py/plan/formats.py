@@ -150,12 +150,6 @@ def all_dense(form: Format) -> Format:
     return replace(form, levels=(DENSE,) * form.order)
 
 
-def is_tall(form: Format) -> bool:
-    """Whether only the root is sparse, so that whole blocks are absent or present."""
-    root, *below = form.levels
-    return root.kind is LevelKind.COMPRESSED and bool(below) and all(b.full for b in below)
-
-
 def without_modes(form: Format, order: int) -> Format:
     """The format of what is left of a tensor in `form` when all but `order` modes are taken off."""
     return dense(order) if form.is_dense or order == 0 else COO(order)

@@ -10,6 +10,7 @@ from math import prod
 from codegen.names import Names
 from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.libraries import Libraries
+from taco_py.autoschedule.loop_costs import made_as_array
 from taco_py.autoschedule.orders import needs_copy
 from taco_py.autoschedule.streams import chosen_order
 from taco_py.concrete.concretize import (
@@ -31,7 +32,7 @@ from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.casts import cast_before
 from taco_py.plan.entries import take_values
-from taco_py.plan.formats import all_dense, is_tall, reordered, with_chain
+from taco_py.plan.formats import all_dense, reordered, with_chain
 from taco_py.plan.leaps import leaps
 from taco_py.plan.look_up import look_up
 from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step, TakeValues
@@ -87,7 +88,7 @@ def plan_single(
     value = map_terms(assignment.value, lambda expr: _walking(expr, next(remaining)))
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
-    final = _chained(final, loops)
+    final = _chained(final, loops, lambda: made_as_array(draft, stats))
     target = assignment.target.tensor
     kernel = Compute(target, final, orders, _size_sources(final))
     if schedule is None:
@@ -159,11 +160,11 @@ def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleE
     return ScheduleError(message, error.span, hint)
 
 
-def _chained(problem: Problem, loops: Loops) -> Problem:
+def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Problem:
     """With a result that several loops can scatter into.
 
-    That part of it becomes a coordinate list, or a dense array where only rows can be absent: in
-    the order of its levels, so that these can keep it.
+    That part of it becomes a coordinate list; all of it, where `is_array` says so, a dense array:
+    in the order of its levels, so that these can keep it.
     """
     orders = tuple(map(loops.provenance.loops, loops.orders))
     terms = split_terms(problem.assignment.value)
@@ -172,7 +173,7 @@ def _chained(problem: Problem, loops: Loops) -> Problem:
     rest = len(result_order(problem)) - depth
     if rest < 2 or can_scatter(problem, depth):
         return problem
-    if depth == 0 and is_tall(problem.result.format):
+    if depth == 0 and is_array():
         return _with_result(problem, all_dense)
     return _with_result(problem, lambda form: with_chain(form, depth))
 
