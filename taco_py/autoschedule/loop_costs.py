@@ -25,7 +25,10 @@ from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import (
     CONVERSION,
+    DENSE_SIZE,
     FOLDING,
+    GATHERED,
+    GATHERING,
     HASH,
     KEY,
     POINTER,
@@ -60,6 +63,25 @@ def copying(statistics: Statistics, access: Access) -> float:
     if pattern.format.order == 2 and pattern.format.levels[0].full:
         rows = statistics.sizes[access.indices[pattern.format.mode_order[1]]]
     return CONVERSION * pattern.nnz + POINTER * rows
+
+
+def made_as_array(problem: Problem, statistics: Statistics) -> bool:
+    """Whether a result that is met out of order from its first index on is made as an array, whose
+    blocks are then gathered.
+
+    That is where its inner levels are dense, and only rows can be absent or a good part of it is
+    expected to be stored. Y[j,k,p] = T[i,j,k] * A[i,p], stored ssd, would else need a copy of T by
+    j or k, whose entries are sorted, or a hash workspace.
+    """
+    form = problem.result.format
+    if form.is_dense or not form.levels[-1].full:
+        return False
+    if all(level.full for level in form.levels[1:]):
+        return True
+    keep = problem.assignment.target.indices
+    volume = statistics.volume(keep)
+    made = result_size(statistics, problem.assignment.value, keep)
+    return volume <= DENSE_SIZE and made >= GATHERED * volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +201,7 @@ class LoopCosts:
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
             write = self._write_cost(rest)
             cost += self.innermost * write
+            cost += GATHERING * self.statistics.volume(rest) if self._gathers(rest) else 0.0
         if write == IN_VECTORS and bound == self.steps.every and not self.steps.in_vectors(index):
             cost += self.innermost * (SCATTER - 1.0 - IN_VECTORS)
         strayed = outside.strayed
@@ -277,10 +300,17 @@ class LoopCosts:
     def _write_cost(self, rest: tuple[str, ...]) -> float:
         """What an iteration costs more at its best where these indices of the result come late."""
         levels = self.problem.result.format.levels
-        outer = 1 if len(rest) == len(levels) > 1 else 0  # an array is made and its rows gathered
-        if all(level.full for level in levels[len(levels) - len(rest) + outer :]):
+        if self._gathers(rest) or all(level.full for level in levels[len(levels) - len(rest) :]):
             return IN_VECTORS
         return ROW if len(rest) == 1 else HASH + KEY * self._fresh
+
+    def _gathers(self, rest: tuple[str, ...]) -> bool:
+        """Whether the result is made as an array, for all of its indices come late."""
+        return len(rest) == len(self.result) and self._is_array
+
+    @cached_property
+    def _is_array(self) -> bool:
+        return made_as_array(self.problem, self.statistics)
 
     @cached_property
     def _fresh(self) -> float:

@@ -18,12 +18,12 @@ import scipy.sparse as sp
 
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
+from taco_py.storage.blocks import pack_array
 from taco_py.storage.pack import (
     expand,
     pack_coo,
     pack_sorted,
     unpack,
-    unpack_dense,
 )
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import LevelArrays, TensorData, ordered
@@ -85,6 +85,16 @@ def recopied(data: TensorData, format: Format) -> TensorData:
     return pack_coo(*unpack(data), data.shape, format, index_dtype_of(data))
 
 
+def taken_over(data: TensorData, format: Format) -> TensorData:
+    """As `recopied`, of a tensor that nobody else will read or write.
+
+    What is stored of an array stays in its memory where that is all of it.
+    """
+    if not data.format.is_dense or format.is_dense:
+        return recopied(data, format)
+    return replace(pack_array(data.values, ordered(format)), format=format)
+
+
 def describe(source: Format, target: Format) -> str:
     """One line on how tensors are converted between two formats.
 
@@ -94,6 +104,17 @@ def describe(source: Format, target: Format) -> str:
     fitting = (road.says for road in ROADS if road.fits(ordered(source), ordered(target)))
     says = next(fitting, GENERAL)
     return f"{format_name(source)} -> {format_name(target)}: {says}"
+
+
+def describe_taken(source: Format, target: Format) -> str:
+    """`describe` of what `taken_over` does.
+
+    >>> describe_taken(Format.parse("dd"), Format.parse("sd")).partition("; ")[2]
+    'no copy where all of it is stored'
+    """
+    told = describe(source, target)
+    in_place = source.is_dense and not target.is_dense and source.mode_order == target.mode_order
+    return f"{told}; no copy where all of it is stored" if in_place else told
 
 
 GENERAL = "through coordinates, sorted where they are not, O(nnz log nnz)"
@@ -129,9 +150,11 @@ def densify(data: TensorData, format: Format) -> TensorData | None:
 
 
 def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
-    """The nonzeros of an array, found in the target's order."""
-    columns, values = unpack_dense(replace(data, format=all_dense(format)), drop_zeros=True)
-    return pack_sorted(columns, values, data.shape, format)
+    """The nonzeros of an array, or blocks with some, found in the target's order and copied."""
+    made = pack_array(data.values, format)
+    if np.may_share_memory(made.values, data.values):
+        return replace(made, values=made.values.copy())
+    return made
 
 
 def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
@@ -241,11 +264,6 @@ def is_matrix_of_rows(format: Format) -> bool:
     return format in (CSR, CSC, DCSR, DCSC)
 
 
-def all_dense(format: Format) -> Format:
-    """Dense levels in the same mode order."""
-    return Format((Format.parse("d").levels[0],) * format.order, format.mode_order)
-
-
 DCSC = Format.parse("ss:1,0")
 EMPTY = 4
 """Rows and columns for each entry from which a counting sort, which meets all, takes longer than
@@ -255,6 +273,11 @@ ROADS: tuple[Road, ...] = (
     Road("the same storage, no copy", lambda a, b: a == b, lambda data, format: data),
     Road("the same arrays where no duplicates are known to be in the way", same_storage, relabel),
     Road("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
+    Road(
+        "blocks of the array that are not all zero, found in order, O(size)",
+        lambda a, b: a.is_dense and b.levels[-1].full,
+        gather_nonzeros,
+    ),
     Road(
         "nonzeros of the array, found in order, O(size)",
         lambda a, b: a.is_dense,

@@ -145,10 +145,9 @@ def with_chain(form: Format, depth: int) -> Format:
     return replace(form, levels=form.levels[:depth] + chain)
 
 
-def is_tall(form: Format) -> bool:
-    """Whether only the root is sparse, so that whole blocks are absent or present."""
-    root, *below = form.levels
-    return root.kind is LevelKind.COMPRESSED and bool(below) and all(b.full for b in below)
+def all_dense(form: Format) -> Format:
+    """`form` with dense levels, in the same order of the modes."""
+    return replace(form, levels=(DENSE,) * form.order)
 
 
 def without_modes(form: Format, order: int) -> Format:

@@ -41,6 +41,7 @@ class Reformat:
     """`target` is `source` stored in `format`; `reason` says what asked for it.
 
     index_dtype  of its index arrays, where `source` does not have wider ones
+    temporary    whether a kernel makes `source` for this step alone, which may keep its memory
     """
 
     target: str
@@ -48,6 +49,7 @@ class Reformat:
     format: Format
     reason: str
     index_dtype: str
+    temporary: bool = False
 
     @property
     def told(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
 from codegen.names import Names
 from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.libraries import Libraries
+from taco_py.autoschedule.loop_costs import made_as_array
 from taco_py.autoschedule.orders import needs_copy
 from taco_py.autoschedule.streams import chosen_order
 from taco_py.concrete.concretize import (
@@ -21,17 +22,17 @@ from taco_py.concrete.concretize import (
     shared_prefix,
 )
 from taco_py.concrete.terms import Term, map_terms, split_terms
-from taco_py.convert.convert import describe
+from taco_py.convert.convert import describe, describe_taken
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.formats import Format, dense
+from taco_py.formats import Format
 from taco_py.iteration.graph import sparse_levels
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.casts import cast_before
 from taco_py.plan.entries import take_values
-from taco_py.plan.formats import is_tall, reordered, with_chain
+from taco_py.plan.formats import all_dense, reordered, with_chain
 from taco_py.plan.in_rows import in_rows
 from taco_py.plan.leaps import leaps
 from taco_py.plan.look_up import look_up
@@ -41,7 +42,7 @@ from taco_py.plan.roots import look_up_rows
 from taco_py.plan.rows import looked_up_rows
 from taco_py.plan.sharing import shared_inside
 from taco_py.plan.short_sizes import with_short_sizes
-from taco_py.problem import Problem
+from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
@@ -92,7 +93,7 @@ def plan_single(
     value = map_terms(assignment.value, lambda expr: _walking(expr, next(remaining)))
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
-    final = _chained(final, loops)
+    final = _chained(final, loops, lambda: made_as_array(draft, stats))
     target = assignment.target.tensor
     kernel = Compute(target, final, orders, _size_sources(final))
     if schedule is None:
@@ -111,14 +112,24 @@ def plan_single(
         except ScheduleError as error:
             raise _of_sources(error, tuple(made.values())) from error
     steps: list[Step] = [*taken, *rooted, *found, *casts, *made.values(), kernel]
-    form = final.result.format
-    if form.is_dense and wanted.format.is_dense and form != wanted.format:
-        steps.append(Cast(names.fresh(target), target, wanted.format, wanted.dtype, why))
-    elif str(form) != str(wanted.format):
-        reason = f"the result is wanted as {wanted.format}: {describe(form, wanted.format)}"
-        index_dtype = wanted.index_dtype
-        steps.append(Reformat(names.fresh(target), target, wanted.format, reason, index_dtype))
+    steps += _as_wanted(final.result.format, wanted, target, names, why)
     return tuple(steps)
+
+
+def _as_wanted(
+    made: Format, wanted: TensorType, target: str, names: Names, why: str
+) -> Iterator[Cast | Reformat]:
+    """The step from a result as the kernel makes it to one as it is wanted, where these differ.
+
+    why  a dense one is made in another order
+    """
+    form = wanted.format
+    if made.is_dense and form.is_dense and made != form:
+        yield Cast(names.fresh(target), target, form, wanted.dtype, why)
+    elif str(made) != str(form):
+        reason = f"the result is wanted as {form}: {describe_taken(made, form)}"
+        whole = names.fresh(target)
+        yield Reformat(whole, target, form, reason, wanted.index_dtype, temporary=True)
 
 
 def _size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:
@@ -166,10 +177,11 @@ def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleE
     return ScheduleError(message, error.span, hint)
 
 
-def _chained(problem: Problem, loops: Loops) -> Problem:
+def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Problem:
     """With a result that several loops can scatter into.
 
-    That part of it becomes a coordinate list, or a dense array where only rows can be absent.
+    That part of it becomes a coordinate list; all of it, where `is_array` says so, a dense array:
+    in the order of its levels, so that these can keep it.
     """
     orders = tuple(map(loops.provenance.loops, loops.orders))
     terms = split_terms(problem.assignment.value)
@@ -178,8 +190,8 @@ def _chained(problem: Problem, loops: Loops) -> Problem:
     rest = len(result_order(problem)) - depth
     if rest < 2 or can_scatter(problem, depth):
         return problem
-    if depth == 0 and is_tall(problem.result.format):
-        return _with_result(problem, lambda form: dense(form.order))
+    if depth == 0 and is_array():
+        return _with_result(problem, all_dense)
     return _with_result(problem, lambda form: with_chain(form, depth))
 
 

@@ -9,7 +9,7 @@ from typing import assert_never
 
 import numpy as np
 
-from taco_py.convert import recopied
+from taco_py.convert import recopied, taken_over
 from taco_py.convert.diagonal import diagonal
 from taco_py.convert.locate import located
 from taco_py.diagnostics.errors import InternalError
@@ -41,8 +41,8 @@ def unfused(step: Unfuse, data: TensorData, tensors: Mapping[str, TensorData]) -
 def transformed(step: Transformation, data: TensorData) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
-        case Reformat(_, _, format, _, index_dtype):
-            made = recopied(data, format)
+        case Reformat(_, _, format, _, index_dtype, temporary):
+            made = taken_over(data, format) if temporary else recopied(data, format)
             return with_index_dtype(made, index_dtype) if index_dtype == "int64" else made
         case TakeDiagonal(_, _, labels):
             return diagonal(data, labels)

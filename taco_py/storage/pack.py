@@ -24,7 +24,9 @@ from taco_py.storage.coordinates import (
     has_duplicates,
     scatter_sum,
     sort_and_sum,
+    unravel,
 )
+from taco_py.storage.nonzero import nonzero_places
 from taco_py.storage.sizes import (
     chains,
     coordinate_lists,
@@ -94,35 +96,58 @@ def pack_sorted(
     index_dtype: DTypeLike | None = None,
 ) -> TensorData:
     """`pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
-    sizes = level_sizes(shape, format)
     dtype = index_type(shape, len(values), index_dtype)
+    levels, places, count = pack_levels(columns, shape, format, dtype)
+    if places is not None:
+        values = scatter_sum(count, places, values)
+    return TensorData(
+        format, shape, tuple(levels), np.ascontiguousarray(values), sorted=True, unique=True
+    )
+
+
+def pack_levels(
+    columns: Sequence[Array], shape: tuple[int, ...], format: Format, dtype: np.dtype[Any]
+) -> tuple[list[LevelArrays], Array | None, int]:
+    """pos and crd of the outermost levels, from a column for each, whose entries ascend strictly.
+
+    With them, the position below these levels of each entry, and how many positions there are; None
+    where each entry has its own, as below a compressed level. Raises FormatError where a unique
+    level above a singleton needs duplicates.
+
+    [0 0 2] in a level s below the root  ->  pos = [0 2], crd = [0 2], positions [0 0 1] of 2
+    """
+    sizes, depth = level_sizes(shape, format), len(columns)
     levels: list[LevelArrays] = []
     parents: Array | None = None  # position of each entry at the level above; None: all at the root
-    heads = np.zeros(len(values), dtype=np.bool_)  # entries whose prefix is new
+    heads = np.zeros(len(columns[0]), dtype=np.bool_)  # entries whose prefix is new
     heads[:1] = True
     count = 1
     for start, stop in chains(format):
+        if start >= depth:
+            break
         if format.levels[start].full:
             levels.append(LevelArrays())
             count = position_count((count, sizes[start]))
             mark_heads(heads, columns[start])
             parents = next_positions(parents, columns[start], sizes[start])
             continue
-        for level in range(start, stop):
+        for level in range(start, min(stop, depth - 1)):  # each entry is one of the last level
             mark_heads(heads, columns[level])
             if format.levels[level].unique and level + 1 < stop:
                 require_unique(heads, columns[level + 1 : stop], format, level)
-        chosen = slice(None) if stop == format.order else heads
-        crds = [as_index(columns[level][chosen], dtype) for level in range(start, stop)]
-        pos = pointers(None if parents is None else parents[chosen], len(crds[0]), count, dtype)
+        chosen = None if stop == depth else np.flatnonzero(heads)
+        crds = [as_index(taken(columns[level], chosen), dtype) for level in range(start, stop)]
+        above = None if parents is None else taken(parents, chosen)
+        pos = pointers(above, len(crds[0]), count, dtype)
         levels += [LevelArrays(pos, crds[0]), *(LevelArrays(crd=crd) for crd in crds[1:])]
         count = len(crds[0])
-        parents = np.cumsum(heads) - 1 if stop < format.order else None
-    if parents is not None:
-        values = scatter_sum(count, parents, values)
-    return TensorData(
-        format, shape, tuple(levels), np.ascontiguousarray(values), sorted=True, unique=True
-    )
+        parents = np.cumsum(heads) - 1 if stop < depth else None
+    return levels, parents, count
+
+
+def taken(column: Array, chosen: Array | None) -> Array:
+    """The chosen entries of a column; None: all."""
+    return column if chosen is None else column.take(chosen)
 
 
 def mark_heads(heads: NDArray[np.bool_], column: Array) -> None:
@@ -204,9 +229,8 @@ def unpack_dense(data: TensorData, drop_zeros: bool) -> tuple[list[Array], Array
     values = array.reshape(-1)
     if not drop_zeros:
         return [grid.reshape(-1) for grid in np.indices(array.shape)], values
-    kept = np.flatnonzero(values)
-    columns = np.unravel_index(kept, array.shape) if array.ndim else ()
-    return list(columns), values[kept]
+    kept = nonzero_places(values)
+    return unravel(kept, array.shape), values[kept]
 
 
 def expand(data: TensorData) -> list[Array]:

@@ -12,7 +12,6 @@ from taco_py.plan.arranged import arranged
 from taco_py.plan.formats import (
     appendable,
     default_format,
-    is_tall,
     reordered,
     storage_order,
     unordered_last,
@@ -88,11 +87,6 @@ def test_the_part_that_is_scattered_becomes_a_coordinate_list() -> None:
     assert str(with_chain(Format.parse("sss"), 0)) == "uqq"
     assert str(with_chain(Format.parse("dss"), 1)) == "duq"
     assert str(with_chain(Format.parse("ss:1,0"), 0)) == "uq:1,0"
-
-
-def test_tall_formats() -> None:
-    tall = [form for form in ("sd", "sdd", "ds", "ss", "s", "dd") if is_tall(Format.parse(form))]
-    assert tall == ["sd", "sdd"]
 
 
 REORDERED = (

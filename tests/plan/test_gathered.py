@@ -1,0 +1,86 @@
+"""Sparse results that are made as arrays and gathered by blocks: where, and that numbers agree."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import taco_py as tp
+from taco_py.plan.nodes import Plan, Reformat
+from tests.problems import plan, problem
+
+LAST = "Y[j,k,p] = T[i,j,k] * A[i,p]"
+MATRIX = "M[k,r] = T[i,j,k] * A[i,r] * B[j,r]"
+
+
+def planned(text: str, form: str, result: str, nnz: float, size: int) -> Plan:
+    """The plan for a sparse T over indices of this size, and dense factors of eight columns."""
+    sizes = {**dict.fromkeys("ijk", size), "p": 8, "r": 8}
+    whole = problem(text, {"T": form, "A": "dd", "B": "dd"}, result)
+    return plan(whole, sizes, {"T": nnz})
+
+
+# a result, and its format and those of copies and of what the kernel makes
+CHOSEN = (
+    (LAST, "sss", "ssd", 200_000.0, 200, "", "ddd"),  # most blocks are stored
+    (LAST, "sss", "dsd", 200_000.0, 200, "", "ddd"),
+    (LAST, "sss", "ssd", 1_000.0, 200, "sss:1,2,0", "ssd"),  # few of them are
+    (LAST, "sss", "ssd", 1e8, 5_000, "sss:1,2,0", "ssd"),  # the array is too large
+    (LAST, "sss", "sss", 200_000.0, 200, "sss:1,2,0", "sss"),  # has no blocks
+    (MATRIX, "sss", "sd", 20_000.0, 200, "", "dd"),
+    (LAST, "sss", "ssd:1,0,2", 200_000.0, 200, "", "ddd:1,0,2"),  # in the order of the result
+)
+
+
+@pytest.mark.parametrize(("text", "form", "result", "nnz", "size", "copies", "made"), CHOSEN)
+def test_what_is_made(
+    text: str, form: str, result: str, nnz: float, size: int, copies: str, made: str
+) -> None:
+    found = planned(text, form, result, nnz, size)
+    copied = [s for s in found.steps if isinstance(s, Reformat) and not s.temporary]
+    assert " ".join(str(step.format) for step in copied) == copies
+    assert str(found.kernels[-1].problem.result.format) == made
+    gathered = [s for s in found.steps if isinstance(s, Reformat) and s.temporary]
+    assert [str(step.format) for step in gathered] == ([] if made == result else [result])
+
+
+@st.composite
+def tensors(draw: st.DrawFn) -> tuple[tp.Tensor, np.ndarray]:
+    """A tensor that stores few or all of its fibres, and its array."""
+    shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    array = rng.integers(1, 5, shape).astype(
+        draw(st.sampled_from(("float64", "int32", "complex64")))
+    )
+    array[rng.random(shape) < draw(st.sampled_from((0.0, 0.3, 0.9)))] = 0
+    form = draw(st.sampled_from(("sss", "sss:2,1,0", "uqc", "dss")))
+    return tp.tensor(array, format=form), array
+
+
+@given(tensors(), st.sampled_from([None, "ssd", "sdd", "dsd", "ssd:1,0,2", "sdd:2,1,0"]))
+def test_numbers(tensor: tuple[tp.Tensor, np.ndarray], format: str | None) -> None:
+    sparse, array = tensor
+    matrix = np.arange(1.0, 1.0 + 2 * array.shape[0]).reshape(-1, 2)
+    found = [tp.evaluate(LAST, T=sparse, A=matrix, format=format) for _ in range(2)]
+    for each in found:
+        dense = each.to_numpy() if isinstance(each, tp.Tensor) else np.asarray(each)
+        np.testing.assert_allclose(dense, np.einsum("ijk,ip->jkp", array, matrix))
+        if format is not None:
+            tp.check(each)
+    if isinstance(found[0], tp.Tensor):  # each has memory of its own
+        values = [each.data.values for each in found]
+        assert not np.shares_memory(*values)
+
+
+def test_the_conversion_is_told() -> None:
+    sparse = tp.tensor(np.ones((30, 30, 30)), format=tp.CSF(3))
+    told = tp.explain(LAST, T=sparse, A=np.ones((30, 2)), frontier_budget=0)
+    (line,) = re.findall("convert   .*", told)
+    assert line == (
+        "convert   Y_1 from Y: the result is wanted as ssd: 'ddd' -> 'ssd': blocks of the array "
+        "that are not all zero, found in order, O(size); no copy where all of it is stored"
+    )
