@@ -44,7 +44,7 @@ class Cost:
         return "Σ over " + " ∪ ".join(map(str, self.queries))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Candidate:
     """A schedule of the universe: loops and temporaries, and how operands are met in the loops.
 
@@ -87,6 +87,10 @@ class Candidate:
 
     def __str__(self) -> str:
         return f"{to_text(self.statement)}\n{self.protocols}\n{self.cost}"
+
+    def __repr__(self) -> str:
+        loops = "; ".join(line.strip() for line in to_text(self.statement).splitlines())
+        return f"<Candidate {loops}: {self.cost}>"
 
 
 @dataclass(frozen=True, slots=True)

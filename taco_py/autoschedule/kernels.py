@@ -21,7 +21,7 @@ from taco_py.schedule.commands import Reorder
 from taco_py.schedule.schedule import OPEN, Schedule
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScheduledKernel:
     """One kernel: what it computes, and its loop order as a command."""
 
@@ -40,6 +40,9 @@ class ScheduledKernel:
 
     def __str__(self) -> str:
         return f"{self.text} with {self.schedule or 'its only loop'}"
+
+    def __repr__(self) -> str:
+        return f"<ScheduledKernel {self}>"
 
 
 def kernels_of(statement: Statement) -> tuple[ScheduledKernel, ...] | None:

@@ -236,3 +236,8 @@ def test_it_is_printed_in_a_line() -> None:
     assert re.fullmatch(r"<Frontier: 12 of 96 schedules of \S.*>", repr(found))
     cut = tp.frontier("A[i,j] = B[i,k] * C[k,l] * D[j,l]", schedule_budget=0)
     assert repr(cut).endswith(", not all looked at>")
+    several = repr(found[:2])
+    assert several.startswith(
+        "(<Candidate forall i; forall k; forall j; D[i,j] += B[i,k] * C[k,j]: Σ"
+    )
+    assert repr(found[0].kernels).startswith("(<ScheduledKernel D[i,j] = sum(k, B[i,k]")
