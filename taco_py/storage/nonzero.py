@@ -32,6 +32,8 @@ def are_nonzero(blocks: Array) -> NDArray[np.bool_]:
     count, width = blocks.shape
     if width == 0:
         return np.zeros(count, dtype=np.bool_)
+    if width == 1 and blocks.dtype == np.bool_:
+        return blocks[:, 0]
     if blocks.dtype.kind == "c":
         blocks = blocks.view(blocks.real.dtype)  # twice as wide, and compared several times faster
     found: NDArray[np.bool_] = blocks[:, 0] != blocks.dtype.type(0)

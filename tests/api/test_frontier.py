@@ -238,6 +238,6 @@ def test_it_is_printed_in_a_line() -> None:
     assert repr(cut).endswith(", not all looked at>")
     several = repr(found[:2])
     assert several.startswith(
-        "(<Candidate forall i; forall k; forall j; D[i,j] += B[i,k] * C[k,j]: Σ"
+        "(<Candidate forall i; forall k; forall j; A[i,j] += B[i,k] * C[k,j]: Σ"
     )
-    assert repr(found[0].kernels).startswith("(<ScheduledKernel D[i,j] = sum(k, B[i,k]")
+    assert repr(found[0].kernels).startswith("(<ScheduledKernel A[i,j] = sum(k, B[i,k]")
