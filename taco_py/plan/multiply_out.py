@@ -7,7 +7,8 @@ rounded at other places, as where a product is contracted in pairs. A difference
 it is written: (A - B) · x keeps digits that A·x - B·x cancels. But where A is sparse and B is full,
 as in (A - d dᵀ) · x, most elements of B have nothing to cancel with, and the loops go through all
 of them: such a difference is multiplied out where the whole plan is FAR_CHEAPER then. Its
-full terms come apart too, where each has an index of its own, as means of rows and of columns.
+full terms come apart too, where each has an index of its own and all one sign, as means of rows and
+of columns; not t[j] - s[i], which may be nearly equal.
 
 A part without the index of a sum around it is multiplied by the size of that index:
 
@@ -194,21 +195,28 @@ def loses_digits(terms: Iterable[Signed], whole: DType) -> bool:
 
 
 def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed, ...]]:
-    """Terms in groups that may cancel each other for all coordinates: of the same indices, and what
-    has fewer with the first that has these too and another sign.
+    """Terms in groups that may cancel each other for all coordinates: of the same indices, or of
+    another sign; but one that has fewer indices goes with one group alone that has these too.
 
         - m[a] - r[i] + g  →  - m[a] + g,  - r[i]
+        + t[a] - s[i]      →  + t[a] - s[i]
     """
     groups: dict[frozenset[str], tuple[Signed, ...]] = {}
     for term in terms:
         own = frozenset(free_indices(term[1]))
         groups[own] = (*groups.get(own, ()), term)
+    fewer: dict[frozenset[str], tuple[Signed, ...]] = {}
     for own in sorted(groups, key=len):
         for more in groups:
             if own < more and loses_digits((*groups[more], *groups[own]), whole):
-                groups[more] += groups.pop(own)
+                fewer[more] = (*fewer.get(more, ()), *groups.pop(own), *fewer.pop(own, ()))
                 break
-    yield from groups.values()
+    if loses_digits((term for group in groups.values() for term in group), whole):
+        rest = (term for each in (groups, fewer) for group in each.values() for term in group)
+        yield tuple(rest)
+        return
+    for own, group in groups.items():
+        yield (*group, *fewer.get(own, ()))
 
 
 def _is_negative(expr: Expr) -> bool:
