@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import threading
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,26 @@ class Pool:
             plain if address == 0 else np.asarray(Block(self, address, mapped, shape, plain.dtype))
         )
 
+    def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """Like `numpy.zeros`, but arrays are recycled: clearing pages that are there takes a third
+        of the time of asking the system for clear ones."""
+        size = prod(shape) * np.dtype(dtype).itemsize
+        if size < _SMALL:
+            return np.zeros(shape, dtype)
+        like = np.empty(shape, dtype)  # which touches nothing
+        if size < _LARGE:
+            kept = self._kept(size)
+            if kept is None:
+                return np.asarray(Loan(self, np.zeros(shape, dtype), like))
+            return _cleared(np.asarray(Loan(self, kept, like)))
+        address, mapped = self._taken(size)
+        if address:
+            return _cleared(np.asarray(Block(self, address, mapped, shape, like.dtype)))
+        address, mapped = self._fresh(size)
+        if address == 0:
+            return np.zeros(shape, dtype)
+        return np.asarray(Block(self, address, mapped, shape, like.dtype))
+
     def _kept(self, size: int) -> NDArray[Any] | None:
         """NumPy's memory of at least `size` bytes and not much more, where some is kept."""
         with self._lock:
@@ -173,16 +194,30 @@ class Pool:
 
     def _large(self, size: int) -> tuple[int, int]:
         """A mapping of at least `size` bytes and not much more, or (0, 0)."""
+        address, mapped = self._taken(size)
+        return (address, mapped) if address else self._fresh(size)
+
+    def _taken(self, size: int) -> tuple[int, int]:
+        """The same, of those that are kept."""
         address, mapped = self.take(size)
         if size <= mapped <= size + size // 4 + 2 * 1024**2:
             return (address, mapped)
         if address:
             self.give(address, mapped)
+        return (0, 0)
+
+    def _fresh(self, size: int) -> tuple[int, int]:
+        """The same, a new one, all of it zero."""
         box = self._host.ffi.new("int64_t *")
         fresh = self._host.lib.taco_new_mapping(size, box)
         if fresh == self._host.ffi.NULL:
             return (0, 0)
         return (int(self._host.ffi.cast("intptr_t", fresh)), box[0])
+
+
+def _cleared(array: NDArray[Any]) -> NDArray[Any]:
+    array.fill(0)
+    return array
 
 
 def _size(block: tuple[int, int]) -> int:

@@ -76,7 +76,7 @@ def define(
     }
     for kernel, (number, covers, dtype) in zip(kernels, parts.results, strict=True):
         namespace[f"kernel{number}"] = kernel
-        namespace[f"make{number}"] = KERNELS.pool.empty if covers else np.zeros
+        namespace[f"make{number}"] = KERNELS.pool.empty if covers else KERNELS.pool.zeros
         namespace[f"dtype{number}"] = np.dtype(dtype)
     exec(parts.text, namespace)
     call: ShortCall = namespace["call"]

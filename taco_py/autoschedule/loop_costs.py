@@ -66,8 +66,7 @@ def copying(statistics: Statistics, access: Access) -> float:
 
 
 def made_as_array(problem: Problem, statistics: Statistics) -> bool:
-    """Whether a result that is met out of order from its first index on is made as an array, whose
-    blocks are then gathered.
+    """Whether a result that is met out of order is made as an array whose blocks are gathered.
 
     That is where its inner levels are dense, and only rows can be absent or a good part of it is
     expected to be stored. Y[j,k,p] = T[i,j,k] * A[i,p], stored ssd, would else need a copy of T by
@@ -201,7 +200,7 @@ class LoopCosts:
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
             write = self._write_cost(rest)
             cost += self.innermost * write
-            cost += GATHERING * self.statistics.volume(rest) if self._gathers(rest) else 0.0
+            cost += GATHERING * self.statistics.volume(self.result) if self._gathers(rest) else 0.0
         if write == IN_VECTORS and bound == self.steps.every and not self.steps.in_vectors(index):
             cost += self.innermost * (SCATTER - 1.0 - IN_VECTORS)
         strayed = outside.strayed
@@ -305,8 +304,9 @@ class LoopCosts:
         return ROW if len(rest) == 1 else HASH + KEY * self._fresh
 
     def _gathers(self, rest: tuple[str, ...]) -> bool:
-        """Whether the result is made as an array, for all of its indices come late."""
-        return len(rest) == len(self.result) and self._is_array
+        """Whether the result is made as an array, for several of its indices come late."""
+        levels = self.problem.result.format.levels[len(self.result) - len(rest) :]
+        return len(rest) > 1 and not all(level.full for level in levels) and self._is_array
 
     @cached_property
     def _is_array(self) -> bool:

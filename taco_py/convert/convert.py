@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
-from taco_py.storage.blocks import pack_array
+from taco_py.storage.blocks import Empty, pack_array
 from taco_py.storage.pack import (
     expand,
     pack_coo,
@@ -85,14 +85,15 @@ def recopied(data: TensorData, format: Format) -> TensorData:
     return pack_coo(*unpack(data), data.shape, format, index_dtype_of(data))
 
 
-def taken_over(data: TensorData, format: Format) -> TensorData:
+def taken_over(data: TensorData, format: Format, empty: Empty = np.empty) -> TensorData:
     """As `recopied`, of a tensor that nobody else will read or write.
 
-    What is stored of an array stays in its memory where that is all of it.
+    What is stored of an array stays in its memory where that is all of it, and else in memory that
+    `empty` makes.
     """
     if not data.format.is_dense or format.is_dense:
         return recopied(data, format)
-    return replace(pack_array(data.values, ordered(format)), format=format)
+    return replace(pack_array(data.values, ordered(format), empty), format=format)
 
 
 def describe(source: Format, target: Format) -> str:

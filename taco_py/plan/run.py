@@ -250,7 +250,8 @@ def new_array(shape: tuple[int, ...], type: TensorType, covered: bool) -> Array:
         )
     order = type.format.mode_order
     stored = tuple(shape[mode] for mode in order)
-    array: Array = (KERNELS.pool.empty if covered else np.zeros)(stored, type.dtype)
+    make = KERNELS.pool.empty if covered else KERNELS.pool.zeros
+    array: Array = make(stored, type.dtype)
     return array.transpose(np.argsort(order)) if order != tuple(range(len(order))) else array
 
 

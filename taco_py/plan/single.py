@@ -190,7 +190,7 @@ def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Pr
     rest = len(result_order(problem)) - depth
     if rest < 2 or can_scatter(problem, depth):
         return problem
-    if depth == 0 and is_array():
+    if is_array():
         return _with_result(problem, all_dense)
     return _with_result(problem, lambda form: with_chain(form, depth))
 

@@ -16,6 +16,7 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import COO, CSC, CSR, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import coordinate_order
+from taco_py.kernels import KERNELS
 from taco_py.plan.nodes import (
     Cast,
     Fuse,
@@ -42,7 +43,7 @@ def transformed(step: Transformation, data: TensorData) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
         case Reformat(_, _, format, _, index_dtype, temporary):
-            made = taken_over(data, format) if temporary else recopied(data, format)
+            made = taken(data, format) if temporary else recopied(data, format)
             return with_index_dtype(made, index_dtype) if index_dtype == "int64" else made
         case TakeDiagonal(_, _, labels):
             return diagonal(data, labels)
@@ -62,6 +63,11 @@ def transformed(step: Transformation, data: TensorData) -> TensorData:
             return cast(data, format, dtype)
         case _:
             assert_never(step)
+
+
+def taken(data: TensorData, format: Format) -> TensorData:
+    """What a kernel made, in another format, in memory that is recycled."""
+    return taken_over(data, format, KERNELS.pool.empty)
 
 
 def number_of(dtype: str, size: int) -> Array:

@@ -8,9 +8,11 @@ time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from taco_py.formats import Format
 from taco_py.storage.coordinates import unravel
@@ -19,12 +21,16 @@ from taco_py.storage.pack import pack_levels
 from taco_py.storage.sizes import index_type
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
+Empty = Callable[[tuple[int, ...], DTypeLike], Array]
 
-def pack_array(array: Array, format: Format) -> TensorData:
+
+def pack_array(array: Array, format: Format, empty: Empty = np.empty) -> TensorData:
     """The tensor of an n-D array, in its own mode order and any strides; `format` not all dense.
 
     -0.0 is zero, nan is not. In a block that is stored each element stays as it is. Where all
     blocks are, and lie in the order of the levels, the values are the array's own memory.
+
+    empty  makes the array of the values, as `numpy.empty` does
 
     Raises FormatError where the format cannot hold the pattern.
 
@@ -37,7 +43,10 @@ def pack_array(array: Array, format: Format) -> TensorData:
     outer, inner = turned.shape[:depth], turned.shape[depth:]
     blocks = np.ascontiguousarray(turned.reshape(prod(outer), prod(inner)))
     stored = np.flatnonzero(are_nonzero(blocks))
-    values = blocks if len(stored) == len(blocks) else blocks.take(stored, axis=0)
+    values = blocks
+    if len(stored) < len(blocks):
+        values = empty((len(stored), blocks.shape[1]), blocks.dtype)
+        blocks.take(stored, axis=0, out=values, mode="clip")  # for "raise" takes a buffer
     dtype = index_type(array.shape, len(stored), None)
     levels, _, _ = pack_levels(unravel(stored, outer), array.shape, format, dtype)
     levels += [LevelArrays()] * len(inner)

@@ -209,6 +209,26 @@ def test_arrays_of_some_megabytes_are_recycled(cache: KernelCache) -> None:
     assert pool.held == 0
 
 
+@pytest.mark.parametrize("size", [0, 100, MB, 3 * MB, 4 * MB, 9 * MB])
+@pytest.mark.parametrize("dtype", ["float64", "int8", "complex64", "bool"])
+def test_zeros(cache: KernelCache, size: int, dtype: str) -> None:
+    """All are zero, also in memory that others have left full; and they are recycled."""
+    cache.pool.clear()
+    length = size // np.dtype(dtype).itemsize
+    addresses = set()
+    for shape in ((length,), (length,), (1, length)):
+        found = cache.pool.zeros(shape, dtype)
+        assert found.shape == shape and found.dtype == dtype and not found.any()
+        found.fill(1)
+        addresses.add(found.__array_interface__["data"][0])
+        del found
+    if LINUX and size >= MB:
+        assert len(addresses) == 1
+    kept = cache.pool.zeros((length,), dtype)
+    other = cache.pool.zeros((length,), dtype)
+    assert not np.may_share_memory(kept, other) or not size
+
+
 def test_the_latest_array_is_taken_first(cache: KernelCache) -> None:
     """It may still be in a cache."""
     for megabytes in (2, 8):
