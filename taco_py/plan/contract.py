@@ -143,8 +143,9 @@ def _cheapest(splitter: Splitter, chain: _Chain) -> _Found | None:
     """The path that beats one kernel; None where none does.
 
     One kernel and several are compared by what all their loops, merges and copies cost. Loops that
-    are nested less deep are asymptotically better, and are taken where they cost less at all;
-    others must cost clearly less. (Ahrens et al. 2022, section 7: the least depth.)
+    are nested less deep are asymptotically better, and those of one kernel are then kept only where
+    they are clearly cheaper, as otherwise the steps must be. (Ahrens et al. 2022, section 7: the
+    least depth.)
     """
     request, stats = splitter.request, splitter.statistics(chain.assignment.value)
     if request.memory < inf:
@@ -152,7 +153,7 @@ def _cheapest(splitter: Splitter, chain: _Chain) -> _Found | None:
         request.effort.parts.append(f"only orders with {limit} were compared")
     trees = near_trees(stats, chain.tensors, chain.kept, request.effort, request.memory)
     whole = kernel_cost(splitter, chain.assignment, request)
-    least, best = whole, None
+    least, best = whole * GAIN, None
     pairs, *_ = trees
     for full in (False, True):
         for tree in trees:
@@ -182,4 +183,7 @@ def _why(splitter: Splitter, chain: _Chain, found: _Found) -> str:
     if steps < whole:
         return f"{how} about {steps:.2g} operations instead of {whole:.2g} in one kernel{beside}"
     text = f"{how} about {steps:.2g} operations, in one kernel {whole:.2g}{beside}"
-    return f"{text}; planned for sizes of {SMALL} and more, where they take fewer"
+    small = chain.cost_along(splitter, found.path)
+    if small < kernel_cost(splitter, chain.assignment, splitter.request):
+        return f"{text}; planned for sizes of {SMALL} and more, where they take fewer"
+    return f"{text}, but in loops nested less deep, which pays the more the larger the operands"

@@ -59,13 +59,10 @@ def test_no_schedule_is_asymptotically_and_clearly_better(text: str) -> None:
     assert standing.below is None or standing.share > CLOSE, str(standing.below)
 
 
-@pytest.mark.parametrize(("nnz", "count"), [(5e3, 0), (3e4, 1)])
-def test_pairs_are_taken_where_what_meets_in_them_pays(nnz: float, count: int) -> None:
-    """Of five entries a row hardly two products meet in one place: one kernel has as few steps."""
+def test_pairs_are_taken_where_they_are_asymptotically_better() -> None:
     known = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
-    given = operands(known, nnz=dict.fromkeys("ABC", nnz))
-    nests = chosen_nests(known.assignment, given, Request(known.result), Options())
-    assert len(nests.temporaries) == count
+    nests = chosen_nests(known.assignment, operands(known), Request(known.result), Options())
+    assert len(nests.temporaries) == 1
 
 
 def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
