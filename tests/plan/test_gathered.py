@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taco_py as tp
+from taco_py.autoschedule import loop_costs
+from taco_py.autoschedule.orders import best_order
+from taco_py.concrete.terms import split_terms
+from taco_py.cost.machine import GATHERING
 from taco_py.plan.nodes import Plan, Reformat
-from tests.problems import plan, problem
+from taco_py.plan.request import statistics
+from tests.problems import operands, plan, problem
 
 LAST = "Y[j,k,p] = T[i,j,k] * A[i,p]"
 MATRIX = "M[k,r] = T[i,j,k] * A[i,r] * B[j,r]"
@@ -46,6 +51,16 @@ def test_what_is_made(
     assert str(found.kernels[-1].problem.result.format) == made
     gathered = [s for s in found.steps if isinstance(s, Reformat) and s.temporary]
     assert [str(step.format) for step in gathered] == ([] if made == result else [result])
+
+
+def test_an_array_costs_what_it_takes_to_gather_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {**dict.fromkeys("ijk", 200), "p": 8}
+    known = problem(LAST, {"T": "CSF"}, "ssd")
+    (term,) = split_terms(known.assignment.value)
+    stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
+    whole = best_order(known, term, stats).cost
+    monkeypatch.setattr(loop_costs, "GATHERING", 0.0)
+    assert whole - best_order(known, term, stats).cost == pytest.approx(GATHERING * 200 * 200 * 8)
 
 
 @st.composite

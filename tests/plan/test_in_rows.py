@@ -10,9 +10,13 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.plan.make import Options, make_plan
+from codegen.names import Names
+from taco_py.plan.costs import best_cost
+from taco_py.plan.in_rows import in_rows
+from taco_py.plan.make import Options
 from taco_py.plan.nodes import Cast, Compute
 from taco_py.plan.request import Request
+from taco_py.plan.splitter import Splitter
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem
 
@@ -131,9 +135,45 @@ def test_a_result_is_written_where_it_is_asked_for() -> None:
     np.testing.assert_allclose(found, expected)
 
 
-def test_choices_between_orders_of_contraction_know_of_it() -> None:
-    """One kernel would merge nothing less; in pairs the copy makes the first of them cheap."""
-    known = problem("N[i,r] = W[i,r] * sum(j, A[i,j] * H[r,j])", {"A": "CSR"})
-    given_ = operands(known, SIZES, ENTRIES)
-    made = make_plan(known.assignment, given_, Request(known.result), Options())
-    assert "H_jr" in {step.target for step in made.steps if isinstance(step, Cast)}
+def test_choices_between_kernels_know_what_copies_cost() -> None:
+    known = problem("Y[i,r] = A[i,j] * H[r,j]", {"A": "CSR"})
+    given_, request = operands(known, SIZES, ENTRIES), Request(known.result)
+    names = Names(given_)
+    splitter = Splitter(dict(given_), request, names, {}, [], [])
+    found = in_rows(known.assignment, given_, request, names)
+    assert found.copies
+    assert best_cost(splitter, known.assignment, request) == pytest.approx(found.cost)
+
+
+SHORT = (
+    ("Y[i,r] = A[i,j] * H[r,j]", {"r": 4}),
+    ("D[i,j] = A[i,j] * U[r,i] * V[r,j]", {"r": 12}),
+    ("Y[r,i] = A[i,j] * H[r,j]", {"i": 30, "j": 30}),
+)
+
+
+@pytest.mark.parametrize(("text", "sizes"), SHORT)
+def test_rows_that_fill_no_vectors_and_small_calls_need_no_copies(
+    text: str, sizes: dict[str, int]
+) -> None:
+    few = {"A": 100.0} if "i" in sizes else ENTRIES
+    made = plan(problem(text, {"A": "CSR"}), SIZES | sizes, few)
+    assert not [step for step in made.steps if isinstance(step, Cast)]
+
+
+PARTS = (
+    "Y[k,i] = A[i,j] * (X[j,k] + b[j]) * d[i]",
+    "Y[k,i] = A[i,j] * d[j] * (X[j,k] + b[j])",
+    "Y[k,i] = (A[i,j] + A[j,i]) * (X[j,k] + b[j]) * d[i]",
+    "D[i,j] = (A[i,k] - b[k]) * (A[l,k] - d[k]) * (A[l,j] - b[j])",
+)
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_parts_without_an_index_of_the_result(text: str) -> None:
+    """What is added up has sizes that one of its terms does not tell."""
+    rng = np.random.default_rng(3)
+    a = sp.random_array((60, 60), density=0.05, format="csr", rng=rng)
+    known = {"A": a, "X": rng.random((60, 16)), "b": rng.random(60), "d": rng.random(60)}
+    used = {name: x for name, x in known.items() if f"{name}[" in text}
+    np.testing.assert_allclose(tp.evaluate(text, used), tp.evaluate_dense(text, used), 1e-9)
