@@ -164,10 +164,11 @@ class Pool:
         )
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Like `numpy.zeros`, but arrays are recycled: clearing pages that are there takes a third
-        of the time of asking the system for clear ones."""
+        """Like `numpy.zeros`, but arrays up to 32 MB are recycled: clearing pages that are there
+        takes less time than writing to clear ones that the system has yet to give. Larger ones,
+        of which little may be written, are the system's."""
         size = prod(shape) * np.dtype(dtype).itemsize
-        if size < _SMALL:
+        if not _SMALL <= size <= _FEW:
             return np.zeros(shape, dtype)
         like = np.empty(shape, dtype)  # which touches nothing
         if size < _LARGE:
@@ -216,7 +217,8 @@ class Pool:
 
 
 def _cleared(array: NDArray[Any]) -> NDArray[Any]:
-    array.fill(0)
+    """The array, which has no gaps, with zeros: byte by byte, which is faster than by elements."""
+    array.reshape(-1).view(np.uint8).fill(0)
     return array
 
 

@@ -76,7 +76,9 @@ def define(
     }
     for kernel, (number, covers, dtype) in zip(kernels, parts.results, strict=True):
         namespace[f"kernel{number}"] = kernel
-        namespace[f"make{number}"] = KERNELS.pool.empty if covers else KERNELS.pool.zeros
+        last = number == parts.results[-1][0]
+        zeros = np.zeros if last else KERNELS.pool.zeros  # little may be written of a result
+        namespace[f"make{number}"] = KERNELS.pool.empty if covers else zeros
         namespace[f"dtype{number}"] = np.dtype(dtype)
     exec(parts.text, namespace)
     call: ShortCall = namespace["call"]

@@ -25,9 +25,9 @@ from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import (
     CONVERSION,
-    DENSE_SIZE,
     FOLDING,
     GATHERED,
+    GATHERED_SIZE,
     GATHERING,
     HASH,
     KEY,
@@ -80,7 +80,7 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
     keep = problem.assignment.target.indices
     volume = statistics.volume(keep)
     made = result_size(statistics, problem.assignment.value, keep)
-    return volume <= DENSE_SIZE and made >= GATHERED * volume
+    return volume <= GATHERED_SIZE and made >= GATHERED * volume
 
 
 @dataclass(frozen=True, slots=True)
