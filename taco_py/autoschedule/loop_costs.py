@@ -31,6 +31,10 @@ from taco_py.cost.machine import (
     GATHERING,
     HASH,
     KEY,
+    LINE,
+    LINE_BYTES,
+    NEAR,
+    NEXT_LINE,
     POINTER,
     ROW,
     SCATTER,
@@ -200,7 +204,7 @@ class LoopCosts:
             rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
             write = self._write_cost(rest)
             cost += self.innermost * write
-            cost += GATHERING * self.statistics.volume(self.result) if self._gathers(rest) else 0.0
+            cost += self._gathering(rest) if self._gathers(rest) else 0.0
         if write == IN_VECTORS and bound == self.steps.every and not self.steps.in_vectors(index):
             cost += self.innermost * (SCATTER - 1.0 - IN_VECTORS)
         strayed = outside.strayed
@@ -307,6 +311,18 @@ class LoopCosts:
         """Whether the result is made as an array, for several of its indices come late."""
         levels = self.problem.result.format.levels[len(self.result) - len(rest) :]
         return len(rest) > 1 and not all(level.full for level in levels) and self._is_array
+
+    def _gathering(self, rest: tuple[str, ...]) -> float:
+        """What it takes to gather the blocks of an array and, where its part over the indices that
+        come late is beyond the near caches, to fetch a block whenever it is added to."""
+        volume, size = self.statistics.volume, np.dtype(self.problem.result.dtype).itemsize
+        gathered = GATHERING * volume(self.result)
+        if size * volume(rest) <= NEAR:
+            return gathered
+        block = self.result[self.problem.result.format.depth :]
+        lines = max(1.0, size * volume(block) / LINE_BYTES)
+        met = self.steps.count(self.steps.every & ~self.steps.bits_of(block))
+        return gathered + 2 * met * (LINE + NEXT_LINE * (lines - 1))  # each comes and goes
 
     @cached_property
     def _is_array(self) -> bool:

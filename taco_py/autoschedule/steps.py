@@ -9,7 +9,6 @@ chosen by the same `Steps`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import takewhile
 from math import inf
 
 import numpy as np
@@ -21,7 +20,6 @@ from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import MERGE, VECTOR
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
-from taco_py.formats import Format
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
@@ -59,7 +57,7 @@ def _seen(problem: Problem, access: Access) -> Hashable:
         return along, size, kind.format.mode_order
     if access == problem.assignment.target:
         return along
-    block = kind.format.stored(access.indices)[kind.format.order - _block(kind.format) :]
+    block = kind.format.stored(access.indices)[kind.format.depth :]
     once = kind.format.is_unique
     rooted = kind.format.levels[0].full
     return along, size, np.dtype(kind.index_dtype).itemsize, rooted, once, block
@@ -271,15 +269,10 @@ class Steps:
             sizes = tuple(float(self.statistics.sizes[index]) for index in indices)
             if not type.format.is_dense:
                 if access != target:
-                    block = sizes[type.format.order - _block(type.format) :]
+                    block = sizes[type.format.depth :]
                     yield Touched(stored, size + np.dtype(type.index_dtype).itemsize, block)
                 continue
             yield Touched(stored, size, sizes, 2 if access == target else 1)
-
-
-def _block(form: Format) -> int:
-    """How many full levels there are below the last that is not."""
-    return sum(1 for _ in takewhile(lambda level: level.full, reversed(form.levels)))
 
 
 def _sets_of(count: int) -> Lattice:

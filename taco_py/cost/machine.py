@@ -14,8 +14,8 @@ STEP = 1.5e-9
 
 # ---------------------------------------------------------------- loops, in steps
 
-VECTOR = 0.3
-"""An iteration of an innermost loop that vectorises. [0.13]"""
+VECTOR = 0.15
+"""An iteration of an innermost loop that vectorises, on arrays in the near caches. [0.13]"""
 MERGE = 2.0
 """A step of a loop that walks several sparse levels together: it is hard to foresee. [2.3]"""
 LEAP = 16.0

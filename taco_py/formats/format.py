@@ -141,6 +141,15 @@ class Format:
         """The number of modes."""
         return len(self.levels)
 
+    @property
+    def depth(self) -> int:
+        """The levels down to the last that stores coordinates; those below are of dense blocks.
+
+        >>> Format.parse("dsd").depth
+        2
+        """
+        return max((k for k, level in enumerate(self.levels, 1) if not level.full), default=0)
+
     def stored(self, modes: Sequence[T]) -> tuple[T, ...]:
         """What belongs to each mode, as the levels store them: the outermost level's first.
 

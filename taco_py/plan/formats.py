@@ -83,8 +83,7 @@ def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> F
 
 def _listed(access: Access, form: Format) -> dict[str, Iterator]:
     """The levels that store coordinates, or that have some below that do."""
-    last = max((k for k, level in enumerate(form.levels) if not level.full), default=-1)
-    indices = form.stored(access.indices)[: last + 1]
+    indices = form.stored(access.indices)[: form.depth]
     return {index: Iterator(access, level) for level, index in enumerate(indices)}
 
 

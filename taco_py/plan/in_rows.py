@@ -102,8 +102,7 @@ def _fills_vectors(index: str, given: InRows) -> bool:
 
 def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
     """The indices of a tensor's levels down to the last that is not full."""
-    lists = [place for place, level in enumerate(form.levels) if not level.full]
-    return form.stored(access.indices)[: max(lists, default=-1) + 1]
+    return form.stored(access.indices)[: form.depth]
 
 
 def _lies_across(access: Access, index: str, type: TensorType) -> bool:

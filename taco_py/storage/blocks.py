@@ -38,7 +38,7 @@ def pack_array(array: Array, format: Format, empty: Empty = np.empty) -> TensorD
     >>> data.levels[0].crd, data.values
     (array([1, 2], dtype=int32), array([5, 0, 0, 6]))
     """
-    depth = max(k for k, level in enumerate(format.levels) if not level.full) + 1
+    depth = format.depth
     turned = array.transpose(format.mode_order)
     outer, inner = turned.shape[:depth], turned.shape[depth:]
     blocks = np.ascontiguousarray(turned.reshape(prod(outer), prod(inner)))

@@ -13,7 +13,7 @@ import taco_py as tp
 from taco_py.autoschedule import loop_costs
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import GATHERING
+from taco_py.cost.machine import GATHERING, LINE
 from taco_py.plan.nodes import Plan, Reformat
 from taco_py.plan.request import statistics
 from tests.problems import operands, plan, problem
@@ -61,6 +61,30 @@ def test_an_array_costs_what_it_takes_to_gather_it(monkeypatch: pytest.MonkeyPat
     whole = best_order(known, term, stats).cost
     monkeypatch.setattr(loop_costs, "GATHERING", 0.0)
     assert whole - best_order(known, term, stats).cost == pytest.approx(GATHERING * 200 * 200 * 8)
+
+
+# T's format, and how often lines of the array come and go
+BEYOND_CACHES = (("sss", 2 * 200_000), ("sss:1,0,2", 0))  # the second fills one row after another
+
+
+@pytest.mark.parametrize(("form", "lines"), BEYOND_CACHES)
+def test_blocks_beyond_the_near_caches_are_fetched(
+    form: str, lines: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {**dict.fromkeys("ijk", 200), "p": 8}  # blocks of one line
+    known = problem(LAST, {"T": form}, "ssd")
+    (term,) = split_terms(known.assignment.value)
+    stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
+    whole = best_order(known, term, stats).cost
+    monkeypatch.setattr(loop_costs, "LINE", 0.0)
+    assert whole - best_order(known, term, stats).cost == pytest.approx(LINE * lines)
+
+
+def test_one_kernel_where_steps_would_gather_a_large_array() -> None:
+    text = "Y[k,q,s] = T[i,j,k] * U[i,q] * V[j,s]"  # in pairs T*U, an array of 20 MB, is gathered
+    known = problem(text, {"T": "CSF", "U": "dd", "V": "dd"}, "sdd")
+    sizes = {**dict.fromkeys("ijk", 500), "q": 10, "s": 10}
+    assert len(plan(known, sizes, {"T": 200_000.0}).kernels) == 1
 
 
 @st.composite
