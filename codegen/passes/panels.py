@@ -7,12 +7,18 @@
                                             c_0 += v[p] * B[j*n + k:+4]
                                             ...
                                           C[i*n + k:+4] = c_0 ...
-                                        and likewise 16, 8, 4 columns at a time and one by one
+                                        and one panel of what is left
 
 The sum may be a nest of several loops, as in MTTKRP. Each accumulator is a variable of its own: gcc
 spills an array of them, and the loop then takes twice as long. The widest panel takes as many
-registers as leave room for the operands; a narrower one repeats the pass over the sparse operand,
-so there are few widths.
+registers as leave room for the operands.
+
+Each panel is a pass over the sparse operand, so that all columns that are left come in one: in half
+of the narrowest panel that has room for them from the first one on, and in the other half up to the
+last one. The halves overlap, in columns that both compute alike.
+
+    10 columns, registers of 8:  c_0 = 0 to 7, c_1 = 2 to 9
+    35 columns:                  c_0 … c_3 = 0 to 31, c_4 … c_7 = 3 to 34
 
 Where the row is filled with a constant just before the sum, the accumulators start from it and the
 fill goes: a row is then written once, and never read.
@@ -23,12 +29,12 @@ but the element it adds to, and when its loops contain nothing else than declara
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any
 
-from codegen.build import add, block, div, mul, sub
+from codegen.build import add, block, div, lt, mul, select, sub
 from codegen.infer import type_of
 from codegen.ir import (
     Array,
@@ -61,8 +67,8 @@ from codegen.tree import find, map_children, map_fields, walk
 from codegen.types import INT64, vector
 from codegen.variables import arrays_of, free_vars, substitute
 
-PANELS = {16: (8, 4, 2, 1), 32: (16, 4, 2, 1)}
-"""Registers a panel takes, widest first, by how many registers the machine has."""
+WIDEST = {16: 8, 32: 16}
+"""Registers that the widest panel takes, by how many registers the machine has."""
 
 
 def tile_panels(module: Module, target: Target) -> Module:
@@ -263,23 +269,56 @@ def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
 def _tile(nest: Nest, fill: Fill | None, target: Target, names: Names) -> Block:
     lanes = target.lanes(nest.store.array.element)
     columns = nest.columns
-    start, statements = columns.start, list[Stmt]()
     held = 32 if target.registers >= 32 else 16
-    for registers in PANELS[held]:
-        width = registers * lanes
-        panel = _panel(nest, fill, start, registers, lanes, names)
-        statements.append(replace(panel, note=_note(nest, registers, lanes, held)))
-        rest = Var(names.fresh("rest"), INT64)
-        whole = mul(div(sub(columns.stop, start), width), width)
-        statements.append(Declare(rest, add(start, whole), constant=True))
-        start = rest
-    return block(*statements, _one_by_one(nest, fill, start, names))
+    most = WIDEST[held]
+    width = most * lanes
+    places = [add(columns.var, lanes * register) for register in range(most)]
+    loop = For(columns.var, columns.start, sub(columns.stop, width - 1), block(), width)
+    told = _note(nest, f"{columns.var.name} by {width}", _counted(most, lanes), held)
+    statements: list[Stmt] = [_panel(nest, fill, replace(loop, note=told), places, lanes, names)]
+    rest = Var(names.fresh("rest"), INT64)
+    whole = mul(div(sub(columns.stop, columns.start), width), width)
+    statements.append(Declare(rest, add(columns.start, whole), constant=True))
+    few = f"{columns.var.name}, up to {width - 1} that are left"
+    told = _note(nest, few, "registers that overlap", held)
+    for last in _narrower(most, lanes):
+        stop, half = columns.stop, last.registers // 2
+        places = [add(columns.var, last.lanes * k) for k in range(last.registers - half)]
+        places += [sub(stop, last.lanes * k) for k in range(half, 0, -1)]
+        first = sub(stop, last.least - 1)
+        loop = For(columns.var, rest, first, block(), last.registers * last.lanes, note=told)
+        statements.append(_panel(nest, fill, loop, places, last.lanes, names))
+        after = Var(names.fresh("rest"), INT64)
+        statements.append(Declare(after, select(lt(rest, first), stop, rest), constant=True))
+        rest = after
+    return block(*statements, _one_by_one(nest, fill, rest, names))
 
 
-def _note(nest: Nest, registers: int, lanes: int, held: int) -> str:
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """A panel of all columns that are left, where these are no fewer than `least`."""
+
+    registers: int
+    lanes: int
+    least: int
+
+
+def _narrower(most: int, lanes: int) -> Iterator[_Last]:
+    """Panels for fewer columns than `most` registers have, the widest first: each for what does not
+    fit the next one."""
+    registers = most
+    while registers > 1:
+        yield _Last(registers, lanes, registers // 2 * lanes + 1)
+        registers //= 2
+    yield _Last(1, lanes, lanes)
+    while lanes > 2:
+        lanes //= 2
+        yield _Last(2, lanes, lanes)
+
+
+def _note(nest: Nest, which: str, how: str, held: int) -> str:
     """What a panel is, a line, and why, lines that all panels of the nest have in common."""
     columns, array = nest.columns.var, nest.store.array
-    width, most = registers * lanes, PANELS[held][0]
     loops = ", ".join(loop.var.name for loop in _loops(nest))
     loads = list(find(nest.store.value, Load))
     rows = dict.fromkeys(load.array.name for load in loads if columns in free_vars(load.index))
@@ -289,18 +328,17 @@ def _note(nest: Nest, registers: int, lanes: int, held: int) -> str:
     again = f"; {', '.join(spread)} once a panel" if spread else ""
     return "\n".join(
         [
-            f"{columns.name} by {width}: a panel of {array.name} in {_counted(registers)} of "
-            f"{lanes} while the sum over {loops} runs",
+            f"{which}: a panel of {array.name} in {how} while the sum over {loops} runs",
             f"  vector loop: {columns.name}, along rows of {', '.join((array.name, *rows))}",
             f"  reuse: {array.name} is stored once a sum, not once a term{again}",
-            f"  registers: up to {most} of {held} hold sums, the others what is added",
+            f"  registers: up to {WIDEST[held]} of {held} hold sums, the others what is added",
             f"  caches: not tiled, for a row of {array.name} is finished before the next",
         ]
     )
 
 
-def _counted(registers: int) -> str:
-    return "1 register" if registers == 1 else f"{registers} registers"
+def _counted(registers: int, lanes: int) -> str:
+    return f"{registers} registers of {lanes}"
 
 
 def _one_by_one(nest: Nest, fill: Fill | None, start: Expr, names: Names) -> For:
@@ -318,14 +356,12 @@ def _one_by_one(nest: Nest, fill: Fill | None, start: Expr, names: Names) -> For
 
 
 def _panel(
-    nest: Nest, fill: Fill | None, start: Expr, registers: int, lanes: int, names: Names
+    nest: Nest, fill: Fill | None, loop: For, places: Sequence[Expr], lanes: int, names: Names
 ) -> For:
-    """The sum for `registers * lanes` columns at a time, from `start` while so many are left."""
+    """`loop` around the sum for the columns from each of `places` on, a register each."""
     var, store = nest.columns.var, nest.store
-    width = registers * lanes
-    places = [add(var, lanes * register) for register in range(registers)]
     kind = vector(store.array.element, lanes)
-    sums = [Var(names.fresh(f"{store.array.name}_{n}"), kind) for n in range(registers)]
+    sums = [Var(names.fresh(f"{store.array.name}_{n}"), kind) for n in range(len(places))]
     indices = [substitute(store.index, {var: place}) for place in places]
     pairs = list(zip(sums, indices, strict=True))
     updates = tuple(
@@ -341,7 +377,7 @@ def _panel(
         _rebuild(nest, nest.root, Block(updates)),
         *(VectorStore(store.array, at, v, store.role) for v, at in pairs),
     )
-    return For(var, start, sub(nest.columns.stop, width - 1), body, width)
+    return replace(loop, body=body)
 
 
 def _lanes_of(store: Store, var: Var, place: Expr, lanes: int) -> Expr:

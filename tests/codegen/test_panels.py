@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from codegen.build import add, block, load, mul
@@ -12,6 +13,7 @@ from codegen.ir import (
     For,
     Function,
     Store,
+    VectorLoad,
     VectorStore,
 )
 from codegen.passes.notes import notes
@@ -19,7 +21,7 @@ from codegen.passes.order import run_passes, tidy
 from codegen.passes.panels import tile_panels
 from codegen.target import Target
 from codegen.tree import find, rewrite
-from codegen.types import FLOAT32
+from codegen.types import FLOAT32, FLOAT64, ScalarType
 from codegen.variables import free_vars
 from tests.codegen.functions import (
     CRD,
@@ -40,6 +42,8 @@ from tests.codegen.functions import (
     segment,
     spmm,
 )
+from tests.codegen.inputs import arguments
+from tests.codegen.interpreter import run
 from tests.codegen.test_passes import AVX2, AVX512, body_of, module
 
 
@@ -88,16 +92,49 @@ def test_a_static_number_of_columns_leaves_one_panel() -> None:
     assert len(list(find(found, For))) == 2
 
 
+WHOLE, LAST = "k by 32: a panel of C_vals in 8 registers of 4", "k, up to 31 that are left: a panel"
+
+
 @pytest.mark.parametrize(
-    ("columns", "widths"),
-    [(8, [8]), (31, [16, 8, 4]), (32, [32]), (36, [32, 4]), (64, [32]), (100, [32, 4])],
+    ("columns", "panels"),
+    [(8, [LAST]), (31, [LAST]), (32, [WHOLE]), (36, [WHOLE, LAST]), (64, [WHOLE])],
 )
-def test_panels_of_one_round_are_told_as_others_are(columns: int, widths: list[int]) -> None:
+def test_panels_of_one_round_are_told_as_others_are(columns: int, panels: list[str]) -> None:
     """Their loop over columns is gone; those without a round are not told."""
     told = notes(run_passes(module(spmm(columns)), AVX2))
-    panels = [line for line in told if "a panel of C_vals" in line]
-    assert [int(line.split()[2].rstrip(":")) for line in panels] == widths
+    found = [line for line in told if "a panel of C_vals" in line]
+    assert all(line.startswith(start) for line, start in zip(found, panels, strict=True))
     assert "  vector loop: k, along rows of C_vals, B_vals" in told
+
+
+# columns, and the lanes of the registers of each pass over the sparse operand
+PASSES = (
+    (1, [[]]), (2, [[2, 2]]), (3, [[2, 2]]), (4, [[4]]), (5, [[4, 4]]), (8, [[4, 4]]),
+    (10, [[4] * 4]), (16, [[4] * 4]), (17, [[4] * 8]), (31, [[4] * 8]), (32, [[4] * 8]),
+    (34, [[4] * 8, [2, 2]]), (50, [[4] * 8, [4] * 8]), (100, [[4] * 8, [4]]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "passes"), PASSES)
+def test_all_columns_that_are_left_come_in_one_pass(columns: int, passes: list[list[int]]) -> None:
+    found = run_passes(module(spmm(columns)), AVX2)
+    loops = [loop for loop in find(found, For) if loop.var == P]
+    assert [[load.lanes for load in find(loop, VectorLoad)] for loop in loops] == passes
+
+
+@pytest.mark.parametrize("filled", [True, False])
+@pytest.mark.parametrize("element", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("target", [AVX2, AVX512], ids=["AVX2", "AVX512"])
+def test_any_number_of_columns(target: Target, element: ScalarType, filled: bool) -> None:
+    function = spmm(None, element) if filled else without_fill(spmm(None, element))
+    (tiled,) = tile_panels(module(function), target).functions
+    for columns in (*range(1, 70), 127, 129, 200, 300):
+        arrays, _ = arguments("spmm", 1)
+        rows = np.arange(70.0 * columns, dtype=element.name) % 7
+        given = arrays | {"B_vals": rows, "C_vals": np.ones(5 * columns, element.name)}
+        sizes = {"n_i": 5, "n_k": columns}
+        found, wanted = (run(each, given, sizes).arrays["C_vals"] for each in (tiled, function))
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_wide_registers_make_fewer_vectors() -> None:
