@@ -47,8 +47,8 @@ from taco_py.api.results import hand_out
 from taco_py.api.tensor import Tensor, as_data
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import is_ascending, is_canonical
-from taco_py.plan.nodes import Cast, Compute, Fuse, TakeSize, Unfuse
-from taco_py.plan.transform import in_order, number_of, transformed
+from taco_py.plan.nodes import Cast, Compute, Fuse, Gather, TakeSize, Unfuse
+from taco_py.plan.transform import gathered, in_order, number_of, transformed
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import TensorData
 
@@ -172,8 +172,12 @@ class _Writer(CallState):
 
     def transformation(self, t: str, step: Any, number: int) -> Iterator[str]:
         """A step without a kernel."""
-        self.more[f"step{number}"] = partial(transformed, step)
         source = self.readings[step.source].data
+        if isinstance(step, Gather):
+            self.more[f"step{number}"] = partial(gathered, step)
+            source = f"{source}, {self.readings[step.pattern].data}"
+        else:
+            self.more[f"step{number}"] = partial(transformed, step)
         type = self.type_of(step)
         reading = read_data(t, type, f"step{number}({source})")
         self.readings[step.target] = reading

@@ -53,13 +53,19 @@ def _stored(kernel: CompiledKernel) -> str:
     return f"{FROM_LIBRARY}{product_text(kernel.recipe.problem)}"
 
 
-def _results(task: Task) -> tuple[tuple[int, bool, str], ...]:
-    """For each kernel the number of its step, whether it writes all of a dense result, and the
+def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
+    """For each kernel the number of its step, how a dense result is made (`short.MAKERS`), and the
     dtype of that."""
-    steps = [(n, step) for n, step in enumerate(task.plan.steps) if step in task.plan.kernels]
+    steps = task.plan.steps
+    numbers = [number for number, step in enumerate(steps) if step in task.plan.kernels]
+    cleared = dict.fromkeys(numbers, "cleared") | {len(steps) - 1: "zero"}
     return tuple(
-        (number, kernel.covers, kernel.recipe.problem.result.dtype)
-        for (number, _), kernel in zip(steps, task.kernels, strict=True)
+        (
+            number,
+            "written" if kernel.covers else cleared[number],
+            kernel.recipe.problem.result.dtype,
+        )
+        for number, kernel in zip(numbers, task.kernels, strict=True)
     )
 
 

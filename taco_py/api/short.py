@@ -31,6 +31,15 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
     return recall(key) if found is None else found
 
 
+MAKERS: Mapping[str, Callable[..., Any]] = {
+    "written": KERNELS.pool.empty,
+    "cleared": KERNELS.pool.zeros,
+    "zero": np.zeros,
+}
+"""Arrays that a kernel writes every element of; those of temporaries; and those of results, little
+of which may be written, so that the system clears a page when it is met."""
+
+
 def no_short_way(*_: Any) -> None:
     """What is remembered of keys that have none (yet)."""
 
@@ -40,14 +49,14 @@ class Parts:
     """What a short way is made of, besides the user's machine: plain data.
 
     recipes  the keys of its kernels, or FROM_LIBRARY and a product that a library computes
-    results  for each kernel its number in the text, whether it writes every element of a dense
-             result, and the dtype of that
+    results  for each kernel its number in the text, where a dense result comes from, a name of
+             MAKERS, and the dtype of that
     dtypes   other dtypes, by the names they have in the text
     """
 
     text: str
     recipes: tuple[str, ...]
-    results: tuple[tuple[int, bool, str], ...]
+    results: tuple[tuple[int, str, str], ...]
     dtypes: Mapping[str, str]
 
 
@@ -74,11 +83,9 @@ def define(
         **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},
         **more,
     }
-    for kernel, (number, covers, dtype) in zip(kernels, parts.results, strict=True):
+    for kernel, (number, made, dtype) in zip(kernels, parts.results, strict=True):
         namespace[f"kernel{number}"] = kernel
-        last = number == parts.results[-1][0]
-        zeros = np.zeros if last else KERNELS.pool.zeros  # little may be written of a result
-        namespace[f"make{number}"] = KERNELS.pool.empty if covers else zeros
+        namespace[f"make{number}"] = MAKERS[made]
         namespace[f"dtype{number}"] = np.dtype(dtype)
     exec(parts.text, namespace)
     call: ShortCall = namespace["call"]

@@ -19,11 +19,12 @@ import numpy as np
 
 from taco_py.autoschedule.lookups import Meeting
 from taco_py.autoschedule.steps import Steps
-from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, result_order
+from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, restricts, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
-from taco_py.concrete.terms import Term
+from taco_py.concrete.terms import Term, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import (
+    CLEARING,
     CONVERSION,
     FOLDING,
     GATHERED,
@@ -33,6 +34,7 @@ from taco_py.cost.machine import (
     KEY,
     LINE,
     LINE_BYTES,
+    MARKING,
     NEAR,
     NEXT_LINE,
     POINTER,
@@ -77,7 +79,7 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
     j or k, whose entries are sorted, or a hash workspace.
     """
     form = problem.result.format
-    if form.is_dense or not form.levels[-1].full:
+    if form.is_dense or not form.levels[-1].full or storing_alone(problem) is None:
         return False
     if all(level.full for level in form.levels[1:]):
         return True
@@ -85,6 +87,20 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
     volume = statistics.volume(keep)
     made = result_size(statistics, problem.assignment.value, keep)
     return volume <= GATHERED_SIZE and made >= GATHERED * volume
+
+
+def storing_alone(problem: Problem) -> Access | None:
+    """The operand whose entries are the blocks that a kernel stores, by themselves: the only sparse
+    factor, which has all indices of the result's lists. None where there is no such factor."""
+    (term, *more) = split_terms(problem.assignment.value)
+    met = accesses(term.body)
+    sparse = [a for a in met if not problem.type_of(a.tensor).format.is_dense]
+    if more or len(sparse) != 1 or not restricts(term.body, sparse[0]):
+        return None
+    indices, form = sparse[0].indices, problem.result.format
+    lists = form.stored(problem.assignment.target.indices)[: form.depth]
+    known = set(lists) <= set(indices) and len(set(indices)) == len(indices)
+    return sparse[0] if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +332,11 @@ class LoopCosts:
         """What it takes to gather the blocks of an array and, where its part over the indices that
         come late is beyond the near caches, to fetch a block whenever it is added to."""
         volume, size = self.statistics.volume, np.dtype(self.problem.result.dtype).itemsize
-        gathered = GATHERING * volume(self.result)
+        pattern = storing_alone(self.problem)
+        assert pattern is not None  # it is made as an array
+        gathered = CLEARING * volume(self.result)
+        gathered += MARKING * self.statistics.patterns[pattern.tensor].nnz
+        gathered += GATHERING * result_size(self.statistics, self.term.body, self.result)
         if size * volume(rest) <= NEAR:
             return gathered
         block = self.result[self.problem.result.format.depth :]

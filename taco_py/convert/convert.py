@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
-from taco_py.storage.blocks import Empty, pack_array
+from taco_py.storage.blocks import pack_array
 from taco_py.storage.pack import (
     expand,
     pack_coo,
@@ -85,17 +85,6 @@ def recopied(data: TensorData, format: Format) -> TensorData:
     return pack_coo(*unpack(data), data.shape, format, index_dtype_of(data))
 
 
-def taken_over(data: TensorData, format: Format, empty: Empty = np.empty) -> TensorData:
-    """As `recopied`, of a tensor that nobody else will read or write.
-
-    What is stored of an array stays in its memory where that is all of it, and else in memory that
-    `empty` makes.
-    """
-    if not data.format.is_dense or format.is_dense:
-        return recopied(data, format)
-    return replace(pack_array(data.values, ordered(format), empty), format=format)
-
-
 def describe(source: Format, target: Format) -> str:
     """One line on how tensors are converted between two formats.
 
@@ -105,17 +94,6 @@ def describe(source: Format, target: Format) -> str:
     fitting = (road.says for road in ROADS if road.fits(ordered(source), ordered(target)))
     says = next(fitting, GENERAL)
     return f"{format_name(source)} -> {format_name(target)}: {says}"
-
-
-def describe_taken(source: Format, target: Format) -> str:
-    """`describe` of what `taken_over` does.
-
-    >>> describe_taken(Format.parse("dd"), Format.parse("sd")).partition("; ")[2]
-    'no copy where all of it is stored'
-    """
-    told = describe(source, target)
-    in_place = source.is_dense and not target.is_dense and source.mode_order == target.mode_order
-    return f"{told}; no copy where all of it is stored" if in_place else told
 
 
 GENERAL = "through coordinates, sorted where they are not, O(nnz log nnz)"

@@ -70,10 +70,12 @@ FULL, DENSE_SIZE = 0.7, 1 << 24
 """The expected share of stored elements from which a temporary of at most so many is dense. [Made
 by one product and read by another in 0.6 to 0.7 of CSR's time where 0.9 are stored, in 0.1 to 0.4
 with a dense factor; in 1.3 and 0.4 to 0.5 of it where 0.4 are]"""
-GATHERED, GATHERING, GATHERED_SIZE = 0.1, 0.7, 1 << 22
+GATHERED, GATHERED_SIZE = 0.1, 1 << 22
 """The expected share of stored elements from which a result of at most so many with dense inner
-levels is made as an array where it is met out of order, and its blocks are gathered; and each
-element of such an array. [0.3 where few blocks of 64 elements are stored, 1 where all of 8 are]"""
+levels is made as an array where it is met out of order, and its blocks are gathered."""
+CLEARING, MARKING, GATHERING = 0.2, 4.5, 1.1
+"""Each element of such an array; an entry that says which block is stored; and each element that
+is. [0.2, 4.5 and 1.1 of an array of 20 MB where half of the blocks of ten are stored]"""
 GAIN, DENSE_GAIN = 1.5, 1.25
 """How many times cheaper a detour must be: a temporary, or a copy that is not necessary; and a
 dense temporary, whose size is known."""

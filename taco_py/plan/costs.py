@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
-from math import inf
+from math import inf, prod
 
 from codegen.names import Names
 from codegen.types import scalar
@@ -80,8 +80,14 @@ def chain_cost(
 
 
 def keeping(made: Operand) -> float:
-    """What it costs to keep a temporary, beside the loops that write and read it."""
-    return (DENSE_TEMPORARY if made.type.format.is_dense else TEMPORARY) * made.stored
+    """What it costs to keep a temporary, beside the loops that write and read it: its elements and,
+    where it stores coordinates, those of each block."""
+    form = made.type.format
+    if form.is_dense:
+        return DENSE_TEMPORARY * made.stored
+    block = prod(form.stored(made.shape)[form.depth :])
+    elements = DENSE_TEMPORARY * made.stored if block > 1 else 0.0
+    return elements + TEMPORARY * made.stored / max(block, 1)
 
 
 def merging(splitter: Splitter, assignment: Assignment) -> float:

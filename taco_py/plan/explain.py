@@ -9,6 +9,7 @@ from taco_py.notation.printer import to_text
 from taco_py.plan.nodes import (
     Cast,
     Compute,
+    Gather,
     Locate,
     Plan,
     Reformat,
@@ -60,7 +61,7 @@ def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, 
         if isinstance(step, Compute) or step.source not in known:
             continue
         source = known[step.source]
-        if isinstance(step, Reformat | Cast):
+        if isinstance(step, Reformat | Gather | Cast):
             known[step.target] = source
         if isinstance(step, Locate | TakeValues):
             known[step.target] = transformed(step, source)

@@ -29,6 +29,7 @@ from taco_py.plan.narrow import has_narrow_sums
 from taco_py.plan.nodes import (
     Cast,
     Compute,
+    Gather,
     Operand,
     Plan,
     Reformat,
@@ -248,7 +249,7 @@ def _taken_apart(
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
     """The steps with the last one's target called `name`, as later assignments expect."""
     last = steps[-1]
-    if last.target == name or not isinstance(last, Reformat | Cast):
+    if last.target == name or not isinstance(last, Reformat | Gather | Cast):
         return steps
     raw = names.fresh(f"{name}_raw")
     renamed = tuple(

@@ -41,7 +41,6 @@ class Reformat:
     """`target` is `source` stored in `format`; `reason` says what asked for it.
 
     index_dtype  of its index arrays, where `source` does not have wider ones
-    temporary    whether a kernel makes `source` for this step alone, which may keep its memory
     """
 
     target: str
@@ -49,11 +48,35 @@ class Reformat:
     format: Format
     reason: str
     index_dtype: str
-    temporary: bool = False
 
     @property
     def told(self) -> str:
         return f"convert   {self.target} from {self.source}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """`target` is those blocks of the dense `source` that a kernel added to: where `pattern` stores
+    an entry. What a kernel stores does not depend on how it does that.
+
+    modes        of `pattern`: the one that each level of `format` stores, down to the last list
+    index_dtype  of its index arrays, at least
+    """
+
+    target: str
+    source: str
+    pattern: str
+    modes: tuple[int, ...]
+    format: Format
+    index_dtype: str
+
+    @property
+    def told(self) -> str:
+        return (
+            f"gather    {self.target} from {self.source}: the result is wanted as {self.format}: "
+            f"blocks of the array where {self.pattern} has entries, in order, O(size); no copy "
+            "where all of it is stored"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +236,16 @@ class Compute:
 
 
 Transformation = (
-    Reformat | TakeDiagonal | Squeeze | Locate | TakeValues | TakeSize | Fuse | Unfuse | Cast
+    Reformat
+    | Gather
+    | TakeDiagonal
+    | Squeeze
+    | Locate
+    | TakeValues
+    | TakeSize
+    | Fuse
+    | Unfuse
+    | Cast
 )
 Step = Transformation | Compute
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from taco_py.plan.nodes import Compute, Step, Unfuse
+from taco_py.plan.nodes import Compute, Gather, Step, Unfuse
 
 
 def once(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -39,4 +39,6 @@ def _reading(step: Step, same: Mapping[str, str]) -> Step:
     if isinstance(step, Unfuse):
         sizes = tuple((same.get(tensor, tensor), mode) for tensor, mode in step.sizes)
         step = replace(step, sizes=sizes)
+    if isinstance(step, Gather):
+        step = replace(step, pattern=same.get(step.pattern, step.pattern))
     return replace(step, source=same.get(step.source, step.source))

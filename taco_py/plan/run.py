@@ -23,9 +23,9 @@ from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
 from taco_py.plan.assembled import assembled
-from taco_py.plan.nodes import Cast, Compute, Plan, Reformat, Step, TakeValues, Unfuse
+from taco_py.plan.nodes import Cast, Compute, Gather, Plan, Reformat, Step, TakeValues, Unfuse
 from taco_py.plan.room import first_room
-from taco_py.plan.transform import satisfies, transformed, unfused
+from taco_py.plan.transform import gathered, satisfies, transformed, unfused
 from taco_py.plan.work import useful_threads
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical
@@ -81,9 +81,11 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
             source = execution.inform(step.source, source)
         if isinstance(step, Unfuse):
             return unfused(step, source, execution.tensors)
+        if isinstance(step, Gather):
+            return gathered(step, source, execution.tensors[step.pattern])
         return transformed(step, source)
     except MemoryError as error:
-        form = f" in the format {step.format}" if isinstance(step, Reformat | Cast) else ""
+        form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
         raise OutOfMemoryError(
             f"Expected memory for a copy of {step.source}{form}, found too little",
             hint="loops in another order (schedule=), or operands in another format, need no copy",

@@ -10,7 +10,7 @@ from math import prod
 from codegen.names import Names
 from taco_py.autoschedule.dense import choose_strategy
 from taco_py.autoschedule.libraries import Libraries
-from taco_py.autoschedule.loop_costs import made_as_array
+from taco_py.autoschedule.loop_costs import made_as_array, storing_alone
 from taco_py.autoschedule.orders import needs_copy
 from taco_py.autoschedule.streams import chosen_order
 from taco_py.concrete.concretize import (
@@ -22,7 +22,7 @@ from taco_py.concrete.concretize import (
     shared_prefix,
 )
 from taco_py.concrete.terms import Term, map_terms, split_terms
-from taco_py.convert.convert import describe, describe_taken
+from taco_py.convert.convert import describe
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format
@@ -36,7 +36,7 @@ from taco_py.plan.formats import all_dense, reordered, with_chain
 from taco_py.plan.in_rows import in_rows
 from taco_py.plan.leaps import leaps
 from taco_py.plan.look_up import look_up
-from taco_py.plan.nodes import Cast, Compute, Locate, Operand, Reformat, Step, TakeValues
+from taco_py.plan.nodes import Cast, Compute, Gather, Locate, Operand, Reformat, Step, TakeValues
 from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
 from taco_py.plan.roots import look_up_rows
 from taco_py.plan.rows import looked_up_rows
@@ -112,24 +112,31 @@ def plan_single(
         except ScheduleError as error:
             raise _of_sources(error, tuple(made.values())) from error
     steps: list[Step] = [*taken, *rooted, *found, *casts, *made.values(), kernel]
-    steps += _as_wanted(final.result.format, wanted, target, names, why)
+    steps += _as_wanted(final, wanted, names, why)
     return tuple(steps)
 
 
 def _as_wanted(
-    made: Format, wanted: TensorType, target: str, names: Names, why: str
-) -> Iterator[Cast | Reformat]:
+    problem: Problem, wanted: TensorType, names: Names, why: str
+) -> Iterator[Cast | Gather | Reformat]:
     """The step from a result as the kernel makes it to one as it is wanted, where these differ.
 
     why  a dense one is made in another order
     """
-    form = wanted.format
-    if made.is_dense and form.is_dense and made != form:
-        yield Cast(names.fresh(target), target, form, wanted.dtype, why)
-    elif str(made) != str(form):
-        reason = f"the result is wanted as {form}: {describe_taken(made, form)}"
-        whole = names.fresh(target)
-        yield Reformat(whole, target, form, reason, wanted.index_dtype, temporary=True)
+    target, made, form = problem.assignment.target.tensor, problem.result.format, wanted.format
+    if str(made) == str(form):
+        return
+    whole = names.fresh(target)
+    if made.is_dense and form.is_dense:
+        yield Cast(whole, target, form, wanted.dtype, why)
+    elif made.is_dense and not form.is_dense:
+        pattern = storing_alone(problem)
+        assert pattern is not None  # it is made as an array
+        modes = tuple(pattern.indices.index(i) for i in result_order(problem)[: form.depth])
+        yield Gather(whole, target, pattern.tensor, modes, form, wanted.index_dtype)
+    else:
+        reason = f"the result is wanted as {form}: {describe(made, form)}"
+        yield Reformat(whole, target, form, reason, wanted.index_dtype)
 
 
 def _size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:

@@ -9,7 +9,7 @@ from typing import assert_never
 
 import numpy as np
 
-from taco_py.convert import recopied, taken_over
+from taco_py.convert import recopied
 from taco_py.convert.diagonal import diagonal
 from taco_py.convert.locate import located
 from taco_py.diagnostics.errors import InternalError
@@ -20,6 +20,7 @@ from taco_py.kernels import KERNELS
 from taco_py.plan.nodes import (
     Cast,
     Fuse,
+    Gather,
     Locate,
     Reformat,
     Squeeze,
@@ -29,6 +30,7 @@ from taco_py.plan.nodes import (
     Transformation,
     Unfuse,
 )
+from taco_py.storage.blocks import blocks_with_entries, pack_blocks
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
 from taco_py.storage.tensor_data import Array, TensorData, with_index_dtype
 from taco_py.storage.tensor_data import ordered as ordered_format
@@ -42,8 +44,8 @@ def unfused(step: Unfuse, data: TensorData, tensors: Mapping[str, TensorData]) -
 def transformed(step: Transformation, data: TensorData) -> TensorData:
     """What a step makes of its source without a kernel."""
     match step:
-        case Reformat(_, _, format, _, index_dtype, temporary):
-            made = taken(data, format) if temporary else recopied(data, format)
+        case Reformat(_, _, format, _, index_dtype):
+            made = recopied(data, format)
             return with_index_dtype(made, index_dtype) if index_dtype == "int64" else made
         case TakeDiagonal(_, _, labels):
             return diagonal(data, labels)
@@ -57,17 +59,20 @@ def transformed(step: Transformation, data: TensorData) -> TensorData:
             return from_numpy(number_of(dtype, data.shape[mode]))
         case Fuse(_, _, groups):
             return from_numpy(fuse(data.values, groups))
-        case Unfuse():
-            raise InternalError(f"Expected the sizes of {step.target}, found its values alone")
+        case Unfuse() | Gather():
+            raise InternalError(f"Expected what else {step.target} is of, found its values alone")
         case Cast(_, _, format, dtype):
             return cast(data, format, dtype)
         case _:
             assert_never(step)
 
 
-def taken(data: TensorData, format: Format) -> TensorData:
-    """What a kernel made, in another format, in memory that is recycled."""
-    return taken_over(data, format, KERNELS.pool.empty)
+def gathered(step: Gather, data: TensorData, pattern: TensorData) -> TensorData:
+    """The blocks of an array where `pattern` has entries, in memory that is recycled."""
+    blocks = blocks_with_entries(pattern, step.modes)
+    made = pack_blocks(data.values, ordered_format(step.format), blocks, KERNELS.pool.empty)
+    made = replace(made, format=step.format)
+    return with_index_dtype(made, "int64") if step.index_dtype == "int64" else made
 
 
 def number_of(dtype: str, size: int) -> Array:

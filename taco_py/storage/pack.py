@@ -8,7 +8,7 @@ make one position of every distinct prefix of coordinates, and `pos` counts them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -233,8 +233,11 @@ def unpack_dense(data: TensorData, drop_zeros: bool) -> tuple[list[Array], Array
     return unravel(kept, array.shape), values[kept]
 
 
-def expand(data: TensorData) -> list[Array]:
+def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Array]:
     """One coordinate a stored value and level, from the arrays of a format that is not all dense.
+
+    levels  those that are asked for, without a coordinate for each element of dense levels inside
+            all of them; None for all
 
     Going up from the values, `first[p]` is where the values below position p begin, so that each
     coordinate is repeated first[p+1] - first[p] times.
@@ -244,12 +247,14 @@ def expand(data: TensorData) -> list[Array]:
     dtype = index_dtype_of(data)
     first: Array | None = None
     columns: list[Array] = []
-    for k in range(len(sizes) - 1, -1, -1):
+    wanted = range(len(sizes)) if levels is None else levels
+    for k in range(max(*wanted, data.format.depth - 1), min(wanted) - 1, -1):
         arrays, above = data.levels[k], counts[k]
         crd = arrays.crd
         if crd is None:
             crd = np.tile(np.arange(sizes[k], dtype=dtype), above)
-        columns.append(crd if first is None else np.repeat(crd, np.diff(first)))
+        if k in wanted:
+            columns.append(crd if first is None else np.repeat(crd, np.diff(first)))
         if data.format.levels[k].full:
             starts = np.arange(above + 1) * sizes[k]
             first = starts if first is None else first[starts]

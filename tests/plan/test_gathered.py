@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.autoschedule import loop_costs
+from taco_py.autoschedule.loop_costs import storing_alone
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import GATHERING, LINE
-from taco_py.plan.nodes import Plan, Reformat
+from taco_py.cost.estimate import result_size
+from taco_py.cost.machine import CLEARING, GATHERING, LINE, MARKING
+from taco_py.formats import Format
+from taco_py.plan.nodes import Gather, Plan, Reformat
 from taco_py.plan.request import statistics
 from tests.problems import operands, plan, problem
 
@@ -46,10 +49,10 @@ def test_what_is_made(
     text: str, form: str, result: str, nnz: float, size: int, copies: str, made: str
 ) -> None:
     found = planned(text, form, result, nnz, size)
-    copied = [s for s in found.steps if isinstance(s, Reformat) and not s.temporary]
+    copied = [s for s in found.steps if isinstance(s, Reformat)]
     assert " ".join(str(step.format) for step in copied) == copies
     assert str(found.kernels[-1].problem.result.format) == made
-    gathered = [s for s in found.steps if isinstance(s, Reformat) and s.temporary]
+    gathered = [s for s in found.steps if isinstance(s, Gather)]
     assert [str(step.format) for step in gathered] == ([] if made == result else [result])
 
 
@@ -59,8 +62,11 @@ def test_an_array_costs_what_it_takes_to_gather_it(monkeypatch: pytest.MonkeyPat
     (term,) = split_terms(known.assignment.value)
     stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
     whole = best_order(known, term, stats).cost
-    monkeypatch.setattr(loop_costs, "GATHERING", 0.0)
-    assert whole - best_order(known, term, stats).cost == pytest.approx(GATHERING * 200 * 200 * 8)
+    for each in ("CLEARING", "MARKING", "GATHERING"):
+        monkeypatch.setattr(loop_costs, each, 0.0)
+    made = result_size(stats, term.body, known.assignment.target.indices)
+    expected = CLEARING * 200 * 200 * 8 + MARKING * 200_000 + GATHERING * made
+    assert whole - best_order(known, term, stats).cost == pytest.approx(expected)
 
 
 # T's format, and how often lines of the array come and go
@@ -118,8 +124,54 @@ def test_numbers(tensor: tuple[tp.Tensor, np.ndarray], format: str | None) -> No
 def test_the_conversion_is_told() -> None:
     sparse = tp.tensor(np.ones((30, 30, 30)), format=tp.CSF(3))
     told = tp.explain(LAST, T=sparse, A=np.ones((30, 2)), frontier_budget=0)
-    (line,) = re.findall("convert   .*", told)
+    (line,) = re.findall("gather    .*", told)
     assert line == (
-        "convert   Y_1 from Y: the result is wanted as ssd: 'ddd' -> 'ssd': blocks of the array "
-        "that are not all zero, found in order, O(size); no copy where all of it is stored"
+        "gather    Y_1 from Y: the result is wanted as ssd: blocks of the array where T has "
+        "entries, in order, O(size); no copy where all of it is stored"
     )
+
+
+NOT_ALONE = (
+    "Y[j,k,p] = T[i,j,k] * A[i,p] + T[i,j,k] * B[i,p]",
+    "Y[j,k,p] = T[i,j,k] * S[j,k] * A[i,p]",
+    "Y[j,k,p] = T[i,i,k] * A[j,p]",
+)
+
+
+@pytest.mark.parametrize("text", NOT_ALONE)
+def test_no_array_where_no_operand_says_alone_what_is_stored(text: str) -> None:
+    known = problem(text, {"T": "sss", "S": "ss", "A": "dd", "B": "dd"}, "ssd")
+    assert storing_alone(known) is None
+
+
+@pytest.mark.parametrize("result", ["ssd", "dsd", "sdd", "ssd:1,0,2"])
+def test_blocks_of_stored_zeros_are_stored(result: str) -> None:
+    """As a kernel that appends them stores them, and values may be computed again."""
+    rng = np.random.default_rng(1)
+    array = np.where(rng.random((20, 80, 80)) < 0.2, rng.random((20, 80, 80)), 0.0)
+    factor = rng.random((20, 8))
+    factor[:16] = 0.0
+    given = {"T": tp.tensor(array, format="sss"), "A": factor}
+    found = tp.evaluate(LAST, given, format=result)
+    assert "gather" in tp.explain(LAST, given, format=result, frontier_budget=0)
+    order = "reorder(j,k,i,p)" if result[-1] == "d" else "reorder(k,j,i,p)"
+    assert found.nnz == tp.evaluate(LAST, given, format=result, schedule=order).nnz
+    kernel = tp.compile(LAST, given, Y=Format.parse(result))
+    again = kernel.compute(found, **given)
+    np.testing.assert_array_equal(again.to_numpy(), found.to_numpy())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_meets_stored_zeros(value: float) -> None:
+    """A temporary's blocks of zeros are no gaps: times nan they are nan."""
+    rng = np.random.default_rng(2)
+    array = np.where(rng.random((40, 40, 40)) < 0.5, rng.random((40, 40, 40)), 0.0)
+    array[:, 7, ::3] = 0.0
+    second = rng.random((40, 16))
+    second[7] = value
+    given = {"T": tp.tensor(array, format="sss"), "A": np.zeros((40, 16)), "B": second}
+    text = "Y[k,r,q] = T[i,j,k] * A[i,r] * B[j,q]"
+    assert "gather    T_1" in tp.explain(text, given, frontier_budget=0)
+    found = tp.evaluate(text, given).to_numpy()
+    met = (array[:, 7] != 0).any(axis=0)
+    np.testing.assert_array_equal(np.isnan(found), met[:, None, None] | np.zeros((16, 16), bool))

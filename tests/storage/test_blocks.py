@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from taco_py.convert import convert, describe, taken_over
-from taco_py.convert.convert import describe_taken
+from taco_py.convert import convert, describe
 from taco_py.diagnostics.errors import FormatError
-from taco_py.formats import CSR, LETTERS, Format, dense
+from taco_py.formats import LETTERS, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.storage import nonzero
+from taco_py.storage.blocks import blocks_with_entries, pack_array
 from taco_py.storage.check import check
 from taco_py.storage.coordinates import unravel
 from taco_py.storage.nonzero import any_nonzero, are_nonzero, nonzero_places
-from taco_py.storage.pack import pack_coo, to_dense
+from taco_py.storage.pack import pack_coo, to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 
 REALS = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint64", "float32", "float64"]
@@ -109,7 +109,7 @@ def test_as_packing_the_nonzeros(data: st.DataObject) -> None:
     assert_same(made, expected)
     assert not np.shares_memory(made.values, array)
     assert made.values.flags.writeable or not made.values.size
-    assert_same(taken_over(from_numpy(array), format), expected)
+    assert_same(pack_array(array, format), expected)
     assert array.tobytes() == before
 
 
@@ -158,35 +158,40 @@ FULL = np.arange(1.0, 25.0).reshape(2, 3, 4)
 def test_memory_is_kept_where_all_is_stored_and_may_be(letters: str) -> None:
     format = Format(tuple(LETTERS[letter] for letter in letters), (0, 1, 2))
     array = FULL.copy()
-    assert np.shares_memory(taken_over(from_numpy(array), format).values, array)
+    assert np.shares_memory(pack_array(array, format).values, array)
     assert not np.shares_memory(convert(from_numpy(array), format).values, array)
     array[1] = 0
-    made = taken_over(from_numpy(array), format)
+    made = pack_array(array, format)
     assert np.shares_memory(made.values, array) is False
     np.testing.assert_array_equal(to_dense(made), array)
 
 
 def test_memory_in_another_order_is_copied() -> None:
     turned = Format.parse("sdd:2,1,0")
-    made = taken_over(from_numpy(FULL), turned)
+    made = pack_array(FULL, turned)
     assert not np.shares_memory(made.values, FULL)
     np.testing.assert_array_equal(to_dense(made), FULL)
     array = np.asfortranarray(FULL)
-    assert np.shares_memory(taken_over(from_numpy(array), turned).values, array)
+    assert np.shares_memory(pack_array(array, turned).values, array)
 
 
-def test_what_is_no_array_is_not_taken_over() -> None:
-    form = Format.parse("dss")
-    data = convert(from_numpy(FULL), form)
-    assert taken_over(data, form) is data
-    np.testing.assert_array_equal(taken_over(data, dense(3)).values, FULL)
+@given(sparse_formats(3), st.data())
+def test_blocks_that_have_entries(form: Format, data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    array = rng.integers(0, 2, data.draw(st.tuples(*[st.integers(1, 4)] * 3)))
+    modes = data.draw(st.permutations(range(3)))[: data.draw(st.integers(1, 3))]
+    try:
+        tensor = convert(from_numpy(array), form)
+    except FormatError:
+        assume(False)
+        raise
+    coords, _ = unpack(tensor)
+    met = np.zeros([array.shape[mode] for mode in modes], np.bool_)
+    met[tuple(coords[mode] for mode in modes)] = True
+    found = blocks_with_entries(tensor, modes)
+    np.testing.assert_array_equal(found, np.flatnonzero(met))
 
 
 def test_described() -> None:
     blocks = "'dd' -> 'sd': blocks of the array that are not all zero, found in order, O(size)"
     assert describe(dense(2), Format.parse("sd")) == blocks
-    assert describe_taken(dense(2), Format.parse("sd")) == (
-        f"{blocks}; no copy where all of it is stored"
-    )
-    assert describe_taken(dense(2), Format.parse("sd:1,0")).endswith("O(size)")
-    assert describe_taken(CSR, Format.parse("sd")) == describe(CSR, Format.parse("sd"))
