@@ -37,6 +37,7 @@ from taco_py.cost.machine import (
     MARKING,
     NEAR,
     NEXT_LINE,
+    PLACING,
     POINTER,
     ROW,
     SCATTER,
@@ -334,12 +335,13 @@ class LoopCosts:
         volume, size = self.statistics.volume, np.dtype(self.problem.result.dtype).itemsize
         pattern = storing_alone(self.problem)
         assert pattern is not None  # it is made as an array
+        block = self.result[self.problem.result.format.depth :]
         gathered = CLEARING * volume(self.result)
         gathered += MARKING * self.statistics.patterns[pattern.tensor].nnz
-        gathered += GATHERING * result_size(self.statistics, self.term.body, self.result)
+        made = result_size(self.statistics, self.term.body, self.result)
+        gathered += made * (GATHERING + PLACING / max(volume(block), 1.0))
         if size * volume(rest) <= NEAR:
             return gathered
-        block = self.result[self.problem.result.format.depth :]
         lines = max(1.0, size * volume(block) / LINE_BYTES)
         met = self.steps.count(self.steps.every & ~self.steps.bits_of(block))
         return gathered + 2 * met * (LINE + NEXT_LINE * (lines - 1))  # each comes and goes

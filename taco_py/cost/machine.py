@@ -73,9 +73,10 @@ with a dense factor; in 1.3 and 0.4 to 0.5 of it where 0.4 are]"""
 GATHERED, GATHERED_SIZE = 0.1, 1 << 22
 """The expected share of stored elements from which a result of at most so many with dense inner
 levels is made as an array where it is met out of order, and its blocks are gathered."""
-CLEARING, MARKING, GATHERING = 0.2, 4.5, 1.1
-"""Each element of such an array; an entry that says which block is stored; and each element that
-is. [0.2, 4.5 and 1.1 of an array of 20 MB where half of the blocks of ten are stored]"""
+CLEARING, MARKING, PLACING, GATHERING = 0.2, 3.5, 3.0, 0.5
+"""Each element of such an array; an entry that says which block is stored; a block that is; and
+each element of it. [0.2, 3.5, 3 and 0.4 to 0.6 of an array of 20 MB, half of whose blocks of ten
+are stored]"""
 GAIN, DENSE_GAIN = 1.5, 1.25
 """How many times cheaper a detour must be: a temporary, or a copy that is not necessary; and a
 dense temporary, whose size is known."""

@@ -30,7 +30,7 @@ from taco_py.plan.nodes import (
     Transformation,
     Unfuse,
 )
-from taco_py.storage.blocks import blocks_with_entries, pack_blocks
+from taco_py.storage.blocks import blocks_stored, pack_blocks
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
 from taco_py.storage.tensor_data import Array, TensorData, with_index_dtype
 from taco_py.storage.tensor_data import ordered as ordered_format
@@ -69,9 +69,9 @@ def transformed(step: Transformation, data: TensorData) -> TensorData:
 
 def gathered(step: Gather, data: TensorData, pattern: TensorData) -> TensorData:
     """The blocks of an array where `pattern` has entries, in memory that is recycled."""
-    blocks = blocks_with_entries(pattern, step.modes)
-    made = pack_blocks(data.values, ordered_format(step.format), blocks, KERNELS.pool.empty)
-    made = replace(made, format=step.format)
+    form = ordered_format(step.format)
+    blocks = blocks_stored(data.values, form, pattern, step.modes)
+    made = replace(pack_blocks(data.values, form, blocks, KERNELS.pool.empty), format=step.format)
     return with_index_dtype(made, "int64") if step.index_dtype == "int64" else made
 
 

@@ -21,6 +21,9 @@ from taco_py.storage.pack import expand, pack_levels
 from taco_py.storage.sizes import index_type
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
+FEW = 4
+"""Elements for each entry up to which an array is looked through first. [0.4 ns an element, 5 an
+entry]"""
 Empty = Callable[[tuple[int, ...], DTypeLike], Array]
 
 
@@ -76,6 +79,16 @@ def blocks_with_entries(data: TensorData, modes: Sequence[int]) -> Array:
         places = places * data.shape[mode] + columns[level]
     met[places] = True
     return np.flatnonzero(met)
+
+
+def blocks_stored(array: Array, format: Format, data: TensorData, modes: Sequence[int]) -> Array:
+    """`blocks_with_entries` of an array whose other blocks are zero: where it has so few elements
+    that they are looked at sooner than entries, and no block of them is zero, these are all."""
+    if array.size <= FEW * data.nnz:
+        found = np.flatnonzero(are_nonzero(_in_blocks(array, format)))
+        if len(found) == prod(array.shape[mode] for mode in format.mode_order[: format.depth]):
+            return found
+    return blocks_with_entries(data, modes)
 
 
 def _in_blocks(array: Array, format: Format) -> Array:

@@ -15,7 +15,7 @@ from taco_py.autoschedule.loop_costs import storing_alone
 from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import result_size
-from taco_py.cost.machine import CLEARING, GATHERING, LINE, MARKING
+from taco_py.cost.machine import CLEARING, GATHERING, LINE, MARKING, PLACING
 from taco_py.formats import Format
 from taco_py.plan.nodes import Gather, Plan, Reformat
 from taco_py.plan.request import statistics
@@ -62,10 +62,10 @@ def test_an_array_costs_what_it_takes_to_gather_it(monkeypatch: pytest.MonkeyPat
     (term,) = split_terms(known.assignment.value)
     stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
     whole = best_order(known, term, stats).cost
-    for each in ("CLEARING", "MARKING", "GATHERING"):
+    for each in ("CLEARING", "MARKING", "PLACING", "GATHERING"):
         monkeypatch.setattr(loop_costs, each, 0.0)
     made = result_size(stats, term.body, known.assignment.target.indices)
-    expected = CLEARING * 200 * 200 * 8 + MARKING * 200_000 + GATHERING * made
+    expected = CLEARING * 200 * 200 * 8 + MARKING * 200_000 + (GATHERING + PLACING / 8) * made
     assert whole - best_order(known, term, stats).cost == pytest.approx(expected)
 
 
