@@ -14,8 +14,9 @@ STEP = 1.5e-9
 
 # ---------------------------------------------------------------- loops, in steps
 
-VECTOR = 0.15
-"""An iteration of an innermost loop that vectorises, on arrays in the near caches. [0.13]"""
+VECTOR = 0.07
+"""An iteration of an innermost loop that vectorises, on arrays in the near caches. [0.02 to 0.08 of
+rows of 8 to 32 elements, with their sparse loops' steps apart; 0.13 of long rows from memory]"""
 MERGE = 2.0
 """A step of a loop that walks several sparse levels together: it is hard to foresee. [2.3]"""
 LEAP = 16.0

@@ -24,6 +24,7 @@ from codegen.names import Names
 from taco_py.autoschedule.streams import innermost_sums
 from taco_py.concrete.terms import map_terms, reductions, split_terms, sums_apart
 from taco_py.cost.estimate import Statistics, result_size
+from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import exchange
@@ -207,14 +208,6 @@ def _in_steps(splitter: Splitter, assignment: Assignment, path: Path | None, pai
     assignment of its own.
     """
     free = pairs and path is None
-
-    def inside(term: Expr) -> Expr:
-        for sum_ in reductions(split_terms(term)[0].body):
-            own = Assignment(Access("", free_indices(sum_)), sum_)
-            apart = _in_steps(splitter.computing(own), own, None, free)
-            term = exchange(term, sum_, apart)
-        return term
-
     dtypes = splitter.dtypes
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     if free:
@@ -223,16 +216,38 @@ def _in_steps(splitter: Splitter, assignment: Assignment, path: Path | None, pai
     if free:
         value = map_terms(value, lambda term: sum_first(splitter, assignment, term))
         value = map_terms(value, lambda term: _pushed_in(splitter, assignment, term))
-    value = map_terms(value, inside)
-    value = map_terms(value, lambda term: hoist(splitter, assignment, term))
-    if path is not None or pairs:
-        value = map_terms(value, lambda term: contract(splitter, assignment, term, path))
-    return value
+    return map_terms(value, lambda term: _taken_apart(splitter, assignment, term, path, pairs))
+
+
+def _taken_apart(
+    splitter: Splitter, assignment: Assignment, term: Expr, path: Path | None, pairs: bool
+) -> Expr:
+    """The term with its inner sums hoisted, what these are of and itself contracted."""
+    free = pairs and path is None
+    for sum_ in reductions(split_terms(term)[0].body):
+        own = Assignment(Access("", free_indices(sum_)), sum_)
+        apart = _in_steps(splitter.computing(own), own, None, free)
+        term = exchange(term, sum_, apart)
+    term = hoist(splitter, assignment, term)
+    return contract(splitter, assignment, term, path) if path is not None or pairs else term
 
 
 def _pushed_in(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     """The term with sums moved into factors: those that such an array stores innermost, where the
-    loops run as one is stored, else all that may be."""
+    loops run as one is stored, else all that may be, unless that clearly costs more.
+
+    sum(j, k, T[i,j,k] * z[k])    stays where T is stored in this order: its sum over j would be a
+                                  matrix, made out of order
+    """
     (term, *more) = split_terms(expr)
     only = None if more else innermost_sums(splitter.draft(assignment, expr), term)
-    return push_in(expr, splitter.dtypes, only)
+    moved = push_in(expr, splitter.dtypes, only)
+    if only is not None or moved is expr:
+        return moved
+
+    def price(term: Expr) -> float:
+        draft = splitter.drafting()
+        last = replace(assignment, value=_taken_apart(draft, assignment, term, None, True))
+        return chain_cost(draft, draft.made, last, each=kernel_cost)
+
+    return expr if price(expr) * GAIN < price(moved) else moved
