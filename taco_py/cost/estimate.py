@@ -1,8 +1,9 @@
 """How many iterations a loop order makes: expected counts.
 
 For loops bound so far S, an access A restricts them to the fraction of coordinate tuples over S ∩
-indices(A) that some stored entry projects to, min(1, nnz / Π sizes). Products multiply fractions,
-sums add them. (The "uniform" statistics of Galley; Ahrens et al. 2022 compare the same sets
+indices(A) that some stored entry projects to, min(1, nnz / Π sizes); of a tensor with dense inner
+levels these are blocks, that have all coordinates of these. Products multiply fractions, sums add
+them. (The "uniform" statistics of Galley; Ahrens et al. 2022 compare the same sets
 symbolically.)
 
 Where an operand's coordinates are at hand, how its entries are spread over them takes the place of
@@ -95,7 +96,9 @@ class Statistics:
         def find(some: Bound) -> Number:
             return self._share(pattern, access, own, sizes, some)
 
-        key = (access.indices, sizes, pattern.nnz, pattern.format.levels[0].full)
+        form = pattern.format
+        block = form.stored(access.indices)[form.depth :]
+        key = (access.indices, sizes, pattern.nnz, form.levels[0].full, block)
         return bound.each(own, find, once_in(pattern.entries, key))
 
     def _share(
@@ -106,8 +109,11 @@ class Statistics:
         sizes: tuple[float, ...],
         bound: Bound,
     ) -> Number:
-        volume = bound.most(1.0, bound.product(own, sizes))
-        found = bound.least(1.0, pattern.nnz / volume)
+        listed = _listed(pattern, access)
+        size_of = [size if index in listed else 1.0 for index, size in zip(own, sizes, strict=True)]
+        volume = bound.most(1.0, bound.product(own, size_of))
+        blocks = pattern.nnz / self._block(pattern, access)
+        found = bound.least(1.0, blocks / volume)
         if pattern.nnz < 1.0:
             found = self._anywhere(own, bound, found)
         told = pattern.entries is not None or pattern.format.levels[0].full
@@ -115,6 +121,11 @@ class Statistics:
             alone = [self._alone(pattern, access, index) for index in own]
             found = bound.alone(own, alone, found)
         return found
+
+    def _block(self, pattern: Pattern, access: Access) -> float:
+        """The elements of each block of a tensor with dense inner levels, 1 of one without."""
+        inner = set(access.indices) - _listed(pattern, access)
+        return max(1.0, prod((self.sizes.get(index, 1.0) for index in inner), start=1.0))
 
     def _anywhere(self, own: Sequence[str], bound: Bound, share: Number) -> Number:
         """The share where some of an access's own indices are bound, all where none is."""
@@ -129,7 +140,10 @@ class Statistics:
             return 1.0
         mode = access.indices.index(index)
         if pattern.entries is None or not pattern.entries.known(mode):
-            return min(1.0, pattern.nnz / max(1.0, self.sizes.get(index, 1.0)))
+            if index not in _listed(pattern, access):
+                return 1.0
+            blocks = pattern.nnz / self._block(pattern, access)
+            return min(1.0, blocks / max(1.0, self.sizes.get(index, 1.0)))
         spread = pattern.entries.spread(mode)
         return min(1.0, spread.distinct / spread.size)
 
@@ -167,6 +181,11 @@ class Statistics:
     def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
         """The expected number of tuples over `bound` that loops around `expr` visit."""
         return self.volume(bound) * self.fraction(expr, bound)
+
+
+def _listed(pattern: Pattern, access: Access) -> set[str]:
+    """The indices down to the last of which `access` has a list of coordinates."""
+    return set(pattern.format.stored(access.indices)[: pattern.format.depth])
 
 
 def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:

@@ -7,7 +7,7 @@ import pytest
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import Pattern, Statistics, query_size
 from taco_py.cost.queries import Atom, query
-from taco_py.formats import CSF, CSR, DCSR, dense
+from taco_py.formats import CSF, CSR, DCSR, Format, dense
 from taco_py.notation.nodes import Expr
 from tests.problems import assignment
 
@@ -19,6 +19,8 @@ STATISTICS = Statistics(
         "B": Pattern(2000.0, CSR),
         "H": Pattern(500.0, DCSR),
         "T": Pattern(4000.0, CSF(3)),
+        "D": Pattern(3200.0, Format.parse("sd")),
+        "E": Pattern(64_000.0, Format.parse("dsd")),
         "x": Pattern(1000.0, dense(1)),
         "U": Pattern(32000.0, dense(2)),
     },
@@ -42,6 +44,14 @@ COUNTS = (
     ("C[i,r] = A[i,j] * U[j,r]", "ijr", 5000.0 * 32),
     ("s = T[i,j,k]", "i", 1000.0),
     ("s = T[i,j,k]", "ijk", 4000.0),
+    # a block of D has all its 32 columns, and there are 100 of them
+    ("y[i] = D[i,r] * x[r]", "i", 100.0),
+    ("y[i] = D[i,r] * x[r]", "r", 32.0),
+    ("y[i] = D[i,r] * x[r]", "ir", 3200.0),
+    ("y[i] = E[i,j,r] * x[r]", "i", 1000.0),
+    ("y[i] = E[i,j,r] * x[r]", "ij", 2000.0),
+    ("y[i] = E[i,j,r] * x[r]", "ir", 32_000.0),
+    ("y[i] = E[i,j,r] * x[r]", "ijr", 64_000.0),
     ("y[i] = 0 * x[i]", "i", 0.0),
     ("y[i] = 2 * x[i]", "i", 1000.0),
     # an inner sum visits what its body does
