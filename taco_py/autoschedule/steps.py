@@ -57,10 +57,10 @@ def _seen(problem: Problem, access: Access) -> Hashable:
         return along, size, kind.format.mode_order
     if access == problem.assignment.target:
         return along
-    block = kind.format.stored(access.indices)[kind.format.depth :]
-    once = kind.format.is_unique
-    rooted = kind.format.levels[0].full
-    return along, size, np.dtype(kind.index_dtype).itemsize, rooted, once, block
+    stored, once = kind.format.stored(access.indices), kind.format.is_unique
+    full = tuple(level.full for level in kind.format.levels)
+    between = stored if any(full[1:]) else ()  # what is dense below lists, and of which
+    return along, size, np.dtype(kind.index_dtype).itemsize, full, once, between
 
 
 def _runs_along(problem: Problem, access: Access) -> str | None:

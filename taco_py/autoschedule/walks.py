@@ -7,7 +7,7 @@ operands (`cost.joint`), these are rather their long rows than their short ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -22,7 +22,8 @@ from taco_py.notation.operators import MUL
 from taco_py.problem import Problem
 
 NONE, ASKED = -1.0, 0.0
-"""Coordinates of a level that is not walked, and of one that is dense and asked for others'."""
+"""Coordinates of a level that is not walked, and of one that is dense and asked for others' that
+may have none below it."""
 
 
 def may_leap(statistics: Statistics) -> bool:
@@ -112,7 +113,33 @@ class Walks:
         if self.problem.type_of(access.tensor).format.levels[0].full:
             found[:, self.sets.code(own) == 0] = NONE
         found[(found >= 0.0) & self._dense_in_copies(access, rows)] = ASKED
+        for row, asked, kept in self._dense_as_stored(access):
+            found[row, kept] = np.minimum(found[row, kept], asked)
         return rows, found
+
+    def _dense_as_stored(self, access: Access) -> Iterator[tuple[int, float, Bits]]:
+        """Of each dense level below the first the place of its index among the access's own, what
+        it counts as, and where: as long as no sparse level has come before one above it, for a
+        copy has lists.
+
+        Its elements are at hand where others' coordinates lead to them. Without others the loop
+        runs through all of them, which is what it counts in any case.
+        """
+        form = self.problem.type_of(access.tensor).format
+        if all(not level.full for level in form.levels[1:]) or not restricts(self.body, access):
+            return
+        own = tuple(dict.fromkeys(access.indices))
+        code = self.sets.code(own)
+        stored = [1 << own.index(index) for index in form.stored(access.indices)]
+        kept = np.ones(self.sets.count, np.bool_)
+        for depth, level in enumerate(form.levels):
+            if not level.full:
+                above = sum({*stored[:depth]})
+                kept &= (code & stored[depth] == 0) | (~code & above == 0)
+        for depth, level in enumerate(form.levels[1:], 1):
+            if level.full:
+                asked = NONE if depth >= form.depth else ASKED
+                yield stored[depth].bit_length() - 1, asked, kept
 
     def _shares_along(self, access: Access, index: str) -> Numbers:
         """The shares of the coordinates over each set that an access has, where all others have

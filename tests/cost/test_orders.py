@@ -9,6 +9,7 @@ import pytest
 
 from taco_py.autoschedule.effort import Effort
 from taco_py.autoschedule.orders import best_order, needs_copy, order_cost, ranked_orders
+from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import FOLDING, MERGE, SORTING
 from taco_py.notation.checks import accesses
@@ -60,6 +61,45 @@ def chosen(whole: Problem, sizes: dict[str, int]) -> str:
 def test_choice(text: str, formats: dict[str, str], result: str, expected: str) -> None:
     sizes = {"k": 32} if text == SDDMM else SMALL
     assert chosen(problem(text, formats, result), sizes) == expected
+
+
+BLOCKED = (
+    # (expression, formats, result, expected): a dense level has what others lead to
+    ("Y[i,k] = A[i,j,k] * B[j,k]", {"A": "ssd", "B": "CSR"}, "ss", "ijk"),
+    ("y[i] = A[i,j,k] * B[j,k]", {"A": "dsd", "B": "sd"}, "d", "ijk"),
+    ("y[i] = A[i,j,k] * B[j,k]", {"A": "ssd", "B": "ss"}, "s", "ijk"),
+    ("Y[i,l] = A[i,j,k] * C[l,j,k]", {"A": "ssd", "C": "ssd"}, "ss", "iljk"),
+)
+
+
+@pytest.mark.parametrize(("text", "formats", "result", "expected"), BLOCKED)
+def test_dense_levels_below_lists_are_not_walked(
+    text: str, formats: dict[str, str], result: str, expected: str
+) -> None:
+    """Nor copied to lists, which costs more than all loops."""
+    whole = problem(text, formats, result)
+    sizes = dict.fromkeys("ijkl", 200)
+    entries = {"A": 3000 * 200.0, "B": 4000.0, "C": 3000 * 200.0}
+    known = statistics(whole.assignment, operands(whole, sizes, entries))
+    (term,) = split_terms(whole.assignment.value)
+    assert "".join(best_order(whole, term, known).order) == expected
+
+
+@pytest.mark.parametrize("form", ["ssd", "sss"])
+def test_merges_count_lists_alone(form: str) -> None:
+    """A loop over k makes an iteration for each entry of B's rows that A leads to; it walks them
+    together with A's entries where these have a list."""
+    whole = problem("y[i] = A[i,j,k] * B[j,k]", {"A": form, "B": "CSR"}, "d")
+    sizes = dict.fromkeys("ijk", 200)
+    known = statistics(whole.assignment, operands(whole, sizes, {"A": 600_000.0, "B": 4000.0}))
+    (term,) = split_terms(whole.assignment.value)
+    steps = Steps(whole, term, known)
+    around = steps.bits_of("ij")
+    if form == "ssd":
+        assert steps.count(around) == pytest.approx(3000)
+        assert steps.step(around, "k") == pytest.approx(3000 * 20)
+    else:
+        assert steps.step(around, "k") > MERGE * 600_000
 
 
 def test_a_tiny_problem_gets_the_order_of_the_next_larger_ones() -> None:
