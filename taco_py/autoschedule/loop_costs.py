@@ -162,12 +162,12 @@ class LoopCosts:
         self.innermost = self.steps.count(self.steps.every)
         self.result = result_order(problem)
         self.sparse_result = not problem.result.format.is_dense
-        self.repeated = frozenset() if copies_pattern(problem) else repeated(problem, term)
         self.above = self._above()
         self.below = self._below()
         self.copies = [copying(statistics, a) for a in self.steps.accesses]
         self.folded = [self._folded(a) for a in self.steps.accesses]
         self.merged = [self._merged(a) for a in self.steps.accesses]
+        self.repeated = self._repeated()
 
     def start(self) -> Outside:
         """No loop yet, with the copies that every order needs."""
@@ -256,6 +256,14 @@ class LoopCosts:
         """What a copy costs that an access needs in any order; 0 where it needs none."""
         needed = repeats_matter(self.problem, self.term, access)
         return FOLDING * self.statistics.patterns[access.tensor].nnz if needed else 0.0
+
+    def _repeated(self) -> frozenset[str]:
+        """The indices whose coordinates loops may come to more than once in each order: not those
+        of operands that every order copies."""
+        if copies_pattern(self.problem):
+            return frozenset()
+        every = zip(self.steps.accesses, self.folded, strict=True)
+        return repeated(self.problem, self.term, [access for access, cost in every if cost])
 
     def _merged(self, copied: Access) -> list[int]:
         """The accesses that must be copied with another, for they may repeat the coordinates that

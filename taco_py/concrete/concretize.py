@@ -23,6 +23,7 @@ innermost loop they depend on.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -185,10 +186,15 @@ def _merges_many(problem: Problem, terms: tuple[Term, ...], indices: Order) -> b
     return len(merged) > MERGED or cases_of_sum(merged, is_merged) > CASES
 
 
-def repeated(problem: Problem, term: Term) -> frozenset[str]:
-    """The indices of which the term's operands may store a coordinate more than once."""
+def repeated(problem: Problem, term: Term, folded: Collection[Access] = ()) -> frozenset[str]:
+    """The indices of which the term's operands may store a coordinate more than once.
+
+    folded  those that are read from copies which store each once
+    """
     found: set[str] = set()
     for access in accesses(term.body):
+        if access in folded:
+            continue
         form = problem.type_of(access.tensor).format
         stored = form.stored(access.indices)
         repeats = (k for k, level in enumerate(form.levels) if not level.unique)

@@ -102,6 +102,20 @@ def test_merges_count_lists_alone(form: str) -> None:
         assert steps.step(around, "k") > MERGE * 600_000
 
 
+def test_a_list_that_is_folded_is_appended_from() -> None:
+    """Its copy stores each coordinate once, so that a result in its order needs no table."""
+    text, sizes = "Y[i,j,l] = A[i,j,k] * B[k,l]", dict.fromkeys("ijkl", 200)
+    costs = {}
+    for form in ("COO", "CSF"):
+        whole = problem(text, {"A": form, "B": "sd"}, "ssd")
+        known = operands(whole, sizes, {"A": 100_000.0, "B": 20_000.0})
+        (term,) = split_terms(whole.assignment.value)
+        found = best_order(whole, term, statistics(whole.assignment, known))
+        assert found.order == tuple("ijkl")
+        costs[form] = found.cost
+    assert costs["COO"] == pytest.approx(costs["CSF"] + FOLDING * 100_000)
+
+
 def test_a_tiny_problem_gets_the_order_of_the_next_larger_ones() -> None:
     whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"})
     assert chosen(whole, dict.fromkeys("ijk", 2)) == chosen(whole, {}) == "ikj"
