@@ -11,8 +11,8 @@ largest nest in an order stands the loop whose rounds fetch lines:
     what its nest touches, each time  of one that it leads to other places of by a sparse operand
     what its nest touches, once       of any other
 
-One that it leads to single elements of is also fetched just once, all that is touched in the end,
-where a line is met again before so many others that it is gone: a vector that the rows of a matrix
+One that it leads to is also fetched just once, all that is touched in the end, where a line is met
+again before so many others that it is gone: a vector or a few columns that the rows of a matrix
 read, which is itself read through once.
 
 (The footprints of Wolf and Lam 1991, A data locality optimizing algorithm, with the counts of
@@ -120,7 +120,7 @@ class Locality:
             cost, lines = each.cost, each.lines
             led = lines > lines[inside] * LED
             between = lines * round_lines / lines[inside]  # what is touched before a line again
-            kept = (between * LINE_BYTES <= NEAR) & (each.each[inside] <= 1.0)
+            kept = between * LINE_BYTES <= NEAR
             steps = np.where(led & ~kept, rounds, entered) * np.where(
                 led & kept, cost, cost[inside]
             )

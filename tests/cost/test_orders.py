@@ -271,6 +271,23 @@ def test_rows_between_lists_are_lines_of_their_own() -> None:
     assert costs["ddd"] < 20 * nnz["T"]
 
 
+BATCHED = "Y[b,i,f] = A[i,j] * Z[b,j,f]"
+
+
+def test_rows_that_a_matrix_leads_to_again_and_again_are_kept() -> None:
+    """A batch of Z stays near while A is read through; all batches do not."""
+    known = problem(BATCHED, {"A": "CSR"}, "ddd")
+    (term,) = split_terms(known.assignment.value)
+    sizes = {"b": 64, "i": 800, "j": 800, "f": 16}
+    stats = statistics(known.assignment, operands(known, sizes, {"A": 32_000.0}))
+    assert best_order(known, term, stats).order == tuple("bijf")
+    steps = Steps(known, term, stats)
+    lines = 64 * (2 * 800 + 2 * 2 * 800)  # of each batch of Z once, and of Y, to and fro
+    read = 64 * 32_000 * 12 / 64
+    assert steps.step(steps.bits_of("b"), "i") < 1.5 * (lines + read)
+    assert steps.step(0, "i") > 5 * (lines + read)
+
+
 @pytest.mark.parametrize(
     ("text", "result"),
     [
