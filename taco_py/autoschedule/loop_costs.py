@@ -56,8 +56,10 @@ from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
 State = tuple[int, int, int, float | None, tuple[int, ...]]
-IN_VECTORS = VECTOR * (SCATTER - 1.0)
-"""What an accumulation into memory costs more in an innermost loop that vectorises."""
+IN_VECTORS, HELD = VECTOR * (SCATTER - 1.0), 0.0
+"""What an accumulation into memory costs more in an innermost loop that vectorises, and one into
+registers that hold a row of the result while the sums around it run (`codegen.passes.panels`).
+[0.05 for rows of 16 to 64 in the near caches]"""
 
 
 def copying(statistics: Statistics, access: Access) -> float:
@@ -222,8 +224,8 @@ class LoopCosts:
             write = self._write_cost(rest)
             cost += self.innermost * write
             cost += self._gathering(rest) if self._gathers(rest) else 0.0
-        if write == IN_VECTORS and bound == self.steps.every and not self.steps.in_vectors(index):
-            cost += self.innermost * (SCATTER - 1.0 - IN_VECTORS)
+        if write is not None and bound == self.steps.every:
+            cost += self.innermost * self._added_up(write, index)
         strayed = outside.strayed
         if self.below and bound != self.steps.every:
             strayed = self._strayed(outside, bit)
@@ -329,8 +331,20 @@ class LoopCosts:
         """What an iteration costs more at its best where these indices of the result come late."""
         levels = self.problem.result.format.levels
         if self._gathers(rest) or all(level.full for level in levels[len(levels) - len(rest) :]):
-            return IN_VECTORS
+            return HELD if len(rest) == 1 else IN_VECTORS
         return ROW if len(rest) == 1 else HASH + KEY * self._fresh
+
+    def _added_up(self, write: float, last: str) -> float:
+        """What an iteration costs more than at its best where the innermost loop is over `last`.
+
+        A row that this loop alone runs along is held in registers where it vectorises; if it does
+        not, single elements are added to in memory.
+        """
+        if write not in (HELD, IN_VECTORS):
+            return 0.0
+        if not self.steps.in_vectors(last):
+            return SCATTER - 1.0 - write
+        return 0.0 if last in self.result else IN_VECTORS - write
 
     def _gathers(self, rest: tuple[str, ...]) -> bool:
         """Whether the result is made as an array, for several of its indices come late."""

@@ -8,10 +8,11 @@ from math import inf
 import pytest
 
 from taco_py.autoschedule.effort import Effort
+from taco_py.autoschedule.loop_costs import HELD, IN_VECTORS, copying
 from taco_py.autoschedule.orders import best_order, needs_copy, order_cost, ranked_orders
 from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import FOLDING, MERGE, SORTING
+from taco_py.cost.machine import FOLDING, MERGE, SCATTER, SORTING
 from taco_py.notation.checks import accesses
 from taco_py.plan.request import statistics
 from taco_py.problem import Problem
@@ -286,6 +287,32 @@ def test_rows_that_a_matrix_leads_to_again_and_again_are_kept() -> None:
     read = 64 * 32_000 * 12 / 64
     assert steps.step(steps.bits_of("b"), "i") < 1.5 * (lines + read)
     assert steps.step(0, "i") > 5 * (lines + read)
+
+
+@pytest.mark.parametrize(
+    ("order", "each"),
+    [
+        ("bijf", HELD),
+        ("ibjf", HELD),
+        ("ijbf", IN_VECTORS),  # each batch has a row of its own
+        ("bjif", IN_VECTORS),
+        ("bifj", HELD),
+        ("ijfb", SCATTER - 1.0),
+        ("bjfi", SCATTER - 1.0),
+        ("bfji", SCATTER - 1.0),
+    ],
+)
+def test_what_is_added_to_a_row_in_registers_is_free(order: str, each: float) -> None:
+    """That row is the result's innermost, and sums come right outside it; a sum that is innermost
+    adds to a register."""
+    known = problem(BATCHED, {"A": "CSR"}, "ddd")
+    (term,) = split_terms(known.assignment.value)
+    stats = statistics(known.assignment, operands(known, {"b": 4, "i": 100, "j": 100, "f": 16}))
+    steps = Steps(known, term, stats)
+    (matrix, _) = accesses(term.body)
+    copied = copying(stats, matrix) if order.index("j") < order.index("i") else 0.0
+    written = order_cost(known, term, stats, tuple(order)) - steps.nest((), order) - copied
+    assert written == pytest.approx(each * steps.count(steps.every), abs=1e-6)
 
 
 @pytest.mark.parametrize(
