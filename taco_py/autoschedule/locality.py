@@ -15,6 +15,9 @@ One that it leads to is also fetched just once, all that is touched in the end, 
 again before so many others that it is gone: a vector or a few columns that the rows of a matrix
 read, which is itself read through once.
 
+What does not fit the far caches either comes from memory: the same is counted again for these, of
+lines that cost FAR_LINE more.
+
 (The footprints of Wolf and Lam 1991, A data locality optimizing algorithm, with the counts of
 sparse loops in place of products of bounds.)
 
@@ -31,7 +34,7 @@ from math import prod
 
 import numpy as np
 
-from taco_py.cost.machine import LINE, LINE_BYTES, NEAR, NEXT_LINE
+from taco_py.cost.machine import CACHES, FAR_LINE, LINE, LINE_BYTES, NEAR, NEXT_LINE
 from taco_py.cost.sets import Bits, Lattice, Numbers, Places, Sets, product
 
 
@@ -68,6 +71,11 @@ class Fetch:
         """Steps: of each run the first line is waited for, others are fetched ahead of use."""
         return self.runs * (LINE + NEXT_LINE * (self.each - 1))
 
+    @property
+    def far_cost(self) -> Numbers:
+        """Steps that it takes more where the lines come from memory."""
+        return FAR_LINE * self.lines
+
 
 class Locality:
     """The lines that the loops of a term fetch.
@@ -96,7 +104,7 @@ class Locality:
         """Whether all that is touched fits, so that no loop fetches any."""
         if sum(self._at_most(array) for array in self.arrays) * LINE_BYTES <= NEAR:
             return True
-        return bool(self._fits([self._touched(array, FIRST) for array in self.arrays])[0])
+        return bool(_fits([self._touched(array, FIRST) for array in self.arrays], NEAR)[0])
 
     def _at_most(self, array: Touched) -> float:
         """No fewer lines than all loops touch of an array: a run costs NEXT_LINE for each but the
@@ -107,33 +115,40 @@ class Locality:
 
     def fetching(self) -> Numbers:
         """Steps of the fetches that belong to the loop over an index, a row each, inside loops over
-        each set."""
-        inside = self.lattice.inside
+        each set: those from beyond the near caches, and what those from memory cost more."""
         every = np.arange(len(self.counts))
         touched = [self._touched(array, every) for array in self.arrays]
-        fits = self._fits(touched)
+        found = self._from_beyond(touched, NEAR, [each.cost for each in touched])
+        if not _fits(touched, CACHES)[0]:
+            found += self._from_beyond(touched, CACHES, [each.far_cost for each in touched], 1)
+        return found
+
+    def _from_beyond(
+        self, touched: Sequence[Fetch], room: int, costs: Sequence[Numbers], most: int = 2
+    ) -> Numbers:
+        """What fetches cost from beyond caches of some bytes.
+
+        costs  of what is touched of each array by the loops inside each set
+        most   how often a line counts: once where what is written goes back while others come
+        """
+        inside = self.lattice.inside
+        fits = _fits(touched, room)
         fits[-1] = True  # no loop is inside all
         entered, rounds = self.counts, self.counts[inside]
         round_lines = fold(np.add, (each.lines for each in touched))[inside]
         found = np.zeros(inside.shape)
-        for array, each in zip(self.arrays, touched, strict=True):
-            cost, lines = each.cost, each.lines
+        for array, each, cost in zip(self.arrays, touched, costs, strict=True):
+            lines = each.lines
             led = lines > lines[inside] * LED
             between = lines * round_lines / lines[inside]  # what is touched before a line again
-            kept = between * LINE_BYTES <= NEAR
+            kept = between * LINE_BYTES <= room
             steps = np.where(led & ~kept, rounds, entered) * np.where(
                 led & kept, cost, cost[inside]
             )
             own = list(array.stored)
             steps[own] = entered * cost
-            found += array.moves * steps
+            found += min(array.moves, most) * steps
         return np.where(~fits & fits[inside], found, 0.0)
-
-    def _fits(self, touched: Sequence[Fetch]) -> Bits:
-        """Inside which sets of loops the others are a nest."""
-        lines = fold(np.add, (each.lines for each in touched), np.zeros(1))
-        found: Bits = lines * LINE_BYTES <= NEAR
-        return found
 
     def _touched(self, array: Touched, places: Places) -> Fetch:
         """What one execution of the loops inside each of some sets touches of an array."""
@@ -169,6 +184,13 @@ class Locality:
             found: Numbers = self.counts[places | bits]
             return found
         return self.count_of(self.sets.joined(places, rows))
+
+
+def _fits(touched: Sequence[Fetch], room: int) -> Bits:
+    """Inside which sets of loops the others are a nest, for caches of some bytes."""
+    lines = fold(np.add, (each.lines for each in touched), np.zeros(1))
+    found: Bits = lines * LINE_BYTES <= room
+    return found
 
 
 def _blocks_met(array: Touched, elements: Numbers, has: Bits) -> Fetch:

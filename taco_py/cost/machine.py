@@ -43,6 +43,9 @@ LINE, NEXT_LINE = 1.5, 0.5
 """A line from beyond the near caches, and one right behind it. [1.8 with its step for one element
 of each of 20 000 rows of 512 bytes, 0.9 with its eight elements for such rows met in any order;
 1.6 to 5 for neighbours from memory]"""
+CACHES, FAR_LINE = 1 << 24, 2.5
+"""Bytes of the far caches that loops can count on, and what a line from beyond them costs more. [1
+to 2 for rows of two lines met in any order in 20 MB, 3 to 5 for rows of eight in 44 MB]"""
 
 # ---------------------------------------------------------------- copies and temporaries, in steps
 

@@ -12,7 +12,7 @@ from taco_py.autoschedule.loop_costs import HELD, IN_VECTORS, copying
 from taco_py.autoschedule.orders import best_order, needs_copy, order_cost, ranked_orders
 from taco_py.autoschedule.steps import Steps
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import FOLDING, MERGE, SCATTER, SORTING
+from taco_py.cost.machine import FAR_LINE, FOLDING, LINE_BYTES, MERGE, SCATTER, SORTING
 from taco_py.notation.checks import accesses
 from taco_py.plan.request import statistics
 from taco_py.problem import Problem
@@ -287,6 +287,21 @@ def test_rows_that_a_matrix_leads_to_again_and_again_are_kept() -> None:
     read = 64 * 32_000 * 12 / 64
     assert steps.step(steps.bits_of("b"), "i") < 1.5 * (lines + read)
     assert steps.step(0, "i") > 5 * (lines + read)
+
+
+@pytest.mark.parametrize(("size", "row", "batches"), [(2708, 64, 32), (10_000, 16, 16)])
+def test_what_the_far_caches_hold_costs_less_than_what_they_do_not(
+    size: int, row: int, batches: int
+) -> None:
+    """A batch is beyond the near caches as all of them are, but not as far."""
+    known = problem(BATCHED, {"A": "CSR"}, "ddd")
+    (term,) = split_terms(known.assignment.value)
+    sizes = {"b": batches, "i": size, "j": size, "f": row}
+    stats = statistics(known.assignment, operands(known, sizes, {"A": 10.0 * size}))
+    assert best_order(known, term, stats).order == tuple("bijf")
+    inside, outside = (order_cost(known, term, stats, tuple(o)) for o in ("bijf", "ibjf"))
+    met, all_ = (batches * size * n * row * 8 / LINE_BYTES for n in (10, 1))
+    assert outside - inside > 0.5 * FAR_LINE * (met - all_)
 
 
 @pytest.mark.parametrize(
