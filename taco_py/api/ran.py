@@ -9,7 +9,7 @@ from taco_py.iteration.graph import IterationGraph
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.nodes import Compute, Plan
 from taco_py.schedule.apply import apply_all
-from taco_py.schedule.commands import Command, MergeBy, Parallelize, Precompute, Reorder
+from taco_py.schedule.commands import Command, Fission, MergeBy, Parallelize, Precompute, Reorder
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.strategy import Strategy
@@ -33,7 +33,7 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     orders = reordering(kernel.problem.assignment, kernel.orders)
     if orders is None:
         return wanted
-    met = (c for c in kernel.schedule.commands if isinstance(c, Precompute | MergeBy))
+    met = (c for c in kernel.schedule.commands if isinstance(c, Precompute | MergeBy | Fission))
     chosen = (c for c in met if c not in wanted.commands)
     return Schedule((*orders, *chosen, *wanted.commands, *_sharing(kernel, wanted)))
 
@@ -69,4 +69,5 @@ def _sharing(kernel: Compute, wanted: Schedule) -> tuple[Command, ...]:
         return ()
     graph, _ = scheduled_graph(recipe_of(kernel))
     shared = ((graph.called(loop), loop.mode.parallel) for loop in graph.loops)
-    return tuple(Parallelize(index, race) for index, race in shared if race is not None)
+    found = (Parallelize(index, race) for index, race in shared if race is not None)
+    return tuple(dict.fromkeys(found))

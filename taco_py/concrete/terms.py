@@ -50,6 +50,33 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
     return (Term(False, (), expr),)
 
 
+def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, ...]:
+    """The terms of `expr`, so ordered that adding them up one by one rounds as `expr` does.
+
+    a - b + c          →  +a, -b, +c
+    a + (b - c)        →  +b, -c, +a
+    (a + b) - (c + d)  →  +a, +b, -(c + d)
+
+    is_whole  whether a sum has the type of the whole: those that wrap or round earlier have not
+    """
+    if not (isinstance(expr, Call) and expr.operator.additive and is_whole(expr)):
+        return (Term(False, (), expr),)
+    parts = [
+        _negated(terms_in_turn(arg, is_whole)) if sign < 0 else terms_in_turn(arg, is_whole)
+        for arg, sign in zip(expr.args, expr.operator.signs, strict=True)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    left, right = parts
+    if len(left) > 1 and len(right) > 1:
+        return (*left, Term(expr.operator.signs[1] < 0, (), expr.args[1]))
+    return (*right, *left) if len(right) > 1 else (*left, *right)
+
+
+def _negated(terms: Iterable[Term]) -> tuple[Term, ...]:
+    return tuple(replace(term, negative=not term.negative) for term in terms)
+
+
 def summed(expr: Expr, indices: Iterable[str]) -> Expr:
     """`expr` under a sum over each of the indices, the first outermost."""
     for index in reversed(tuple(indices)):

@@ -6,8 +6,8 @@ Targets     an assignment goes to the result or, in the producer of a `where`, t
 Values      they read operands, and workspaces in the consumers of their `where` alone; they have no
             reductions, and every index is bound
 Operators   `=` meets every element once: the loops around it are those over the target's indices,
-            and no part of a sequence; the operator of an accumulation is associative and
-            commutative, for loops may come in any order
+            and of a sequence it is the first part, to a dense result; the operator of an
+            accumulation is associative and commutative, for loops may come in any order
 Storage     the result's loops come first and in storage order, down to its last sparse level, and
             the parts of a sequence do not share a sparse level
 Workspaces  a scalar has no index, a row one; names are used once, and by no tensor
@@ -52,7 +52,7 @@ class _Place:
     bound     the indices of the loops around it, outermost first
     target    what assignments here are to
     outside   how many of these loops are around the `where` that the target belongs to
-    once      whether `=` is still possible: no sequence in between
+    once      whether `=` is still possible: nothing before it in a sequence
     readable  the workspaces that are filled
     parallel  whether one of these loops is parallel
     """
@@ -99,8 +99,10 @@ class _Verifier:
                 self.check(consumer, replace(place, readable=filled))
             case Sequence(statements):
                 self.sequence(place)
-                for part in statements:
-                    self.check(part, replace(place, once=False))
+                dense = self.problem.result.format.is_dense
+                whole = place.once and dense and place.target == self.problem.assignment.target
+                for number, part in enumerate(statements):
+                    self.check(part, replace(place, once=whole and number == 0))
             case _:
                 assert_never(statement)
 
@@ -145,7 +147,7 @@ class _Verifier:
             fits = operator.associative and operator.commutative
             self.require(fits, f"{name} accumulates by {operator}, whose order matters")
             return
-        self.require(place.once, f"{name} is assigned by several parts of a sequence")
+        self.require(place.once, f"{name} is assigned by a later part of a sequence")
         inside = {root for v in place.bound[place.outside :] for root in self.provenance.roots(v)}
         summed = inside - set(assign.target.indices)
         if summed:

@@ -116,6 +116,8 @@ class IterationGraph:
     @property
     def covers_result(self) -> bool:
         """Whether every element of a dense result is assigned or zeroed by the kernel itself."""
+        if self.assigns_first:
+            return True
         target = self.problem.assignment.target
         writing = [loop for loop in self.loops if loop.writes_result]
         regions = Regions(all_iterators(self.problem, self.statement), frozenset())
@@ -126,6 +128,14 @@ class IterationGraph:
         if nothing:
             return False
         return self.zeroing is not None or (plain and not _adds_to(self.statement, target))
+
+    @property
+    def assigns_first(self) -> bool:
+        """Whether a dense result is added to after all of it has been assigned: by the first part
+        of a sequence, which then meets every coordinate."""
+        target = self.problem.assignment.target
+        written = (a for a in assignments(self.statement) if a.target.tensor == target.tensor)
+        return _adds_to(self.statement, target) and any(a.operator is None for a in written)
 
     @property
     def stored_wholly(self) -> tuple[str, ...]:
@@ -144,11 +154,11 @@ class IterationGraph:
         It is the innermost of the outermost loops over the result's outermost levels, as far as
         each of them comes to every coordinate once: all that is added to such a part is added in
         that body, also what threads add to copies of their own. None where there is no such loop,
-        or where nothing is added.
+        or where nothing is added, or only after all has been assigned.
         """
         target = self.problem.assignment.target
         form = self.problem.result.format
-        if not form.is_dense or not _adds_to(self.statement, target):
+        if not form.is_dense or not _adds_to(self.statement, target) or self.assigns_first:
             return None
         found: Forall | None = None
         part = self.statement

@@ -89,6 +89,7 @@ def _kernel(
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors)))
     yield from _block("  library     ", step.why)
     yield from _block("  looks up    ", step.looked_up)
+    yield from _block("  adds        ", step.added)
     if kernel.report.stored:
         target = problem.assignment.target.tensor
         every = " and ".join(kernel.report.stored)
@@ -111,7 +112,7 @@ def _order(step: Compute) -> str:
     """The loops of each term; that nobody chose them, where a schedule derives others from them."""
     order = "; ".join(",".join(order) for order in step.orders)
     written = step.orders == textual_orders(step.problem.assignment)
-    asked = step.schedule.shapes and not step.looked_up
+    asked = step.schedule.shapes and not step.looked_up and not step.added
     if not (asked and written and any(len(each) > 1 for each in step.orders)):
         return order
     return f"{order}, as written: with commands on loops, reorder(…) alone changes it"

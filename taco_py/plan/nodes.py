@@ -218,6 +218,7 @@ class Compute:
     strategy how the kernel is made
     why      what led to the strategy, where that is not known of it in general
     looked_up  the rows of operands that are looked up and not merged with others, and why
+    added    the loop that terms of a sum have each for themselves, and why
     """
 
     target: str
@@ -229,6 +230,7 @@ class Compute:
     strategy: Strategy = Strategy.LOOPS
     why: str = ""
     looked_up: str = ""
+    added: str = ""
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

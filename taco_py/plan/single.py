@@ -30,6 +30,7 @@ from taco_py.iteration.graph import sparse_levels
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
+from taco_py.plan.addends import added_in_turn
 from taco_py.plan.casts import cast_before
 from taco_py.plan.entries import take_values
 from taco_py.plan.formats import all_dense, reordered, with_chain
@@ -106,6 +107,8 @@ def plan_single(
             kernel = replace(kernel, problem=with_short_sizes(final, real.sizes))
         kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=marks)
         kernel = replace(kernel, looked_up=found_rows)
+        if request.look_up and kernel.strategy == Strategy.LOOPS and not marks.commands:
+            kernel = added_in_turn(kernel)
     else:
         try:
             kernel = _scheduled(kernel, copies, schedule)

@@ -1,7 +1,11 @@
 """One loop around several statements, or one around each: `fission` and `loopfuse`.
 
     forall i (S; T)                  ⇄  forall i S; forall i T
+    forall i y[i] = a[i] + b[i]      →  forall i y[i] += a[i]; forall i y[i] += b[i]
     forall i where(S, T fills w)     ⇄  where(forall i S, forall i T fills w over i as well)
+
+The terms of a sum that is assigned to a dense result, which is zero before, are such statements;
+those at its beginning that are met at the same coordinates stay together. It is rounded as before.
 
 Statements of a sequence add to the same tensor, so their loops may run one after another or
 together. What a `where` hands over for one i is kept for all of them by a workspace with one more
@@ -13,7 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Iterator as Iterate
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import assert_never
+
+import numpy as np
 
 from taco_py.concrete.concretize import can_scatter, result_indices
 from taco_py.concrete.nodes import (
@@ -25,11 +32,14 @@ from taco_py.concrete.nodes import (
     Workspace,
     WorkspaceKind,
 )
+from taco_py.concrete.terms import Term, terms_in_turn
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import all_iterators
 from taco_py.iteration.region import Coordinates, Everything, Iterator, Regions
-from taco_py.notation.nodes import Access
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Call, Expr
+from taco_py.notation.operators import ADD, SUB
 from taco_py.notation.tree import map_accesses
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
@@ -124,6 +134,13 @@ class _Distribution:
             case Sequence(statements):
                 self.check_adding(statement, outer)
                 return Sequence(tuple(Forall(index, each) for each in statements))
+            case Assign(target, _, None) if target == self.problem.assignment.target:
+                values = addends(self.problem, self.whole, statement.body, index)
+                if len(values) == 1:
+                    return None
+                self.check_adding(statement, outer)
+                added = (Assign(target, value, ADD) for value in values)
+                return Sequence(tuple(Forall(index, each) for each in added))
             case Where(workspace, consumer, producer):
                 if self.provenance.is_derived(index):
                     return None
@@ -254,6 +271,27 @@ class _Distribution:
             _reading(producer.body, workspace, narrow.access),
         )
         return Forall(index, body)
+
+
+def addends(problem: Problem, whole: Statement, assign: Assign, index: str) -> tuple[Expr, ...]:
+    """What is added up, one after another, where the terms of `assign` have loops over `index` of
+    their own: its value alone where it is no sum, or one of another type than the result."""
+    dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
+    dtypes |= {w.name: np.dtype(w.dtype) for w in workspaces_of(whole)}
+    wanted = np.dtype(problem.result.dtype)
+    terms = terms_in_turn(assign.value, lambda sum_: expression_dtype(sum_, dtypes) == wanted)
+    regions = Regions(all_iterators(problem, whole), frozenset())
+    first, *others = terms
+    here = regions.expression(first.body, index)
+
+    def is_here(term: Term) -> bool:
+        return regions.expression(term.body, index) == here
+
+    value = first.signed(wanted.name)
+    together = tuple(takewhile(is_here, others))
+    for term in together:
+        value = Call(SUB if term.negative else ADD, (value, term.body))
+    return (value, *(term.signed(wanted.name) for term in others[len(together) :]))
 
 
 def _narrower(workspace: Workspace, indices: tuple[str, ...]) -> WorkspaceKind:

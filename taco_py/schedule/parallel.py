@@ -62,8 +62,10 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     refusal = refusal_reason(graph)
     if refusal is None and isinstance(statement, Forall):
         shared = replace(statement, mode=replace(statement.mode, parallel=Race.NONE))
-        reason = f"loop {statement.index}: each iteration writes its own part of the result"
-        return Parallelism(shared, statement.index, reason)
+        return Parallelism(shared, statement.index, f"loop {statement.index}: {_OWN}")
+    each = _each_shared(graph, statement)
+    if each is not None:
+        return each
     summed = _summing_apart(graph, statement)
     apart = [loop for loop in graph.loops if not loop.outer and _sums_apart(graph, loop)]
     names = ", ".join(graph.called(loop) for loop in apart)
@@ -87,6 +89,7 @@ def check_shared(graph: IterationGraph) -> None:
             )
 
 
+_OWN = "each iteration writes its own part of the result"
 _SUMS = "sums of ranges are kept apart, and added up in order"
 
 
@@ -99,6 +102,32 @@ def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
                 producer = replace(producer, mode=replace(producer.mode, parallel=Race.ORDERED))
             return Where(workspace, _summing_apart(graph, consumer), producer)
     return statement
+
+
+def _each_shared(graph: IterationGraph, statement: Statement) -> Parallelism | None:
+    """The statement with the outermost loop of each term shared, where these are over one index and
+    none of them needs a strategy."""
+    if not isinstance(statement, Sequence) or not graph.problem.result.format.is_dense:
+        return None
+    loops = [loop for loop in graph.loops if not loop.outer]
+    indices = {loop.index for loop in loops}
+    parts = [part for part in statement.statements if isinstance(part, Forall)]
+    if len(indices) > 1 or len(parts) < len(statement.statements):
+        return None
+    if any(graph.in_team(_shared(loop)) or _own_refusal(graph, loop) for loop in loops):
+        return None
+    shared = tuple(replace(part, mode=replace(part.mode, parallel=Race.NONE)) for part in parts)
+    (index,) = indices
+    return Parallelism(Sequence(shared), index, f"loop {index} of each term: {_OWN}")
+
+
+def _shared(loop: Loop) -> Loop:
+    return replace(loop, mode=replace(loop.mode, parallel=Race.NONE))
+
+
+def _own_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Why threads cannot share a loop that is taken as it is."""
+    return _taken(graph, loop) or _structure(graph, loop) or race_refusal(graph, loop)
 
 
 def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
@@ -141,7 +170,7 @@ def _reason(loop: Loop) -> str:
             return _SUMS
         case Race.IGNORE:
             return "the schedule says that no two iterations write the same element"
-    return "each iteration writes its own part of the result"
+    return _OWN
 
 
 def _anew(marked: list[Loop]) -> str:
@@ -183,12 +212,7 @@ def refusal_reason(graph: IterationGraph) -> Refusal | None:
     """The first precondition that fails, None if the outermost loop can be shared among threads."""
     statement = graph.statement
     if isinstance(statement, Forall):
-        outermost = graph.loops[0]
-        return (
-            _taken(graph, outermost)
-            or _structure(graph, outermost)
-            or race_refusal(graph, outermost)
-        )
+        return _own_refusal(graph, graph.loops[0])
     if not graph.loops:
         return Refusal("there is no loop to share among threads", "one thread is all it takes")
     remedy = "reorder so that an index of the result is outermost in every term"

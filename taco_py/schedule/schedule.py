@@ -13,6 +13,8 @@ from taco_py.provenance.relations import Bound, Pos, Relation
 from taco_py.schedule.commands import (
     Command,
     Distribute,
+    Fission,
+    LoopFuse,
     MergeBy,
     Parallelize,
     Precompute,
@@ -179,7 +181,7 @@ def _renamed(command: Command, indices: Mapping[str, str], tensors: Mapping[str,
                 indices=tuple(indices[i] for i in over),
                 copies=tuple(indices[i] for i in copies),
             )
-        case _ if isinstance(command, _MARKING):
+        case _ if isinstance(command, _MARKING | Fission | LoopFuse):
             return replace(command, index=indices[command.index])
     return command
 

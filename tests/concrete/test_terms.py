@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from taco_py.concrete.terms import map_terms, reductions, split_terms, sums_apart
+from taco_py.concrete.terms import map_terms, reductions, split_terms, sums_apart, terms_in_turn
+from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Literal, Reduce
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import walk
@@ -71,6 +73,29 @@ def test_sums_apart(text: str, expected: str) -> None:
     assert to_text(after) == expected
     assert (after is before) == (text == expected)
     assert sums_apart(after) is after
+
+
+IN_TURN = (
+    ("a + b + c", "+a +b +c"),
+    ("a - b - c", "+a -b -c"),
+    ("a + (b - c)", "+b -c +a"),
+    ("a - (b - c)", "-b +c +a"),
+    ("-(a - b) + c", "-a +b +c"),
+    ("(a + b) - (c + d)", "+a +b -c + d"),
+    ("a * (b + c) + d", "+a * (b + c) +d"),
+    ("a + (n + n) + b", "+a +n + n +b"),  # in a type of its own
+    ("a", "+a"),
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), IN_TURN)
+def test_terms_in_turn(text: str, expected: str) -> None:
+    value = assignment(f"s = {text}").value
+    dtypes = {name: np.dtype("int8" if name == "n" else "float64") for name in "abcdn"}
+    terms = terms_in_turn(value, lambda each: expression_dtype(each, dtypes) == np.float64)
+    signs = ("-" if term.negative else "+" for term in terms)
+    texts = (to_text(term.body) for term in terms)
+    assert " ".join(sign + each for sign, each in zip(signs, texts, strict=True)) == expected
 
 
 def test_sums_apart_binds_every_index_once_in_each_term() -> None:

@@ -26,6 +26,7 @@ from tests.problems import problem
 A = Access("A", ("i", "j"))
 X = Access("x", ("j",))
 Y = Access("y", ("i",))
+X_I = Access("x", ("i",))
 AX = Call(MUL, (A, X))
 SPMV = problem("y[i] = A[i,j] * x[j]", {"A": "CSR"}, "d")
 SPARSE = problem("y[i] = A[i,j] * x[j]", {"A": "CSC"}, "s")
@@ -56,6 +57,7 @@ LEGAL = {
     "through a row": scatter(),
     "parallel": Forall("i", add("j"), mode=Mode(parallel=Race.NONE)),
     "in parts": Sequence((add("ij"), add("ji"))),
+    "assigned, then added to": Sequence((forall(("i",), Assign(Y, X_I)), add("ij"))),
     "nothing": Sequence(()),
 }
 
@@ -105,7 +107,7 @@ ILLEGAL: dict[str, tuple[Statement, str]] = {
     "order matters": (add("ij", SUB), "y[i] accumulates by sub, whose order matters"),
     "assigned twice": (
         forall(("i",), Sequence((Assign(Y, Access("x", ("i",))),) * 2)),
-        "y[i] is assigned by several parts of a sequence",
+        "y[i] is assigned by a later part of a sequence",
     ),
     "one name": (scatter(Workspace("x", ("i",), WorkspaceKind.ROW, "float64")), "are called x"),
     "shadowed": (Forall("i", scatter()), "the workspace w inside a loop over its own ['i']"),
