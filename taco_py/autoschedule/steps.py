@@ -18,7 +18,7 @@ from taco_py.autoschedule.lookups import Lookup, Meeting, lookups
 from taco_py.autoschedule.walks import Walks, meet
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import MERGE, VECTOR
+from taco_py.cost.machine import DENSE_VECTOR, MERGE, VECTOR
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
@@ -209,11 +209,12 @@ class Steps:
         """`step` for each index, a row each, and each set."""
         found = self.counts[self.lattice.inside]
         innermost = found[self.lattice.innermost]
-        found[self.lattice.innermost] = VECTOR * innermost
         sparse = tuple(filter(self._sparse, self.accesses))
+        vector = VECTOR if sparse else DENSE_VECTOR
+        found[self.lattice.innermost] = vector * innermost
         if meet(sparse):
             found = np.maximum(found, self._met(sparse))
-        reads = np.array([0.0 if self.in_vectors(i) else 1.0 - VECTOR for i in self.indices])
+        reads = np.array([0.0 if self.in_vectors(i) else 1.0 - vector for i in self.indices])
         found[self.lattice.innermost] += innermost * reads[self.lattice.innermost[0]]
         locality = Locality(
             self.lattice, self.sets, tuple(self._touched()), self.counts, self.count_of

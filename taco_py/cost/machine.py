@@ -14,9 +14,9 @@ STEP = 1.5e-9
 
 # ---------------------------------------------------------------- loops, in steps
 
-VECTOR = 0.07
-"""An iteration of an innermost loop that vectorises, on arrays in the near caches. [0.02 to 0.08 of
-rows of 8 to 32 elements, with their sparse loops' steps apart; 0.13 of long rows from memory]"""
+VECTOR, DENSE_VECTOR = 0.07, 0.15
+"""An iteration of an innermost loop that vectorises, on arrays in the near caches: inside loops
+over lists [0.02 to 0.08 of rows of 8 to 32 elements], and where all is dense [0.13]."""
 MERGE = 2.0
 """A step of a loop that walks several sparse levels together: it is hard to foresee. [2.3]"""
 LEAP = 16.0

@@ -37,7 +37,7 @@ from taco_py.plan.hoist import hoist, hoist_term
 from taco_py.plan.in_turn import sum_in_turn
 from taco_py.plan.narrow import narrow_sums
 from taco_py.plan.nodes import Operand, TakeSize
-from taco_py.plan.products import flatten, push_in
+from taco_py.plan.products import as_product, flatten, push_in
 from taco_py.plan.request import SMALL, Request, real_statistics
 from taco_py.plan.sizes import Sizes
 from taco_py.plan.splitter import Splitter
@@ -234,15 +234,23 @@ def _taken_apart(
 
 def _pushed_in(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
     """The term with sums moved into factors: those that such an array stores innermost, where the
-    loops run as one is stored, else all that may be, unless that clearly costs more.
+    loops run as one is stored, else all that may be. Those into a factor with all indices, whose
+    loops are as many either way, stay where moving them clearly costs more.
 
-    sum(j, k, T[i,j,k] * z[k])    stays where T is stored in this order: its sum over j would be a
-                                  matrix, made out of order
+    sum(j, k, T[i,j,k] * z[k])    as it is where T is stored in this order: its sum over j would be
+                                  a matrix, made out of order
     """
     (term, *more) = split_terms(expr)
     only = None if more else innermost_sums(splitter.draft(assignment, expr), term)
     moved = push_in(expr, splitter.dtypes, only)
     if only is not None or moved is expr:
+        return moved
+    indices = set(free_indices(term.body))
+    product = as_product(term.body, splitter.dtypes)
+    factors = product.factors if product is not None else ()
+    others = [i for f in factors if set(free_indices(f)) != indices for i in free_indices(f)]
+    kept = push_in(expr, splitter.dtypes, set(others))
+    if kept == moved:
         return moved
 
     def price(term: Expr) -> float:
@@ -250,4 +258,4 @@ def _pushed_in(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
         last = replace(assignment, value=_taken_apart(draft, assignment, term, None, True))
         return chain_cost(draft, draft.made, last, each=kernel_cost)
 
-    return expr if price(expr) * GAIN < price(moved) else moved
+    return kept if price(kept) * GAIN < price(moved) else moved
