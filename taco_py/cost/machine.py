@@ -14,9 +14,9 @@ STEP = 1.5e-9
 
 # ---------------------------------------------------------------- loops, in steps
 
-VECTOR, DENSE_VECTOR = 0.07, 0.15
+VECTOR, DENSE_VECTOR = 0.07, 0.12
 """An iteration of an innermost loop that vectorises, on arrays in the near caches: inside loops
-over lists [0.02 to 0.08 of rows of 8 to 32 elements], and where all is dense [0.13]."""
+over lists [0.02 to 0.08 of rows of 8 to 32 elements], and where all is dense [0.1 to 0.13]."""
 MERGE = 2.0
 """A step of a loop that walks several sparse levels together: it is hard to foresee. [2.3]"""
 LEAP = 16.0
