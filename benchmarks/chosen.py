@@ -109,6 +109,12 @@ QUESTIONS = (
     q("G[p,q,s] = T[i,j,k] * U[i,p] * V[j,q] * W[k,s]", T="tensor:csf", U="500x8", V="500x8",
       W="500x8"),
     q("G[j,l] = T[i,j,k] * T[i,l,k]", T="ml-latest-small-time:csf"),
+    q("Y[i,j,r] = T[i,j,k] * U[k,r]", T="skew:uqc", U="500x12"),
+    q("Y[i,k] = T[i,j,k] * B[j,k]", T="blocks:ssd", B="thin:csr"),
+    q("y[i] = T[i,j,k] * B[j,k]", T="blocks:ssd", B="thin:ss"),
+    q("Y[b,i,f] = A[i,j] * Z[b,j,f]", A="4elt:csr", Z="8x15606x16"),
+    q("C[i,j] = A[i,j] + D[i,j]", A="jagmesh7:csr", D="1138x1138"),
+    q("y[i] = T[i,j,k] * z[k]", T="tensor:csf", z="500"),
 )  # fmt: skip
 
 
@@ -296,12 +302,18 @@ def _child(compute: Compute, limit: float, write: int) -> None:
 @cache
 def made(what: str) -> Any:
     """An operand: `17758` or `64x610` for a dense array, `name:csr` for a matrix, `name:csf` for a
-    tensor; None where there is no public data of this name."""
+    tensor, or either in another format, as in `name:ssd`; None where there is no public data of
+    this name."""
     name, _, form = what.partition(":")
     if not form:
         shape = tuple(map(int, name.split("x")))
         return np.random.default_rng(len(name)).random(shape)
-    return tensor(name) if form == "csf" else matrix(name, form)
+    if form in ("csr", "csc"):
+        return matrix(name, form)
+    found = tensor(name) if name in GENERATED_TENSORS or len(form) == 3 else matrix(name, "csr")
+    if found is None or form == "csf":
+        return found
+    return (found if isinstance(found, tp.Tensor) else tp.tensor(found)).to_format(form)
 
 
 def matrix(name: str, form: str) -> Any:
@@ -309,6 +321,7 @@ def matrix(name: str, form: str) -> Any:
         "uniform": lambda: uniform(20_000, 20_000, 10),
         "rmat": lambda: rmat(14, 8),
         "pde27": lambda: pde27(30),
+        "thin": lambda: uniform(300, 16, 4),
     }
     if name in generated:
         return stored(generated[name](), form)
@@ -322,11 +335,18 @@ def stored(found: Any, form: str) -> Any:
     return sp.csc_array(found) if form == "csc" else sp.csr_array(found)
 
 
+GENERATED_TENSORS: dict[str, tuple[tuple[int, ...], int, float]] = {
+    "tensor": ((500, 500, 500), 200_000, 0.0),
+    "skew": ((500, 500, 500), 200_000, 1.0),
+    "blocks": ((300, 300, 16), 3_000, 0.0),
+}
+
+
 def tensor(name: str) -> Any:
-    skews = {"tensor": 0.0, "skew": 1.0}
-    if name in skews:
-        shape: tuple[int, ...] = (500, 500, 500)
-        modes, values = tensor_coordinates(shape, 200_000, skews[name])
+    shape: tuple[int, ...]
+    if name in GENERATED_TENSORS:
+        shape, entries, skew = GENERATED_TENSORS[name]
+        modes, values = tensor_coordinates(shape, entries, skew)
         coordinates = list(modes)
     else:
         loader = shared_loader()
