@@ -54,8 +54,8 @@ def _stored(kernel: CompiledKernel) -> str:
 
 
 def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
-    """For each kernel the number of its step, how a dense result is made (`short.MAKERS`), and the
-    dtype of that."""
+    """For each kernel the number of its step, how a dense result is made (`short.array_maker`),
+    and the dtype of that."""
     steps = task.plan.steps
     numbers = [number for number, step in enumerate(steps) if step in task.plan.kernels]
     cleared = dict.fromkeys(numbers, "cleared") | {len(steps) - 1: "zero"}

@@ -31,13 +31,10 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
     return recall(key) if found is None else found
 
 
-MAKERS: Mapping[str, Callable[..., Any]] = {
-    "written": KERNELS.pool.empty,
-    "cleared": KERNELS.pool.zeros,
-    "zero": np.zeros,
-}
-"""Arrays that a kernel writes every element of; those of temporaries; and those of results, little
-of which may be written, so that the system clears a page when it is met."""
+def array_maker(made: str) -> Callable[..., Any]:
+    """What makes an array that a kernel writes every element of; a temporary; or a result, little
+    of which may be written, so that the system clears a page when it is met."""
+    return {"written": KERNELS.pool.empty, "cleared": KERNELS.pool.zeros, "zero": np.zeros}[made]
 
 
 def no_short_way(*_: Any) -> None:
@@ -50,7 +47,7 @@ class Parts:
 
     recipes  the keys of its kernels, or FROM_LIBRARY and a product that a library computes
     results  for each kernel its number in the text, where a dense result comes from, a name of
-             MAKERS, and the dtype of that
+             `array_maker`, and the dtype of that
     dtypes   other dtypes, by the names they have in the text
     """
 
@@ -85,7 +82,7 @@ def define(
     }
     for kernel, (number, made, dtype) in zip(kernels, parts.results, strict=True):
         namespace[f"kernel{number}"] = kernel
-        namespace[f"make{number}"] = MAKERS[made]
+        namespace[f"make{number}"] = array_maker(made)
         namespace[f"dtype{number}"] = np.dtype(dtype)
     exec(parts.text, namespace)
     call: ShortCall = namespace["call"]
