@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import is_
 from typing import Any
 
@@ -69,6 +70,8 @@ from codegen.variables import arrays_of, free_vars, substitute
 
 WIDEST = {16: 8, 32: 16}
 """Registers that the widest panel takes, by how many registers the machine has."""
+WIDTHS = (16, 12, 8, 6, 4, 3, 2, 1)
+"""Registers of panels for what is left: at most half as many again as hold it."""
 
 
 def tile_panels(module: Module, target: Target) -> Module:
@@ -274,7 +277,7 @@ def _tile(nest: Nest, fill: Fill | None, target: Target, names: Names) -> Block:
     width = most * lanes
     places = [add(columns.var, lanes * register) for register in range(most)]
     loop = For(columns.var, columns.start, sub(columns.stop, width - 1), block(), width)
-    told = _note(nest, f"{columns.var.name} by {width}", _counted(most, lanes), held)
+    told = _note(nest, f"{columns.var.name} by {width}", f"{most} registers of {lanes}", held)
     statements: list[Stmt] = [_panel(nest, fill, replace(loop, note=told), places, lanes, names)]
     rest = Var(names.fresh("rest"), INT64)
     whole = mul(div(sub(columns.stop, columns.start), width), width)
@@ -306,10 +309,9 @@ class _Last:
 def _narrower(most: int, lanes: int) -> Iterator[_Last]:
     """Panels for fewer columns than `most` registers have, the widest first: each for what does not
     fit the next one."""
-    registers = most
-    while registers > 1:
-        yield _Last(registers, lanes, registers // 2 * lanes + 1)
-        registers //= 2
+    widths = [width for width in WIDTHS if width <= most]
+    for registers, fewer in pairwise(widths):
+        yield _Last(registers, lanes, fewer * lanes + 1)
     yield _Last(1, lanes, lanes)
     while lanes > 2:
         lanes //= 2
@@ -335,10 +337,6 @@ def _note(nest: Nest, which: str, how: str, held: int) -> str:
             f"  caches: not tiled, for a row of {array.name} is finished before the next",
         ]
     )
-
-
-def _counted(registers: int, lanes: int) -> str:
-    return f"{registers} registers of {lanes}"
 
 
 def _one_by_one(nest: Nest, fill: Fill | None, start: Expr, names: Names) -> For:

@@ -80,7 +80,9 @@ def alternatives(
     assignment = apart(assignment, operands)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
     found = [*_forms(assignment, operands, request, settings)]
-    found.append(Choice(replace(settings, look_up=False), "without entries that are looked up"))
+    found.append(
+        Choice(replace(settings, look_up=False), "in loops that walk all operands together")
+    )
     if settings.libraries:
         found.append(Choice(replace(settings, libraries=False), "without a library's routine"))
     if not any(len(set(a.indices)) < len(a.indices) for a in accesses(assignment)):

@@ -34,7 +34,9 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
 def array_maker(made: str) -> Callable[..., Any]:
     """What makes an array that a kernel writes every element of; a temporary; or a result, little
     of which may be written, so that the system clears a page when it is met."""
-    return {"written": KERNELS.pool.empty, "cleared": KERNELS.pool.zeros, "zero": np.zeros}[made]
+    pool = KERNELS.pool
+    makers: dict[str, Callable[..., Any]] = {"written": pool.empty, "cleared": pool.zeros}
+    return makers.get(made, np.zeros)
 
 
 def no_short_way(*_: Any) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 from taco_py.autoschedule.locality import Locality, Touched
 from taco_py.autoschedule.lookups import Lookup, Meeting, lookups
 from taco_py.autoschedule.walks import Walks, meet
+from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import DENSE_VECTOR, MERGE, VECTOR
+from taco_py.cost.machine import ACROSS_LANES, DENSE_VECTOR, MERGE, STEP, VECTOR
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
@@ -210,12 +211,17 @@ class Steps:
         found = self.counts[self.lattice.inside]
         innermost = found[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
-        vector = VECTOR if sparse else DENSE_VECTOR
+        mixed = self._mixed(sparse)
+        vector = VECTOR if sparse and not mixed else DENSE_VECTOR
         found[self.lattice.innermost] = vector * innermost
+        for row in mixed:
+            found[row] = np.maximum(found[row], MERGE * self.counts[self.lattice.inside[row]])
         if meet(sparse):
             found = np.maximum(found, self._met(sparse))
         reads = np.array([0.0 if self.in_vectors(i) else 1.0 - vector for i in self.indices])
-        found[self.lattice.innermost] += innermost * reads[self.lattice.innermost[0]]
+        rows, sets = self.lattice.innermost[:2]
+        found[self.lattice.innermost] += innermost * reads[rows]
+        found[self.lattice.innermost] += self._across_lanes()[rows] * self.counts[sets]
         locality = Locality(
             self.lattice, self.sets, tuple(self._touched()), self.counts, self.count_of
         )
@@ -226,6 +232,26 @@ class Steps:
             early = ~self.sets.of(self._named(needed)).all(axis=0)
             found[self.rows[index], early] = inf
         return found
+
+    def _mixed(self, sparse: Iterable[Access]) -> set[int]:
+        """The rows of the indices whose loop goes over all coordinates and asks at each what lists
+        have, as those of A in (A[i,j] - d[j]) * x[j]."""
+        return {
+            self.rows[access.indices[mode]]
+            for access in sparse
+            if not restricts(self.term.body, access)
+            for form in (self.problem.type_of(access.tensor).format,)
+            for level, mode in zip(form.levels, form.mode_order, strict=True)
+            if not level.full
+        }
+
+    def _across_lanes(self) -> Numbers:
+        """What adding up the lanes costs of innermost loops over each summed index that run in
+        vectors, a row each, inside loops over each set."""
+        kept = self.problem.assignment.target.indices
+        summed = [index not in kept and self.in_vectors(index) for index in self.indices]
+        steps: Numbers = np.where(summed, ACROSS_LANES / STEP, 0.0)
+        return steps
 
     def _least(self) -> Numbers:
         """The least that all loops inside those over each set cost, without what they entail."""

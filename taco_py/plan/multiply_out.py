@@ -39,7 +39,7 @@ from taco_py.plan.sizes import Sizes
 Signed = tuple[bool, Expr]
 """A term, and whether it is subtracted."""
 Fill = Callable[[Expr], float]
-FAR_CHEAPER = 8
+FAR_CHEAPER, FEW = 3, 8
 """How many times cheaper a plan must be for differences of sparse and full terms to be multiplied
 out, and how many times fewer elements than all the sparse ones store."""
 
@@ -99,7 +99,7 @@ class Rules:
         are not both."""
         full = tuple(term for term in terms if self.fill(term[1]) >= FULL)
         sparse = tuple(term for term in terms if term not in full)
-        few = all(self.fill(term) <= 1 / FAR_CHEAPER for _, term in sparse)
+        few = all(self.fill(term) <= 1 / FEW for _, term in sparse)
         if not few:
             return ()
         ours, theirs = self._apart(sparse, whole), self._apart(full, whole)

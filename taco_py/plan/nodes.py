@@ -57,7 +57,7 @@ class Reformat:
 @dataclass(frozen=True, slots=True)
 class Gather:
     """`target` is those blocks of the dense `source` that a kernel added to: where `pattern` stores
-    an entry. What a kernel stores does not depend on how it does that.
+    an entry, be it zero.
 
     modes        of `pattern`: the one that each level of `format` stores, down to the last list
     index_dtype  of its index arrays, at least
