@@ -211,11 +211,11 @@ class Steps:
         found = self.counts[self.lattice.inside]
         innermost = found[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
-        mixed = self._mixed(sparse)
+        mixed = [access for access in sparse if not restricts(self.term.body, access)]
         vector = VECTOR if sparse and not mixed else DENSE_VECTOR
         found[self.lattice.innermost] = vector * innermost
-        for row in mixed:
-            found[row] = np.maximum(found[row], MERGE * self.counts[self.lattice.inside[row]])
+        for access in mixed:
+            self._ask_at_each(access, found)
         if meet(sparse):
             found = np.maximum(found, self._met(sparse))
         reads = np.array([0.0 if self.in_vectors(i) else 1.0 - vector for i in self.indices])
@@ -233,17 +233,15 @@ class Steps:
             found[self.rows[index], early] = inf
         return found
 
-    def _mixed(self, sparse: Iterable[Access]) -> set[int]:
-        """The rows of the indices whose loop goes over all coordinates and asks at each what lists
-        have, as those of A in (A[i,j] - d[j]) * x[j]."""
-        return {
-            self.rows[access.indices[mode]]
-            for access in sparse
-            if not restricts(self.term.body, access)
-            for form in (self.problem.type_of(access.tensor).format,)
-            for level, mode in zip(form.levels, form.mode_order, strict=True)
-            if not level.full
-        }
+    def _ask_at_each(self, access: Access, found: Numbers) -> None:
+        """Loops over all coordinates that ask at each whether a tensor has an entry there, as A in
+        (A[i,j] - d[j]) * x[j], merge: those over the last of its indices, whose lists it walks."""
+        for index in dict.fromkeys(access.indices):
+            row = self.rows[index]
+            others = [i for i in access.indices if i != index]
+            last = self.sets.of(others).all(axis=0)
+            merged = MERGE * self.counts[self.lattice.inside[row]]
+            found[row, last] = np.maximum(found[row, last], merged[last])
 
     def _across_lanes(self) -> Numbers:
         """What adding up the lanes costs of innermost loops over each summed index that run in
