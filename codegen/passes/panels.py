@@ -18,7 +18,7 @@ of the narrowest panel that has room for them from the first one on, and in the 
 last one. The halves overlap, in columns that both compute alike.
 
     10 columns, registers of 8:  c_0 = 0 to 7, c_1 = 2 to 9
-    35 columns:                  c_0 … c_3 = 0 to 31, c_4 … c_7 = 3 to 34
+    35 columns:                  c_0 … c_2 = 0 to 23, c_3 … c_5 = 11 to 34
 
 Where the row is filled with a constant just before the sum, the accumulators start from it and the
 fill goes: a row is then written once, and never read.
