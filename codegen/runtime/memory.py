@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -152,37 +153,40 @@ class Pool:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Like `numpy.empty`, but arrays are recycled, and large ones in huge pages throughout."""
         plain = np.empty(shape, dtype)  # which touches nothing
-        size = plain.nbytes
-        if size < _SMALL:
+        if plain.nbytes < _SMALL:
             return plain
-        if size < _LARGE:
-            kept = self._kept(size)
-            return np.asarray(Loan(self, plain if kept is None else kept, plain))
-        address, mapped = self._large(size)
-        return (
-            plain if address == 0 else np.asarray(Block(self, address, mapped, shape, plain.dtype))
-        )
+        again = self._again(plain)
+        return self._anew(plain, np.empty) if again is None else again
 
     def zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Like `numpy.zeros`, but arrays up to 32 MB are recycled: clearing pages that are there
         takes less time than writing to clear ones that the system has yet to give. Larger ones,
         of which little may be written, are the system's."""
-        size = prod(shape) * np.dtype(dtype).itemsize
-        if not _SMALL <= size <= _FEW:
+        if not _SMALL <= prod(shape) * np.dtype(dtype).itemsize <= _FEW:
             return np.zeros(shape, dtype)
         like = np.empty(shape, dtype)  # which touches nothing
-        if size < _LARGE:
-            kept = self._kept(size)
-            if kept is None:
-                return np.asarray(Loan(self, np.zeros(shape, dtype), like))
-            return _cleared(np.asarray(Loan(self, kept, like)))
-        address, mapped = self._taken(size)
-        if address:
-            return _cleared(np.asarray(Block(self, address, mapped, shape, like.dtype)))
-        address, mapped = self._fresh(size)
+        again = self._again(like)
+        return self._anew(like, np.zeros) if again is None else _cleared(again)
+
+    def _again(self, like: NDArray[Any]) -> NDArray[Any] | None:
+        """An array like that in memory that is kept, where some fits."""
+        if like.nbytes < _LARGE:
+            kept = self._kept(like.nbytes)
+            return None if kept is None else np.asarray(Loan(self, kept, like))
+        address, mapped = self._taken(like.nbytes)
         if address == 0:
-            return np.zeros(shape, dtype)
-        return np.asarray(Block(self, address, mapped, shape, like.dtype))
+            return None
+        return np.asarray(Block(self, address, mapped, like.shape, like.dtype))
+
+    def _anew(self, like: NDArray[Any], make: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+        """An array like that in new memory: NumPy's, which `make` takes, or a mapping, which is
+        zero."""
+        if like.nbytes < _LARGE:
+            return np.asarray(Loan(self, make(like.shape, like.dtype), like))
+        address, mapped = self._fresh(like.nbytes)
+        if address == 0:
+            return make(like.shape, like.dtype)
+        return np.asarray(Block(self, address, mapped, like.shape, like.dtype))
 
     def _kept(self, size: int) -> NDArray[Any] | None:
         """NumPy's memory of at least `size` bytes and not much more, where some is kept."""
@@ -193,13 +197,8 @@ class Pool:
                     return memory
         return None
 
-    def _large(self, size: int) -> tuple[int, int]:
-        """A mapping of at least `size` bytes and not much more, or (0, 0)."""
-        address, mapped = self._taken(size)
-        return (address, mapped) if address else self._fresh(size)
-
     def _taken(self, size: int) -> tuple[int, int]:
-        """The same, of those that are kept."""
+        """A kept mapping of at least `size` bytes and not much more, or (0, 0)."""
         address, mapped = self.take(size)
         if size <= mapped <= size + size // 4 + 2 * 1024**2:
             return (address, mapped)
@@ -208,7 +207,7 @@ class Pool:
         return (0, 0)
 
     def _fresh(self, size: int) -> tuple[int, int]:
-        """The same, a new one, all of it zero."""
+        """A new mapping of at least `size` bytes, all of it zero, or (0, 0)."""
         box = self._host.ffi.new("int64_t *")
         fresh = self._host.lib.taco_new_mapping(size, box)
         if fresh == self._host.ffi.NULL:

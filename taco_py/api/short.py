@@ -35,8 +35,9 @@ def array_maker(made: str) -> Callable[..., Any]:
     """What makes an array that a kernel writes every element of; a temporary; or a result, little
     of which may be written, so that the system clears a page when it is met."""
     pool = KERNELS.pool
-    makers: dict[str, Callable[..., Any]] = {"written": pool.empty, "cleared": pool.zeros}
-    return makers.get(made, np.zeros)
+    makers: Mapping[str, Any] = {"written": pool.empty, "cleared": pool.zeros, "zero": np.zeros}
+    found: Callable[..., Any] = makers[made]
+    return found
 
 
 def no_short_way(*_: Any) -> None:

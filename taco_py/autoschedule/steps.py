@@ -219,7 +219,7 @@ class Steps:
         if meet(sparse):
             found = np.maximum(found, self._met(sparse))
         reads = np.array([0.0 if self.in_vectors(i) else 1.0 - vector for i in self.indices])
-        rows, sets = self.lattice.innermost[:2]
+        rows, sets = self.lattice.innermost
         found[self.lattice.innermost] += innermost * reads[rows]
         found[self.lattice.innermost] += self._across_lanes()[rows] * self.counts[sets]
         locality = Locality(

@@ -2,7 +2,7 @@
 
     Y[r,i] = X[i,j] * H[r,j]   →   H_jr is H stored as j,r
                                    Y[r,i] = X[i,j] * H_jr[r,j], stored as i,r
-                                   Y_ri is Y stored as r,i
+                                   Y_1 is Y stored as r,i
 
 A loop over an index that no sparse operand has can be the innermost one, and runs in vectors where
 every array stores that index last. Operands that store it elsewhere are copied before, and a dense
