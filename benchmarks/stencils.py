@@ -54,8 +54,8 @@ def stencil(name: str) -> Iterator[Record]:
 
 def selection(name: str) -> Iterator[Record]:
     """Milliseconds of a plan: all of it, and with sizes that are given, which leaves ISL's part."""
-    from polyhedral.program_plan import plan_program
-    from polyhedral.question import ProgramQuestion
+    from polyhedral.programs.program_plan import plan_program
+    from polyhedral.programs.question import ProgramQuestion
 
     nest = tp.program(KERNELS[name].text).lowered.nest
     values = {each: STEPS[name] if each == "T" else 2048 for each in nest.parameters}

@@ -1,11 +1,11 @@
 """Affine loop nests: dependences, legal orders, tiles, and the way back to loops (through ISL).
 
-    >>> from polyhedral.dependence import dependences
-    >>> from polyhedral.legality import check_order
+    >>> from polyhedral.nests.dependence import dependences
+    >>> from polyhedral.nests.legality import check_order
     >>> from polyhedral.model import nest, statement
-    >>> from polyhedral.program_plan import plan_program
-    >>> from polyhedral.question import ProgramQuestion
-    >>> from polyhedral.tile import tile
+    >>> from polyhedral.programs.program_plan import plan_program
+    >>> from polyhedral.programs.question import ProgramQuestion
+    >>> from polyhedral.nests.tile import tile
 
     >>> sweeps = nest(statement("S", "t in 0..T, i in 1..N-1", "a[i] =; a[i-1]; a[i+1]"))
     >>> found = dependences(sweeps)
@@ -17,9 +17,9 @@
 
 One loop at its place, and what is asked of a part of an order:
 
-    >>> from polyhedral.legality import check_band, check_parallel
+    >>> from polyhedral.nests.legality import check_band, check_parallel
     >>> from polyhedral.schedule import original, permute
-    >>> from polyhedral.tile import strip_mine
+    >>> from polyhedral.nests.tile import strip_mine
     >>> print(check_order(sweeps, strip_mine(sweeps, "i", 8), found))
     legal: every dependence stays in order
     >>> print(check_band(sweeps, permute(sweeps, "ti"), "ti", found).answer.value)
@@ -43,7 +43,7 @@ Loops of `codegen.ir`, from what makes a statement of the values of its loops:
     >>> from codegen.ir import Array, Load, Storage, Store
     >>> from codegen.pretty import pretty
     >>> from codegen.types import FLOAT64
-    >>> from polyhedral.program_loops import program_loops
+    >>> from polyhedral.programs.program_loops import program_loops
 
     >>> a = Array("a", FLOAT64, Storage.OUTPUT)
     >>> def both_sides(at):

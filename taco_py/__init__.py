@@ -56,28 +56,38 @@ from taco_py.diagnostics.errors import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
+    from taco_py.api.check import check
+    from taco_py.api.compile import compile
     from taco_py.api.dense import evaluate_dense
+    from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
-    from taco_py.api.kernel import Kernel, compile
-    from taco_py.api.program import Program, program
-    from taco_py.api.tensor import Tensor, check, read, tensor, write
+    from taco_py.api.program import program
+    from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
-    from taco_py.autoschedule.frontier import Frontier
+    from taco_py.asymptotic.search import Frontier
+    from taco_py.call.kernel import Kernel
+    from taco_py.call.program import Program
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
     from taco_py.schedule.schedule import Schedule
+    from taco_py.values.tensor import Tensor
 
 __version__ = "0.1.0"
 
 _LATER = {
-    "taco_py.api.frontier": ("frontier",),
-    "taco_py.api.kernel": ("Kernel", "compile"),
-    "taco_py.api.program": ("Program", "program"),
-    "taco_py.api.tensor": ("Tensor", "check", "read", "tensor", "write"),
-    "taco_py.api.threads": ("get_threads", "set_threads"),
-    "taco_py.autoschedule.frontier": ("Frontier",),
-    "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
+    "taco_py.api.check": ("check",),
+    "taco_py.api.compile": ("compile",),
     "taco_py.api.dense": ("evaluate_dense",),
+    "taco_py.api.files": ("read", "write"),
+    "taco_py.api.frontier": ("frontier",),
+    "taco_py.api.program": ("program",),
+    "taco_py.api.tensor": ("tensor",),
+    "taco_py.api.threads": ("get_threads", "set_threads"),
+    "taco_py.call.kernel": ("Kernel",),
+    "taco_py.call.program": ("Program",),
+    "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
+    "taco_py.asymptotic.search": ("Frontier",),
     "taco_py.schedule.schedule": ("Schedule",),
+    "taco_py.values.tensor": ("Tensor",),
 }
 
 __all__ = [

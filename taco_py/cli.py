@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from taco_py import __version__
-from taco_py.api.arguments import MOST_THREADS
 from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
 from taco_py.diagnostics.report import internal_error
 from taco_py.schedule.parser import syntax
 from taco_py.show.demo import demo
 from taco_py.tool.flags import help_text, parse_flags
 from taco_py.tool.run import run_tool
+from taco_py.values.settings import MOST_THREADS
 
 WRONG = 1
 BAD_INPUT = 2  # the status argparse too uses for what a user got wrong

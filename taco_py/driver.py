@@ -23,7 +23,7 @@ from taco_py.lower.bindings import Bindings, Source, bindings_from_json, binding
 from taco_py.phase import ASSEMBLE, EVALUATE
 from taco_py.problem import Problem
 from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.strategy import Strategy
+from taco_py.ways.strategy import Strategy
 
 if TYPE_CHECKING:
     from codegen.ir import Module
@@ -138,7 +138,7 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
 def _library_kernel(recipe: Recipe) -> CompiledKernel:
     """The call of a library's routine, for which nothing is compiled."""
     from codegen.runtime.blas import library_product
-    from taco_py.lower.library import library_parameters, product_text
+    from taco_py.ways.library import library_parameters, product_text
 
     text = product_text(recipe.problem)
     if text is None:
@@ -301,7 +301,7 @@ def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
 
 def _tile_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
     """A contraction of dense tensors, through `polyhedral`."""
-    from taco_py.lower.tiled import tile
+    from taco_py.ways.tiles import tile
 
     tiled = tile(recipe.problem, target, recipe.phase, recipe.strategy.width)
     concrete = str(tiled.plan.contraction.statement)
@@ -312,7 +312,7 @@ def _tile_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 def _transpose_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
     """A dense tensor copied in another order, through `polyhedral`."""
-    from taco_py.lower.permuted import permute
+    from taco_py.ways.transpose import permute
 
     permuted = permute(recipe.problem, target, recipe.phase)
     facts = _dense_facts(recipe, "", "the outermost loop", permuted.plan)
@@ -322,7 +322,7 @@ def _transpose_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 def _staged_recipe(recipe: Recipe, target: Target) -> LoweredRecipe:
     """A sum of products of dense tensors in another order, through `polyhedral`."""
-    from taco_py.lower.staged import stage
+    from taco_py.ways.staged_sum import stage
 
     staged = stage(recipe.problem, target, recipe.phase)
     facts = _dense_facts(recipe, "", "the outermost loop", staged.plan)

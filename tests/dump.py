@@ -29,19 +29,19 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.target import Target
-from taco_py.api import prepare as preparing
-from taco_py.api.arguments import Settings
-from taco_py.api.ran import recipe_of
-from taco_py.autoschedule.effort import Effort
-from taco_py.autoschedule.libraries import Libraries
+from taco_py.call import prepare as preparing
+from taco_py.cost.effort import Effort
 from taco_py.driver import make_source
+from taco_py.explanation.plan_schedule import recipe_of
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import parse_einsum
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Compute, Operand, Plan
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute, Operand, Plan
-from taco_py.plan.request import Request
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
+from taco_py.values.settings import Settings
+from taco_py.ways.library_choice import Libraries
 from tests.corpus import expressions
 from tests.corpus.expressions import Case
 
@@ -270,7 +270,7 @@ def _array(shape: tuple[int, ...], dtype: str) -> Operand:
 
 def by_facts(text: str, facts: Mapping[str, Operand]) -> Planned:
     """The plan of an assignment over operands of which facts alone are there."""
-    from taco_py.plan.formats import default_format
+    from taco_py.plan.ir.formats import default_format
 
     assignment = preparing.parsed(text) if "=" in text else parse_einsum(text, _orders(facts))
     formats = {name: operand.type.format for name, operand in facts.items()}

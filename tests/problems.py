@@ -13,10 +13,10 @@ from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
-from taco_py.plan.formats import default_format
+from taco_py.plan.ir.formats import default_format
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Operand, Plan
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Operand, Plan
-from taco_py.plan.request import Request
 from taco_py.problem import Problem, TensorType
 
 NAMED = {"CSR": CSR, "CSC": CSC, "DCSR": DCSR}

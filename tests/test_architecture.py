@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -42,10 +43,26 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "storage does not compile",
     ),
     ("taco_py.oracle", ("codegen", "taco_py.lower"), "the oracle shares no lowering"),
-    ("taco_py.driver", ("taco_py.autoschedule", "taco_py.api"), "the scheduler is an argument"),
+    (
+        "taco_py.driver",
+        ("taco_py.order", "taco_py.asymptotic", "taco_py.plan", "taco_py.api"),
+        "the scheduler is an argument",
+    ),
 )
+# The rooms of each package, the lowest first: a room imports rooms before it alone.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "taco_py": (
+        "diagnostics", "kernels", "phase", "formats", "levels", "notation", "provenance", "affine",
+        "oracle", "problem", "storage", "concrete", "convert", "interop", "cost", "iteration",
+        "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan", "execute",
+        "values", "explanation", "export", "replay", "tune", "call", "api", "tool", "cli",
+        "__main__",
+    ),
+    "taco_py.plan": ("ir", "algebra"),
+    "polyhedral": ("errors", "affine", "model", "schedule", "isl", "nests", "products", "programs"),
+}  # fmt: skip
 # A package below may not import one above.
-ABOVE = ("taco_py.api", "taco_py.show", "taco_py.tool", "taco_py.cli")
+ABOVE = ("taco_py.api", "taco_py.tool", "taco_py.cli")
 # Third-party and standard modules that only some files may import, anywhere in them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "islpy": ("polyhedral.isl",),
@@ -67,8 +84,8 @@ MEMO_ALLOWED = frozenset(
         "codegen.runtime.blas",
         "codegen.tree",
         "codegen.variables",
-        "taco_py.api.prepare",
-        "taco_py.api.subscripts",
+        "taco_py.call.prepare",
+        "taco_py.call.subscripts",
         "taco_py.cost.sets",
     }
 )
@@ -97,6 +114,10 @@ def modules() -> dict[str, ast.Module]:
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             found[name] = ast.parse(path.read_text(), str(path))
     return found
+
+
+def _files() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
 @cache
@@ -182,7 +203,36 @@ def test_nothing_below_imports_the_api_or_the_command_line() -> None:
 
 
 # What draws itself, when it is asked to.
-SHOWN = ("taco_py.api.builder", "taco_py.api.kernel")
+SHOWN = ("taco_py.call.builder", "taco_py.call.kernel")
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_rooms_import_rooms_below(package: str) -> None:
+    floors = {f"{package}.{room}": floor for floor, room in enumerate(ROOMS[package])}
+
+    def room_of(module: str) -> str | None:
+        return next((room for room in floors if inside(module, room)), None)
+
+    wrong = []
+    for found in imports():
+        room, other = room_of(found.module), room_of(target(found.name))
+        if room is not None and other is not None and floors[room] < floors[other]:
+            wrong.append(str(found))
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", ["taco_py", "polyhedral"])
+def test_every_room_has_its_floor(package: str) -> None:
+    names = {name.split(".")[1] for name in modules() if name.startswith(f"{package}.")}
+    assert names == set(ROOMS[package])
+
+
+MOST_FILES = 20
+
+
+def test_a_folder_can_be_looked_over() -> None:
+    folders = Counter(path.parent for path in _files() if path.name != "__init__.py")
+    assert not {str(folder): n for folder, n in folders.items() if n > MOST_FILES}
 
 
 def test_only_the_command_line_imports_show() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polyhedral.affine import Affine, variable
-from polyhedral.directions import interval, never_runs, ranges
 from polyhedral.isl.limits import limited
 from polyhedral.isl.pairs import instance_where
 from polyhedral.model import Statement
+from polyhedral.nests.directions import interval, never_runs, ranges
 from taco_py.affine.nest import Lowered
 from taco_py.affine.ranges import Required
 from taco_py.diagnostics.errors import DimensionError

@@ -21,8 +21,8 @@ from taco_py.kernels import KERNELS
 if TYPE_CHECKING:
     from codegen.runtime.kernels import KernelSource
     from codegen.target import Target
-    from polyhedral.program_plan import ProgramPlan
-    from polyhedral.question import Processor
+    from polyhedral.programs.program_plan import ProgramPlan
+    from polyhedral.programs.question import Processor
 
 Argument = tuple[str, str, int]
 """Where a parameter comes from: ("values" | "number", tensor, 0), ("stride", tensor, mode),
@@ -90,8 +90,8 @@ def make_source(
     from codegen.runtime.kernels import KernelSource
     from codegen.runtime.signature import signature_of
     from codegen.tree import find
-    from polyhedral.program_calls import product_calls
-    from polyhedral.program_loops import program_loops
+    from polyhedral.programs.program_calls import product_calls
+    from polyhedral.programs.program_loops import program_loops
     from taco_py.affine.lower import bodies, lay_out
     from taco_py.affine.products import values_of_products
 
@@ -123,7 +123,7 @@ def make_source(
 
 def processor_of(target: Target) -> Processor:
     """What of `target` plans depend on."""
-    from polyhedral.question import Processor
+    from polyhedral.programs.question import Processor
 
     return Processor(target.caches, target.registers, vector_bytes=target.vector_bytes)
 

@@ -18,7 +18,7 @@ from codegen.ir import Array, Binary, Call, Const, Expr, Load, Stmt, Storage, St
 from codegen.names import Names
 from codegen.types import ScalarType, scalar
 from polyhedral.affine import Affine
-from polyhedral.to_loops import Body
+from polyhedral.nests.to_loops import Body
 from taco_py.affine.nodes import Update, subscripts
 from taco_py.affine.statements import Placed, tensor_names, written_names
 from taco_py.diagnostics.errors import OperandTypeError

@@ -4,7 +4,7 @@
     A[i,j] -= L[i,k] * U[k,j]             left L[i,k], right U[k,j]; the factor is -1
 
 A factor multiplies the operand that it stands beside before the other one does, as written.
-Whether such a statement runs as a contraction is for `polyhedral.program_product` to say.
+Whether such a statement runs as a contraction is for `polyhedral.programs.program_product` to say.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from taco_py.notation.dtypes import DType, operand_dtype
 from taco_py.notation.operators import ADD, MUL, SUB
 
 if TYPE_CHECKING:
-    from polyhedral.product_call import Given
-    from polyhedral.program_product import Product
+    from polyhedral.programs.product_call import Given
+    from polyhedral.programs.program_product import Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Term:
 
 def products(statements: Iterable[Placed], types: Mapping[str, OperandType]) -> dict[str, Product]:
     """The statements that add or subtract products of two elements, all of one floating type."""
-    from polyhedral.program_product import Product
+    from polyhedral.programs.program_product import Product
 
     dtypes = {name: np.dtype(type.dtype) for name, type in types.items()}
     found: dict[str, Product] = {}
@@ -60,7 +60,7 @@ def values_of_products(
     statements: Iterable[Placed], memory: Memory, sizes: Mapping[str, Expr]
 ) -> dict[str, Given]:
     """Where the arrays of each sum of products lie, and its factor."""
-    from polyhedral.product_call import Given, Strided
+    from polyhedral.programs.product_call import Given, Strided
 
     arrays = {
         name: Strided(data.array, data.strides)

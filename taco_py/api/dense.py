@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
-from taco_py.api.arguments import merged
-from taco_py.api.operands import taken
-from taco_py.api.prepare import accumulated, parsed
-from taco_py.api.tensor import Tensor
+from taco_py.call.prepare import accumulated, parsed
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.nodes import Assignment
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.operands import taken
+from taco_py.values.settings import merged
+from taco_py.values.tensor import Tensor
 
 
 def evaluate_dense(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from taco_py.api.short import COUNTS, find
-from taco_py.api.signatures import call_key, interleaved, options_key
+from taco_py.replay.find import COUNTS, find
+from taco_py.values.keys import call_key, interleaved, options_key
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.api.builder import ScheduleBuilder
+    from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
@@ -47,7 +47,7 @@ def einsum(
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     if order != "K" and order != "C":
-        from taco_py.api.subscripts import laid_out
+        from taco_py.call.subscripts import laid_out
 
         return laid_out(
             order, operands, out,
@@ -75,8 +75,8 @@ def einsum(
             result = call(*rest) if out is None else call(*rest, out)
             if result is not None:
                 return result
-    from taco_py.api.arguments import settings_of
-    from taco_py.api.subscripts import contract
+    from taco_py.call.subscripts import contract
+    from taco_py.values.settings import settings_of
 
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget

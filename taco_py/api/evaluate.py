@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from taco_py.api.short import COUNTS, find
-from taco_py.api.signatures import call_key, options_key
+from taco_py.replay.find import COUNTS, find
+from taco_py.values.keys import call_key, options_key
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.api.builder import ScheduleBuilder
+    from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
@@ -65,7 +65,7 @@ def evaluate(
     if type(operands) is dict and operands.keys().isdisjoint(named):
         given = {**operands, **named}
     elif operands is not None:
-        from taco_py.api.arguments import merged
+        from taco_py.values.settings import merged
 
         given = merged(operands, named)
     if schedule is not None and type(schedule) is not str:
@@ -84,9 +84,9 @@ def evaluate(
             result = call(*given.values()) if out is None else call(*given.values(), out)
             if result is not None:
                 return result
-    from taco_py.api.arguments import settings_of
-    from taco_py.api.compute import compute
-    from taco_py.api.prepare import parsed
+    from taco_py.call.compute import compute
+    from taco_py.call.prepare import parsed
+    from taco_py.values.settings import settings_of
 
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget
@@ -126,16 +126,16 @@ def explain(
 
     Raises as `evaluate`.
     """
-    from taco_py.api.arguments import check_budget, merged, settings_of
-    from taco_py.api.prepare import parsed
-    from taco_py.api.standing import explained
+    from taco_py.call.explain_call import explained
+    from taco_py.call.prepare import parsed
+    from taco_py.values.settings import check_budget, merged, settings_of
 
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget
     )
     seconds = check_budget(frontier_budget, "frontier_budget")
     if operands and isinstance(text, str) and "=" not in text:
-        from taco_py.api.subscripts import told
+        from taco_py.call.subscripts import told
 
         return told((text, *operands), optimize, settings, seconds)
     first: Any = operands[0] if len(operands) == 1 else operands or None

@@ -7,16 +7,16 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from taco_py.api.arguments import check_budget, merged
-from taco_py.api.draft import draft
-from taco_py.api.prepare import accumulated, parsed
-from taco_py.autoschedule.frontier import Frontier
-from taco_py.autoschedule.frontier import frontier as search_frontier
-from taco_py.cost.tasks import Scope
+from taco_py.asymptotic.search import Frontier
+from taco_py.asymptotic.search import frontier as search_frontier
+from taco_py.asymptotic.tasks import Scope
+from taco_py.call.draft import draft
+from taco_py.call.prepare import accumulated, parsed
 from taco_py.diagnostics.errors import NotationError, ScheduleError
+from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses
-from taco_py.plan.estimates import SEARCH, with_estimates
+from taco_py.values.settings import check_budget, merged
 
 SCOPES = {scope.value: scope for scope in Scope}
 

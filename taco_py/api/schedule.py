@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.api.builder import ScheduleBuilder
+    from taco_py.call.builder import ScheduleBuilder
 
 
 def schedule(
@@ -35,8 +35,8 @@ def schedule(
 
     Raises as `compile` does.
     """
-    from taco_py.api.builder import ScheduleBuilder
-    from taco_py.api.draft import draft, draft_einsum, named_formats
+    from taco_py.call.builder import ScheduleBuilder
+    from taco_py.call.draft import draft, draft_einsum, named_formats
 
     if isinstance(text, str) and "=" not in text:
         return ScheduleBuilder(draft_einsum(text, formats, named, dtypes, index_dtype, static))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from taco_py.api.arguments import check_threads
 from taco_py.kernels import KERNELS
+from taco_py.values.settings import check_threads
 
 
 def set_threads(count: int | None) -> None:

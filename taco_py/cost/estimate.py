@@ -20,7 +20,6 @@ import numpy as np
 
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.joint import Joint
-from taco_py.cost.queries import Atom, Query, dimension
 from taco_py.cost.sets import Bound, Number, Numbers, One, Sets, product
 from taco_py.cost.shares import independent
 from taco_py.cost.spread import Entries, once_in
@@ -223,35 +222,3 @@ def _shares(stats: Statistics, value: Expr, index: str) -> tuple[tuple[float, fl
                 whole = max(spread.entries, 1)
                 return tuple((count, each / whole) for count, each in spread.groups)
     return ((size, 1.0 / max(size, 1.0)),)
-
-
-def query_size(stats: Statistics, whole: Query) -> float:
-    """The expected number of tuples that satisfy a query.
-
-    What is quantified over holds at a tuple as probably as all of it is expected to be met there:
-
-        {(i,k) | B[i,k] ∧ ∃j' C[k,j']}  →  sizes of i and k · B's share · min(1, size of j · C's)
-    """
-    bound = frozenset(whole.heads)
-    size = prod((stats.sizes[head] for head in whole.heads), start=1.0)
-    for atoms in _connected(whole.atoms, bound):
-        inner = {v for atom in atoms for v in atom.variables} - bound
-        met = prod((stats.sizes[dimension(v)] for v in inner), start=1.0)
-        size *= min(1.0, met * prod(_share(stats, atom) for atom in atoms))
-    return size
-
-
-def _share(stats: Statistics, atom: Atom) -> float:
-    volume = prod((stats.sizes[dimension(v)] for v in atom.variables), start=1.0)
-    return min(1.0, stats.patterns[atom.relation].nnz / max(volume, 1.0))
-
-
-def _connected(atoms: Iterable[Atom], bound: frozenset[str]) -> list[list[Atom]]:
-    """The atoms in groups that share no quantified variable."""
-    groups: list[list[Atom]] = []
-    for atom in sorted(atoms):
-        inner = set(atom.variables) - bound
-        mine = [g for g in groups if any(inner & set(other.variables) for other in g)]
-        groups = [g for g in groups if g not in mine]
-        groups.append([atom, *(other for group in mine for other in group)])
-    return groups

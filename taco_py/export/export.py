@@ -11,12 +11,12 @@ from codegen.toolchain.build import RUNTIME_FOLDER
 from codegen.toolchain.compiler import WITHOUT_MASKED_PAIRS, reads_pairs
 from taco_py.diagnostics.errors import BoundError, FormatError, InternalError, OperandError
 from taco_py.driver import CompiledKernel, make_source
+from taco_py.execute.assemble_result import known_order
+from taco_py.execute.run import promise_broken_in
+from taco_py.execute.transform import satisfies, transformed
 from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
-from taco_py.plan.assembled import known_order
-from taco_py.plan.nodes import Compute, Locate, Plan, Reformat, TakeSize
-from taco_py.plan.run import promise_broken_in
-from taco_py.plan.transform import satisfies, transformed
+from taco_py.plan.ir.nodes import Compute, Locate, Plan, Reformat, TakeSize
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 

@@ -27,7 +27,7 @@ from codegen.types import SCALARS, ScalarType
 from taco_py.diagnostics.errors import InternalError
 from taco_py.export.abi import Exported
 from taco_py.lower.bindings import Source
-from taco_py.plan.nodes import Compute
+from taco_py.plan.ir.nodes import Compute
 from taco_py.storage.tensor_data import Array, TensorData
 
 

@@ -10,7 +10,7 @@ from codegen.ir import Binary, Const, Expr, Load, Ranked, Unary
 from codegen.types import ScalarType, scalar
 from taco_py.concrete.nodes import WorkspaceKind
 from taco_py.diagnostics.errors import InternalError
-from taco_py.lower import dense
+from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype

@@ -11,9 +11,9 @@ from codegen.types import INT64
 from taco_py.concrete.nodes import Forall
 from taco_py.iteration.lattice import Lattice, Point
 from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.loop_ends import Walk, Walker
 from taco_py.lower.ranges import Ranges
-from taco_py.lower.result import Result
-from taco_py.lower.walks import Walk, Walker
+from taco_py.lower.sparse_result.result import Result
 
 Body = Callable[[Scope], Iterator[Stmt]]
 

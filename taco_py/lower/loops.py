@@ -23,9 +23,9 @@ from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import build_lattice
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.loop_ends import Walk, Walker
 from taco_py.lower.looping import Body, LoopLowering, as_count, choose
 from taco_py.lower.merged import check_alone, merge
-from taco_py.lower.pattern import Given, read_row
 from taco_py.lower.ranges import (
     Opening,
     Ranges,
@@ -34,8 +34,8 @@ from taco_py.lower.ranges import (
     open_positions,
     walked_positions,
 )
-from taco_py.lower.result import Result
-from taco_py.lower.walks import Walk, Walker
+from taco_py.lower.sparse_result.pattern import Given, read_row
+from taco_py.lower.sparse_result.result import Result
 from taco_py.provenance.relations import Interval
 
 

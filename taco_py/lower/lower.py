@@ -13,12 +13,12 @@ from taco_py.iteration.graph import IterationGraph
 from taco_py.lower import workspaces
 from taco_py.lower.bindings import Bindings
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
-from taco_py.lower.inserted import lower_inserted
-from taco_py.lower.pieces import lower_pieces
 from taco_py.lower.promises import rely_on_promises
-from taco_py.lower.recomputed import lower_recomputed
-from taco_py.lower.result import make_result
+from taco_py.lower.sparse_result.inserted import lower_inserted
+from taco_py.lower.sparse_result.recomputed import lower_recomputed
+from taco_py.lower.sparse_result.result import make_result
 from taco_py.lower.statements import Lowerer
+from taco_py.lower.threads.pieces import lower_pieces
 from taco_py.phase import COMPUTE
 from taco_py.problem import Problem
 

@@ -10,8 +10,8 @@ from taco_py.concrete.nodes import Merge
 from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration.lattice import Point
 from taco_py.levels import Compressed
+from taco_py.lower.loop_ends import Walk
 from taco_py.lower.looping import LoopLowering, as_count, choose
-from taco_py.lower.walks import Walk
 
 
 def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:

@@ -19,20 +19,21 @@ from taco_py.concrete.nodes import (
 )
 from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
-from taco_py.lower import dense, workspaces
-from taco_py.lower.apart import Lower, lower_apart
-from taco_py.lower.atomic import (
+from taco_py.lower import dense_workspaces as dense
+from taco_py.lower import workspaces
+from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.expressions import lower_value, value_position
+from taco_py.lower.loops import appending_level, lower_loop
+from taco_py.lower.ranges import is_absent
+from taco_py.lower.sparse_result.result import Result
+from taco_py.lower.threads.atomic_updates import (
     add_atomically,
     can_carry,
     empty_carry,
     lower_atomic,
     lower_carrying,
 )
-from taco_py.lower.environment import Environment, Scope
-from taco_py.lower.expressions import lower_value, value_position
-from taco_py.lower.loops import appending_level, lower_loop
-from taco_py.lower.ranges import is_absent
-from taco_py.lower.result import Result
+from taco_py.lower.threads.value_ranges import Lower, lower_apart
 from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access

@@ -28,7 +28,7 @@ from codegen.ir import (
 )
 from codegen.types import BOOL
 from taco_py.diagnostics.errors import InternalError
-from taco_py.lower import dense
+from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 
 

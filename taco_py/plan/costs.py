@@ -16,24 +16,24 @@ from math import inf, prod
 
 from codegen.names import Names
 from codegen.types import scalar
-from taco_py.autoschedule.dense import in_tiles
-from taco_py.autoschedule.effort import Effort
-from taco_py.autoschedule.loop_costs import copying
-from taco_py.autoschedule.orders import best_order, known_steps, needs_copy
-from taco_py.autoschedule.steps import loops_of
 from taco_py.concrete.concretize import fits_row, repeated
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
+from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import DENSE_GAIN, DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment, Reduce
-from taco_py.plan.in_rows import in_rows
-from taco_py.plan.nodes import Operand
-from taco_py.plan.request import Request, draft_of
-from taco_py.plan.roots import look_up_rows, rows_cost
+from taco_py.order.loop_costs import copying
+from taco_py.order.orders import best_order, known_steps, needs_copy
+from taco_py.order.steps import loops_of
+from taco_py.plan.ir.goal import Request, draft_of
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.rules.layout.copy_into_rows import in_rows
+from taco_py.plan.rules.layout.dense_root import look_up_rows, rows_cost
+from taco_py.plan.rules.split.split_dense_product import tiled_apart
 from taco_py.plan.splitter import Splitter
-from taco_py.plan.tiles import tiled_apart
 from taco_py.problem import Problem
+from taco_py.ways.choose import in_tiles
 
 
 def in_turn(

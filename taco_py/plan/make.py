@@ -10,23 +10,16 @@ from typing import Any
 import numpy as np
 
 from codegen.names import Names
-from taco_py.autoschedule.libraries import Libraries
 from taco_py.concrete.terms import split_terms, sums_outside
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, all_indices, rename
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
-from taco_py.plan.absorb import WHY as ABSORBED
-from taco_py.plan.absorb import absorb
-from taco_py.plan.apart import apart
-from taco_py.plan.canonical import canonical
-from taco_py.plan.formats import without_modes
-from taco_py.plan.fuse import Fused, fuse
-from taco_py.plan.in_turn import check_together
-from taco_py.plan.line_up import line_up
-from taco_py.plan.narrow import has_narrow_sums
-from taco_py.plan.nodes import (
+from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.ir.formats import without_modes
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import (
     Cast,
     Compute,
     Gather,
@@ -38,20 +31,27 @@ from taco_py.plan.nodes import (
     TakeDiagonal,
     Unfuse,
 )
-from taco_py.plan.once import once
-from taco_py.plan.request import Request
+from taco_py.plan.rules.forms.widen_sums import Widened, widened
+from taco_py.plan.rules.layout.copy_dense_across import turn
+from taco_py.plan.rules.layout.copy_small_across import line_up
+from taco_py.plan.rules.layout.fuse_modes import Fused, fuse
+from taco_py.plan.rules.layout.store_temporary import leave_unsorted
+from taco_py.plan.rules.needed.narrow_sums import has_narrow_sums
+from taco_py.plan.rules.needed.sum_in_chunks import check_together
+from taco_py.plan.rules.split.absorb_factor import WHY as ABSORBED
+from taco_py.plan.rules.split.absorb_factor import absorb
+from taco_py.plan.rules.split.multiply_small_first import WHY as SMALL
+from taco_py.plan.rules.split.multiply_small_first import small_first
+from taco_py.plan.rules.tidy.canonical_names import canonical
+from taco_py.plan.rules.tidy.share_equal_steps import once
 from taco_py.plan.single import plan_single
-from taco_py.plan.small_first import WHY as SMALL
-from taco_py.plan.small_first import small_first
 from taco_py.plan.split import Split, split
-from taco_py.plan.temporaries import leave_unsorted
-from taco_py.plan.turn import turn
-from taco_py.plan.widen import Widened, widened
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.strategy import Strategy
+from taco_py.ways.library_choice import Libraries
+from taco_py.ways.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)

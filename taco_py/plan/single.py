@@ -8,11 +8,6 @@ from dataclasses import replace
 from math import prod
 
 from codegen.names import Names
-from taco_py.autoschedule.dense import choose_strategy
-from taco_py.autoschedule.libraries import Libraries
-from taco_py.autoschedule.loop_costs import made_as_array, storing_alone
-from taco_py.autoschedule.orders import needs_copy
-from taco_py.autoschedule.streams import chosen_order
 from taco_py.concrete.concretize import (
     Order,
     can_scatter,
@@ -30,26 +25,31 @@ from taco_py.iteration.graph import sparse_levels
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import map_accesses
-from taco_py.plan.addends import added_in_turn
-from taco_py.plan.casts import cast_before
-from taco_py.plan.entries import take_values
-from taco_py.plan.formats import all_dense, reordered, with_chain
-from taco_py.plan.in_rows import in_rows
-from taco_py.plan.leaps import leaps
-from taco_py.plan.look_up import look_up
-from taco_py.plan.nodes import Cast, Compute, Gather, Locate, Operand, Reformat, Step, TakeValues
-from taco_py.plan.request import Request, draft_of, problem_of, real_statistics, statistics
-from taco_py.plan.roots import look_up_rows
-from taco_py.plan.rows import looked_up_rows
-from taco_py.plan.sharing import shared_inside
-from taco_py.plan.short_sizes import with_short_sizes
+from taco_py.order.loop_costs import made_as_array, storing_alone
+from taco_py.order.orders import needs_copy
+from taco_py.order.streams import chosen_order
+from taco_py.plan.ir.formats import all_dense, reordered, with_chain
+from taco_py.plan.ir.goal import Request, draft_of, problem_of, real_statistics, statistics
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Locate, Operand, Reformat, Step, TakeValues
+from taco_py.plan.rules.kernel.add_term_by_term import added_in_turn
+from taco_py.plan.rules.kernel.gallop import leaps
+from taco_py.plan.rules.kernel.look_up_row import looked_up_rows
+from taco_py.plan.rules.kernel.share_inside import shared_inside
+from taco_py.plan.rules.kernel.static_short_sizes import with_short_sizes
+from taco_py.plan.rules.layout.cast_before import cast_before
+from taco_py.plan.rules.layout.copy_into_rows import in_rows
+from taco_py.plan.rules.layout.dense_root import look_up_rows
+from taco_py.plan.rules.layout.locate_entries import look_up
+from taco_py.plan.rules.layout.values_only import take_values
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.strategy import Strategy
+from taco_py.ways.choose import choose_strategy
+from taco_py.ways.library_choice import Libraries
+from taco_py.ways.strategy import Strategy
 
 
 def plan_single(

@@ -21,29 +21,29 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from codegen.names import Names
-from taco_py.autoschedule.streams import innermost_sums
 from taco_py.concrete.terms import map_terms, reductions, split_terms, sums_apart
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.notation.tree import exchange
-from taco_py.plan.cases import few_cases
-from taco_py.plan.contract import Path, contract
+from taco_py.order.streams import innermost_sums
+from taco_py.plan.algebra.divisors import as_factors, divide_last
+from taco_py.plan.algebra.products import as_product, flatten, push_in
 from taco_py.plan.costs import better_in_tiles, chain_cost, kernel_cost, merging
-from taco_py.plan.divisors import as_factors, divide_last
-from taco_py.plan.forms import Forms, cheapest_form
-from taco_py.plan.hoist import hoist, hoist_term
-from taco_py.plan.in_turn import sum_in_turn
-from taco_py.plan.narrow import narrow_sums
-from taco_py.plan.nodes import Operand, TakeSize
-from taco_py.plan.products import as_product, flatten, push_in
-from taco_py.plan.request import SMALL, Request, real_statistics
-from taco_py.plan.sizes import Sizes
+from taco_py.plan.ir.goal import SMALL, Request, real_statistics
+from taco_py.plan.ir.index_sizes import Sizes
+from taco_py.plan.ir.nodes import Operand, TakeSize
+from taco_py.plan.rules.forms.multiply_out import Forms, cheapest_form
+from taco_py.plan.rules.layout.store_temporary import store_well
+from taco_py.plan.rules.needed.few_cases import few_cases
+from taco_py.plan.rules.needed.narrow_sums import narrow_sums
+from taco_py.plan.rules.needed.sum_in_chunks import sum_in_turn
+from taco_py.plan.rules.split.contract import Path, contract
+from taco_py.plan.rules.split.hoist_sum import hoist, hoist_term
+from taco_py.plan.rules.split.split_dense_product import tiled_apart
+from taco_py.plan.rules.split.sum_streamed_first import sum_first
 from taco_py.plan.splitter import Splitter
-from taco_py.plan.sum_first import sum_first
-from taco_py.plan.temporaries import store_well
-from taco_py.plan.tiles import tiled_apart
 
 
 @dataclass(frozen=True, slots=True)

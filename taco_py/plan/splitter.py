@@ -16,9 +16,9 @@ from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr
-from taco_py.plan.formats import temporary_format
-from taco_py.plan.nodes import Operand
-from taco_py.plan.request import Request, real_statistics, statistics
+from taco_py.plan.ir.formats import temporary_format
+from taco_py.plan.ir.goal import Request, real_statistics, statistics
+from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import Problem, TensorType
 
 

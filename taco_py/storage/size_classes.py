@@ -1,5 +1,5 @@
 """Classes of sizes for which plans are shared: numbers of bits, and two and three by themselves,
-which loops have compiled in (`plan.short_sizes`)."""
+which loops have compiled in (`plan.rules.kernel.static_short_sizes`)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from taco_py.api.tensor import Tensor, read
+from taco_py.api.files import read
 from taco_py.diagnostics.errors import OperandError
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, operand_names
@@ -17,6 +17,7 @@ from taco_py.notation.nodes import Assignment
 from taco_py.storage.files import suffix
 from taco_py.storage.pack import pack_coo
 from taco_py.tool.flags import CommandLine, UsageError
+from taco_py.values.tensor import Tensor
 
 SIZE = 42
 """Of an index of which nothing is said, as in TACO."""

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from codegen.names import identifier, is_reserved
-from taco_py.api.arguments import Settings, check_threads
-from taco_py.api.draft import draft
-from taco_py.api.kernel import Kernel, compile_draft
-from taco_py.api.prepare import accumulated, parsed
-from taco_py.api.tensor import Tensor, tensor, write
+from taco_py.api.files import write
+from taco_py.api.tensor import tensor
+from taco_py.call.draft import draft
+from taco_py.call.kernel import Kernel, compile_draft
+from taco_py.call.prepare import accumulated, parsed
 from taco_py.driver import make_source
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
@@ -29,6 +29,8 @@ from taco_py.storage.files import check_suffix, suffix
 from taco_py.storage.pack import to_dense
 from taco_py.tool.data import Declared, declared, made_up, read_operands
 from taco_py.tool.flags import CommandLine, UsageError
+from taco_py.values.settings import Settings, check_threads
+from taco_py.values.tensor import Tensor
 
 NEEDS_DATA = ("i", "g", "o", "O", "time", "write-time", "verify")
 PRINTS = (

@@ -151,8 +151,8 @@ def check(program: Any, given: Mapping[str, Any], rest: float = 1e-12) -> None:
 @pytest.fixture
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     """Strips of three rows, whatever they cost."""
-    monkeypatch.setattr("polyhedral.program_product.EDGE", 3)
-    monkeypatch.setattr("polyhedral.program_product.LEAST", 1)
+    monkeypatch.setattr("polyhedral.programs.program_product.EDGE", 3)
+    monkeypatch.setattr("polyhedral.programs.program_product.LEAST", 1)
 
 
 def test_sums_of_products_run_as_contractions(low: None) -> None:

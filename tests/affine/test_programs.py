@@ -11,10 +11,10 @@ import pytest
 
 import taco_py as tp
 from benchmarks.polybench_programs import KERNELS, Kernel
-from polyhedral.dependence import dependences
-from polyhedral.legality import check_order
-from polyhedral.program_plan import plan_program
-from polyhedral.question import Processor, ProgramQuestion
+from polyhedral.nests.dependence import dependences
+from polyhedral.nests.legality import check_order
+from polyhedral.programs.program_plan import plan_program
+from polyhedral.programs.question import Processor, ProgramQuestion
 from taco_py.affine.oracle import run_program
 from taco_py.affine.statements import size_names
 from tests.codegen.test_emit import needs_compiler

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api.draft import draft
-from taco_py.autoschedule.frontier import frontier as search
-from taco_py.plan.estimates import with_estimates
+from taco_py.asymptotic.search import frontier as search
+from taco_py.call.draft import draft
+from taco_py.explanation.estimates import with_estimates
 from taco_py.schedule.commands import Precompute
 
 TEXT = "A[i,j] = B[i,k] * C[k,j]"

@@ -16,13 +16,13 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.toolchain.store import Store
-from taco_py.api import measure
-from taco_py.api.arguments import Settings
-from taco_py.api.measure import PLAIN, Choice, alternatives, fastest
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.kernels import KERNELS
-from taco_py.plan.nodes import Plan, Squeeze
+from taco_py.plan.ir.nodes import Plan, Squeeze
 from taco_py.schedule.schedule import Schedule
+from taco_py.tune import candidates as measure
+from taco_py.tune.candidates import PLAIN, Choice, alternatives, fastest
+from taco_py.values.settings import Settings
 from tests.problems import operands as sizes_of
 from tests.problems import problem
 
@@ -196,13 +196,13 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
     given = operands(TEXTS[0])
     measured: list[int] = []
     KERNELS.memo.clear()
-    monkeypatch.setattr("taco_py.api.remembered.recalled", lambda *_: None)
+    monkeypatch.setattr("taco_py.tune.timing_store.recalled", lambda *_: None)
 
     def counted(*given: Any) -> Any:
         measured.append(1)
         return fastest(*given)
 
-    monkeypatch.setattr("taco_py.api.measure.fastest", counted)
+    monkeypatch.setattr("taco_py.tune.candidates.fastest", counted)
     text = TEXTS[0].replace("A[", "Once[")
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: tp.evaluate(text, given, schedule="measure"), range(4)))

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api import prepare as front
+from taco_py.call import prepare as front
 from taco_py.kernels import KERNELS
 
 RNG = np.random.default_rng(6)
@@ -113,8 +113,8 @@ def test_numbers_of_other_types_have_other_plans(planned: list[Any]) -> None:
 def test_scipy_looks_at_its_indices_once(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = csr(30, 30), csr(30, 30)
     tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b)
-    monkeypatch.setattr("taco_py.plan.transform.is_sorted", pytest.fail)
-    monkeypatch.setattr("taco_py.plan.transform.is_unique", pytest.fail)
+    monkeypatch.setattr("taco_py.execute.transform.is_sorted", pytest.fail)
+    monkeypatch.setattr("taco_py.execute.transform.is_unique", pytest.fail)
     KERNELS.memo.clear()
     for _ in range(2):
         result = tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b)
@@ -128,7 +128,7 @@ def test_tensors_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.data.sorted is None
     tp.evaluate("C[i,j] = A[i,j] + A[i,j]", A=one)
     assert one.data.sorted is True
-    monkeypatch.setattr("taco_py.api.tensor.is_sorted", pytest.fail)
+    monkeypatch.setattr("taco_py.values.tensor.is_sorted", pytest.fail)
     tp.evaluate("C[i,j] = A[i,j] + A[i,j]", A=one)
 
 

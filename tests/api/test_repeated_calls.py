@@ -14,9 +14,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api import compute as front
-from taco_py.api import prepare as checked
-from taco_py.api.kernel import Kernel
+from taco_py.call import compute as front
+from taco_py.call import prepare as checked
+from taco_py.call.kernel import Kernel
 from taco_py.kernels import KERNELS
 from taco_py.notation.parser import parse_assignment
 

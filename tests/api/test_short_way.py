@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api import compute as front
-from taco_py.api.kernel import Kernel
+from taco_py.call import compute as front
+from taco_py.call.kernel import Kernel
 from taco_py.kernels import KERNELS
 
 RNG = np.random.default_rng(5)

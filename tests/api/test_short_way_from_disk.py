@@ -39,7 +39,7 @@ def test_nothing_of_the_compiler_is_loaded_the_second_time(tmp_path: Path) -> No
     assert "taco_py.plan.make" in modules(tmp_path)
     again = modules(tmp_path)
     assert "taco_py.plan.make" not in again
-    assert "taco_py.api.compute" not in again
+    assert "taco_py.call.compute" not in again
     assert "taco_py.plan.make" in modules(tmp_path, size=3000)  # an order of magnitude more
     assert "taco_py.plan.make" not in modules(tmp_path)
 

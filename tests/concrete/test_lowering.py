@@ -15,7 +15,7 @@ from taco_py.concrete.verify import verify
 from taco_py.iteration.graph import build_graph
 from taco_py.lower.lower import lower
 from taco_py.phase import COMPUTE, EVALUATE
-from taco_py.plan.nodes import Compute
+from taco_py.plan.ir.nodes import Compute
 from taco_py.schedule.parallel import choose_parallel
 from tests.corpus.combine import each_once
 from tests.corpus.expressions import CASES, Case

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from taco_py.asymptotic.queries import Atom, query
+from taco_py.asymptotic.query_size import query_size
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.estimate import Pattern, Statistics, query_size
-from taco_py.cost.queries import Atom, query
+from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.formats import CSF, CSR, DCSR, Format, dense
 from taco_py.notation.nodes import Expr
 from tests.problems import assignment

@@ -7,14 +7,14 @@ from itertools import compress
 import numpy as np
 import pytest
 
-from taco_py.api.operands import give
-from taco_py.api.prepare import parsed
-from taco_py.api.tensor import Tensor
+from taco_py.call.prepare import parsed
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.sets import One, Sets, every_set, sets_near
 from taco_py.formats import CSF
 from taco_py.notation.checks import accesses
-from taco_py.plan.request import statistics
+from taco_py.plan.ir.goal import statistics
+from taco_py.values.operands import give
+from taco_py.values.tensor import Tensor
 
 EXPRESSIONS = (
     "s = A[i,j,k] * B[k,l] * C[l,i]",

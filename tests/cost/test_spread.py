@@ -11,16 +11,16 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api.operands import give
-from taco_py.api.prepare import parsed
+from taco_py.call.prepare import parsed
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.sets import One
 from taco_py.cost.spread import COUNTED, TOGETHER, Entries, Spread
 from taco_py.notation.nodes import Assignment, Expr
-from taco_py.plan.request import statistics
+from taco_py.plan.ir.goal import statistics
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.tensor_data import TensorData
+from taco_py.values.operands import give
 
 RNG = np.random.default_rng(12)
 SIZE = 600

@@ -16,8 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import taco_py as tp
 from taco_py.driver import Recipe, lower_recipe
+from taco_py.execute import work
 from taco_py.notation.parser import parse_assignment
-from taco_py.plan import work
 from tests.codegen.interpreter import State, execute
 from tests.corpus.formats import to_dense
 
@@ -322,7 +322,7 @@ FORKED = """
 import os, sys
 import numpy as np, scipy.sparse as sp
 import taco_py as tp
-from taco_py.plan import work
+from taco_py.execute import work
 work.PARALLEL = 0
 a = sp.random_array((200, 200), density=0.1, rng=np.random.default_rng(0), format="csr")
 before = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.api import kept_order
+from taco_py.call import kept_order
 from taco_py.kernels import KERNELS
-from taco_py.plan import turn
+from taco_py.plan.rules.layout import copy_dense_across as turn
 
 CASES = (
     # text, sizes, operands that are copied, the order in which the result is stored
@@ -106,7 +106,7 @@ def test_any_contraction_as_if_copies_were_free(
         mock.patch.object(turn, "LARGE", 0),
         mock.patch.object(turn, "DENSE_GAIN", 0.0),
         mock.patch.object(kept_order, "LARGE", 0),
-        mock.patch("taco_py.cost.dense_products.seconds_of_copy", lambda *_: 0.0),
+        mock.patch("taco_py.ways.dense_seconds.seconds_of_copy", lambda *_: 0.0),
     ):
         for order in "KC":
             found = tp.einsum(text, *arrays, order=order)

@@ -85,7 +85,7 @@ def first_loop(text: str, schedule: str) -> str | None:
 def test_the_same_arrays_as_by_appending(
     text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
     given, target = operands(text, formats), text[0]
     loop = first_loop(text, schedule)
     shared = "serial()" if loop is None else f"parallelize({loop})"

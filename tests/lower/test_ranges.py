@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe
+from taco_py.execute.run import Execution, compute
 from taco_py.formats import CSF, Format, dense
 from taco_py.iteration.graph import conflicts
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.nodes import Compute
-from taco_py.plan.run import Execution, compute
+from taco_py.plan.ir.nodes import Compute
 from taco_py.problem import Problem, TensorType
 from taco_py.provenance.relations import Divide, Fuse, Split
 from taco_py.schedule.apply import apply_all

@@ -52,7 +52,7 @@ def compiled(
 def test_the_same_values_as_evaluated(
     text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
     given = stored(text, formats)
     for threads in (1, 3):
         kernel = compiled(text, given, result, schedule, threads)
@@ -98,7 +98,7 @@ def shorter(data: TensorData) -> Iterator[TensorData]:
 def test_every_other_structure_is_refused(
     text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
     given = stored(text, formats)
     for threads in (1, 3):
         kernel = compiled(text, given, result, schedule, threads)
@@ -198,14 +198,14 @@ def refuse_malformed_patterns(text: str, threads: int) -> None:
 @pytest.mark.parametrize("text", [PRODUCT, ADD, FIBRES])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_malformed_pattern_is_refused(text: str, threads: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr("taco_py.plan.work.PARALLEL", 0)
+    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
     refuse_malformed_patterns(text, threads)
 
 
 SANITISED = """
-import taco_py.plan.work
+import taco_py.execute.work
 from tests.lower.test_recomputed import ADD, FIBRES, PRODUCT, refuse_malformed_patterns
-taco_py.plan.work.PARALLEL = 0
+taco_py.execute.work.PARALLEL = 0
 for text in (PRODUCT, ADD, FIBRES):
     refuse_malformed_patterns(text, 2)
 """

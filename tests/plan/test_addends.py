@@ -9,13 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api.ran import graphs_of
 from taco_py.concrete.printer import to_text
-from taco_py.cost.measure import Patterns
+from taco_py.explanation.plan_schedule import graphs_of
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Compute
 from taco_py.plan.make import make_plan
-from taco_py.plan.nodes import Compute
-from taco_py.plan.request import Request
-from tests.cost.counting import counted
+from tests.asymptotic.counting import counted
+from tests.asymptotic.exact_counts import Patterns
 from tests.problems import operands, problem
 
 RNG = np.random.default_rng(5)

@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.plan.apart import apart
-from taco_py.plan.arranged import arranged
+from taco_py.explanation.standing import report
+from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.ir.goal import Request
 from taco_py.plan.make import Options
-from taco_py.plan.request import Request
-from taco_py.plan.verdict import report
+from taco_py.plan.rules.layout.order_result import arranged
 from tests.problems import form, operands, problem
 
 TWICE = (

@@ -14,7 +14,7 @@ import taco_py as tp
 from codegen.names import Names
 from taco_py.concrete.cases import count_cases
 from taco_py.notation.nodes import Reduce
-from taco_py.plan.request import Request
+from taco_py.plan.ir.goal import Request
 from taco_py.plan.splitter import Splitter
 from tests.problems import operands, problem
 

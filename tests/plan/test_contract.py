@@ -12,16 +12,16 @@ import scipy.sparse as sp
 from opt_einsum import contract_path
 
 import taco_py as tp
-from taco_py.autoschedule.effort import Effort
+from taco_py.cost.effort import Effort
 from taco_py.notation.nodes import Access
 from taco_py.notation.operators import MUL
 from taco_py.notation.printer import to_text
+from taco_py.plan.algebra.contraction_trees import near_trees
+from taco_py.plan.algebra.products import Product
+from taco_py.plan.ir.goal import statistics
+from taco_py.plan.ir.nodes import Compute, Reformat
 from taco_py.plan.make import Options
-from taco_py.plan.nodes import Compute, Reformat
-from taco_py.plan.paths import near_trees
-from taco_py.plan.products import Product
-from taco_py.plan.request import statistics
-from taco_py.strategy import Strategy
+from taco_py.ways.strategy import Strategy
 from tests.problems import operands, plan, problem
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Compute, Plan, TakeValues
 from taco_py.plan.make import make_plan
-from taco_py.plan.nodes import Compute, Plan, TakeValues
-from taco_py.plan.request import Request
 from tests.problems import operands, problem
 
 

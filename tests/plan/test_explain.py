@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
-from taco_py.plan.explain import explain
+from taco_py.explanation.plan_report import explain
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Compute, Plan
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute, Plan
-from taco_py.plan.request import Request
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem
 

@@ -8,8 +8,7 @@ import pytest
 import taco_py as tp
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
-from taco_py.plan.arranged import arranged
-from taco_py.plan.formats import (
+from taco_py.plan.ir.formats import (
     appendable,
     default_format,
     reordered,
@@ -18,7 +17,8 @@ from taco_py.plan.formats import (
     with_chain,
     with_dense_root,
 )
-from taco_py.plan.request import Request
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.rules.layout.order_result import arranged
 from tests.problems import assignment, formats, operands, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"

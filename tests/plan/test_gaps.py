@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.names import Names
-from taco_py.autoschedule.effort import Effort
+from taco_py.cost.effort import Effort
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
-from taco_py.plan.forms import cheapest_form
-from taco_py.plan.gaps import without_gaps
-from taco_py.plan.sizes import Sizes
+from taco_py.plan.algebra.gaps import without_gaps
+from taco_py.plan.ir.index_sizes import Sizes
+from taco_py.plan.rules.forms.multiply_out import cheapest_form
 from tests.problems import operands, problem
 
 SQUARE = "(A[i,j] - m[j]) * (A[i,j] - m[j])"

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.autoschedule import loop_costs
-from taco_py.autoschedule.loop_costs import storing_alone
-from taco_py.autoschedule.orders import best_order
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import result_size
 from taco_py.cost.machine import CLEARING, GATHERING, LINE, MARKING, PLACING
 from taco_py.formats import Format
-from taco_py.plan.nodes import Gather, Plan, Reformat
-from taco_py.plan.request import statistics
+from taco_py.order import loop_costs
+from taco_py.order.loop_costs import storing_alone
+from taco_py.order.orders import best_order
+from taco_py.plan.ir.goal import statistics
+from taco_py.plan.ir.nodes import Gather, Plan, Reformat
 from tests.problems import operands, plan, problem
 
 LAST = "Y[j,k,p] = T[i,j,k] * A[i,p]"

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 import taco_py as tp
 from codegen.names import Names
 from taco_py.plan.costs import best_cost
-from taco_py.plan.in_rows import in_rows
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Cast, Compute
 from taco_py.plan.make import Options
-from taco_py.plan.nodes import Cast, Compute
-from taco_py.plan.request import Request
+from taco_py.plan.rules.layout.copy_into_rows import in_rows
 from taco_py.plan.splitter import Splitter
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem

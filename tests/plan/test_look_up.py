@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.convert.locate import located
 from taco_py.kernels import KERNELS
-from taco_py.plan import look_up
-from taco_py.plan.nodes import Locate, Reformat
+from taco_py.plan.ir.nodes import Locate, Reformat
+from taco_py.plan.rules.layout import locate_entries as look_up
 from taco_py.storage.pack import to_dense
 from tests.problems import plan, problem
 

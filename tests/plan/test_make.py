@@ -6,9 +6,9 @@ import pytest
 
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.printer import to_text
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Compute, Plan, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute, Plan, Reformat, Squeeze, TakeDiagonal
-from taco_py.plan.request import Request
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem
 

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.names import Names
-from taco_py.autoschedule.effort import Effort
 from taco_py.concrete.terms import split_terms
+from taco_py.cost.effort import Effort
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.printer import to_text
-from taco_py.plan import forms
-from taco_py.plan.forms import Forms, cheapest_form
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.index_sizes import Sizes
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.request import Request
-from taco_py.plan.sizes import Sizes
+from taco_py.plan.rules.forms import multiply_out as forms
+from taco_py.plan.rules.forms.multiply_out import Forms, cheapest_form
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, operands, plan, problem
 

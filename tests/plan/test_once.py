@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.formats import CSC
-from taco_py.plan.nodes import Reformat, TakeSize, Unfuse
-from taco_py.plan.once import once
+from taco_py.plan.ir.nodes import Reformat, TakeSize, Unfuse
+from taco_py.plan.rules.tidy.share_equal_steps import once
 from tests.problems import plan, problem
 
 RNG = np.random.default_rng(5)

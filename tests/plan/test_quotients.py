@@ -15,8 +15,8 @@ import taco_py as tp
 from taco_py.concrete.terms import split_terms
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
-from taco_py.plan.divisors import as_factors, divide_last
-from taco_py.plan.quotients import open_products
+from taco_py.plan.algebra.divisors import as_factors, divide_last
+from taco_py.plan.algebra.quotients import open_products
 from tests.problems import assignment, plan, problem
 
 

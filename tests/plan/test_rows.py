@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.api.operands import give
-from taco_py.autoschedule import lookups
-from taco_py.autoschedule.effort import Effort
-from taco_py.autoschedule.loop_costs import LoopCosts
-from taco_py.autoschedule.orders import best_order, order_cost
 from taco_py.concrete.terms import split_terms
+from taco_py.cost.effort import Effort
 from taco_py.cost.machine import BEGUN, ENTERED, LOOKED_UP, MERGE
 from taco_py.kernels import KERNELS
+from taco_py.order import lookups
+from taco_py.order.loop_costs import LoopCosts
+from taco_py.order.orders import best_order, order_cost
+from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.make import make_plan
-from taco_py.plan.request import Request, real_statistics
 from taco_py.schedule.commands import Precompute
 from taco_py.show.inputs import rmat
+from taco_py.values.operands import give
 from tests.problems import operands, plan, problem
 
 TRIANGLES = "s = A[i,j] * B[j,k] * D[i,k]"

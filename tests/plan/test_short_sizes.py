@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Compute
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute
-from taco_py.plan.request import Request
 from taco_py.storage.size_classes import size_classes
 from tests.codegen.test_emit import needs_compiler
 from tests.problems import operands, problem

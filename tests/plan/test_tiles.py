@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 import taco_py as tp
-from taco_py.autoschedule.libraries import Libraries
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Reduce
 from taco_py.notation.printer import to_text
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Compute, Plan
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.nodes import Compute, Plan
-from taco_py.plan.request import Request
-from taco_py.strategy import Strategy
+from taco_py.ways.library_choice import Libraries
+from taco_py.ways.strategy import Strategy
 from tests.problems import operands, plan, problem
 
 SIZES = dict.fromkeys("abijkl", 400)
@@ -209,7 +209,7 @@ def test_values_and_types_are_as_written(text: str, p: str, q: str) -> None:
     rng = np.random.default_rng(0)
     given = {"P": operand(rng, p), "Q": operand(rng, q), "S": operand(rng, "float64")}
     given = {name: array for name, array in given.items() if f"{name}[" in text}
-    with mock.patch("taco_py.autoschedule.dense.APART", 1e5):
+    with mock.patch("taco_py.ways.choose.APART", 1e5):
         found = tp.evaluate(f"R[i,k] = {text}", **given)
     expected = tp.evaluate_dense(f"R[i,k] = {text}", **given)
     assert found.dtype == expected.dtype

@@ -12,7 +12,7 @@ import pytest
 import taco_py as tp
 from codegen.target import Target
 from taco_py.driver import Recipe, make_source
-from taco_py.plan.traffic import bytes_of, told_traffic
+from taco_py.explanation.memory_traffic import bytes_of, told_traffic
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 from tests.problems import plan, problem
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.autoschedule.frontier import frontier
+from taco_py.asymptotic.search import frontier
 from taco_py.concrete.terms import reductions, split_terms
+from taco_py.explanation import standing as standing_of
+from taco_py.explanation.standing import chosen_nests, report, verdict
 from taco_py.notation.checks import accesses
-from taco_py.plan import verdict as standing_of
+from taco_py.plan.ir.goal import Request
 from taco_py.plan.make import Options
-from taco_py.plan.request import Request
-from taco_py.plan.verdict import chosen_nests, report, verdict
 from tests.corpus.expressions import CASES
 from tests.problems import assignment, operands, problem
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.formats import dense
 from taco_py.kernels import KERNELS
-from taco_py.plan import forms, multiply_out
-from taco_py.plan.nodes import Operand
-from taco_py.plan.widen import widened
+from taco_py.plan.algebra import distribution as multiply_out
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.rules.forms import multiply_out as forms
+from taco_py.plan.rules.forms.widen_sums import widened
 from taco_py.problem import TensorType
 from tests.problems import assignment
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from polyhedral.chain import chain_cycles, chained
 from polyhedral.model import nest, statement
-from polyhedral.program_plan import plan_program
-from polyhedral.question import ProgramQuestion
+from polyhedral.nests.chain import chain_cycles, chained
+from polyhedral.programs.program_plan import plan_program
+from polyhedral.programs.question import ProgramQuestion
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from codegen.passes.order import run_passes
 from codegen.target import Target
 from codegen.types import FLOAT64
 from codegen.verify import verify
-from polyhedral import contraction_plan
-from polyhedral.contract import Data, Operands, to_functions
-from polyhedral.contraction import Contraction, contraction
-from polyhedral.contraction_plan import plan_contraction
 from polyhedral.model import Statement, access, loops
-from polyhedral.register_tile import Blocks, Machine, Tile, cache_blocks, register_tile
+from polyhedral.products import contraction_plan
+from polyhedral.products.contract import Data, Operands, to_functions
+from polyhedral.products.contraction import Contraction, contraction
+from polyhedral.products.contraction_plan import plan_contraction
+from polyhedral.products.register_tile import Blocks, Machine, Tile, cache_blocks, register_tile
 from tests.codegen.interpreter import run
 
 ZEN3 = Machine(4, 8, 16, (32768, 524288, 33554432))

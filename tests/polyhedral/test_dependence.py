@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 
-from polyhedral.dependence import Dependence, Kind, dependences, value_flow
 from polyhedral.errors import BudgetExceededError, NestError
 from polyhedral.model import Access, Nest, nest, statement
+from polyhedral.nests.dependence import Dependence, Kind, dependences, value_flow
 from tests.polyhedral.brute_force import Instance, conflicting, place, written
 from tests.polyhedral.random_nests import PARAMETERS, nests
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from polyhedral.footprint import Footprint, footprints, total_bytes
 from polyhedral.model import Access, access
-from polyhedral.tile_size import Cache, reuse_counts, solve
-from polyhedral.traffic import bytes_into
+from polyhedral.nests.footprint import Footprint, footprints, total_bytes
+from polyhedral.nests.tile_size import Cache, reuse_counts, solve
+from polyhedral.nests.traffic import bytes_into
 from tests.polyhedral.random_nests import subscripts
 
 MIB = 1 << 20

@@ -11,8 +11,8 @@ from codegen.names import Names
 from codegen.pretty import pretty
 from codegen.types import FLOAT64
 from codegen.verify import verify
-from polyhedral.jam import unroll_and_jam
-from polyhedral.sums import hoist_sums
+from polyhedral.nests.jam import unroll_and_jam
+from polyhedral.nests.lane_sums import hoist_sums
 from tests.codegen.interpreter import run
 
 A, B = (Array(name, FLOAT64, Storage.INPUT) for name in "AB")

@@ -16,12 +16,12 @@ import polyhedral
 from polyhedral.affine import Affine, affine, parse_affine, variable
 from polyhedral.errors import NestError, NonAffineError, PolyhedralError, ScheduleError
 from polyhedral.model import Mode, Nest, access, instances, loops, nest, statement
-from polyhedral.program_plan import plan_program
-from polyhedral.question import Processor, ProgramQuestion
+from polyhedral.nests.tile import strip_mine, tile
+from polyhedral.nests.tile_size import Cache
+from polyhedral.nests.to_loops import to_loops
+from polyhedral.programs.program_plan import plan_program
+from polyhedral.programs.question import Processor, ProgramQuestion
 from polyhedral.schedule import Row, Schedule, original, permute, rearrange
-from polyhedral.tile import strip_mine, tile
-from polyhedral.tile_size import Cache
-from polyhedral.to_loops import to_loops
 
 IV, JV = variable("i"), variable("j")
 GEMM = nest(

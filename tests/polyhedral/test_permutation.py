@@ -14,15 +14,15 @@ from codegen.target import Target
 from codegen.tree import find
 from codegen.types import FLOAT32, FLOAT64, ScalarType
 from codegen.verify import verify
-from polyhedral.contract import Data
-from polyhedral.permutation import (
+from polyhedral.products.contract import Data
+from polyhedral.products.permutation import (
     Permutation,
     TransposeTile,
     permutation,
     to_functions,
     transpose_tile,
 )
-from polyhedral.register_tile import Machine
+from polyhedral.products.register_tile import Machine
 from tests.codegen.interpreter import run
 
 

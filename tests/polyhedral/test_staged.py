@@ -14,11 +14,11 @@ from codegen.target import Target
 from codegen.tree import find
 from codegen.types import FLOAT64
 from codegen.verify import verify
-from polyhedral.contract import Data
-from polyhedral.permutation import TransposeTile
-from polyhedral.register_tile import Machine
-from polyhedral.stage import to_functions
-from polyhedral.staged import Staged, staged
+from polyhedral.products.contract import Data
+from polyhedral.products.permutation import TransposeTile
+from polyhedral.products.register_tile import Machine
+from polyhedral.products.stage import to_functions
+from polyhedral.products.staging import Staged, staged
 from tests.codegen.interpreter import run
 
 

@@ -38,9 +38,9 @@ from codegen.verify import verify
 from polyhedral.affine import variable
 from polyhedral.errors import BudgetExceededError
 from polyhedral.model import Nest, nest, statement
+from polyhedral.nests.tile import tile
+from polyhedral.nests.to_loops import to_loops
 from polyhedral.schedule import Row, Schedule, Tag, original, rearrange
-from polyhedral.tile import tile
-from polyhedral.to_loops import to_loops
 from tests.codegen.interpreter import run
 from tests.codegen.test_emit import compile_c, needs_compiler
 from tests.polyhedral.brute_force import new_key, written

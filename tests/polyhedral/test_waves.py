@@ -23,7 +23,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.tree import find
 from codegen.types import INT64
-from polyhedral.waves import along_diagonals
+from polyhedral.nests.waves import along_diagonals
 from tests.codegen.interpreter import run
 
 T, J, N = Var("t"), Var("j"), Var("n")

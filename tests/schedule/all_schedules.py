@@ -23,11 +23,11 @@ from unittest import mock
 import numpy as np
 
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.execute import work
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.tree import walk
-from taco_py.plan import work
 from taco_py.provenance.relations import Bound, BoundKind
 from taco_py.schedule import moves
 from taco_py.schedule.apply import apply, apply_all

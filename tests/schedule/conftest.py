@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.plan import work
+from taco_py.execute import work
 
 
 @pytest.fixture(autouse=True)

@@ -26,21 +26,19 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
-from taco_py.api.arguments import Settings, settings_of
-from taco_py.api.prepare import Prepared, accumulated, parsed, prepare, start
-from taco_py.api.results import hand_out
+from taco_py.call.prepare import Prepared, accumulated, parsed, prepare, start
 from taco_py.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, lower_recipe
-from taco_py.lower import apart
+from taco_py.execute import work
+from taco_py.execute.phases import assemble, recompute
+from taco_py.execute.run import Execution, run
+from taco_py.lower.threads import value_ranges as apart
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.tree import walk
-from taco_py.plan import work
-from taco_py.plan.phases import assemble, recompute
-from taco_py.plan.run import Execution, run
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.apply import apply
 from taco_py.schedule.commands import (
@@ -60,7 +58,9 @@ from taco_py.schedule.commands import (
 from taco_py.schedule.distribute import multiplied
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
-from taco_py.strategy import Strategy
+from taco_py.values.results import hand_out
+from taco_py.values.settings import Settings, settings_of
+from taco_py.ways.strategy import Strategy
 from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
 from tests.corpus.programs import PATTERNS, SIZES, Program, messy, programs, whole_numbers
 from tests.interpreted import interpreted

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.api.builder import ScheduleBuilder
+from taco_py.call.builder import ScheduleBuilder
 from taco_py.schedule.methods import METHODS
 from taco_py.schedule.parser import syntax
 from taco_py.schedule.schedule import Schedule
@@ -252,7 +252,7 @@ def test_every_legal_move_is_legal_and_right(
     text: str, operands: dict[str, Any], begin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kernels are interpreted, which takes a hundredth of the time that compiling takes."""
-    monkeypatch.setattr("taco_py.api.kernel.compile_recipe", interpreted)
+    monkeypatch.setattr("taco_py.call.kernel.compile_recipe", interpreted)
     s = tp.schedule(text, **operands).apply(begin)
     moves = s.legal_moves()
     assert len(moves) > 5

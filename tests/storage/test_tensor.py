@@ -12,7 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 from taco_py import formats
-from taco_py.api.tensor import Tensor, check, read, tensor, write
+from taco_py.api.check import check
+from taco_py.api.files import read, write
+from taco_py.api.tensor import tensor
 from taco_py.diagnostics.errors import (
     DimensionError,
     FormatError,
@@ -23,6 +25,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.formats import COO, CSC, CSF, CSR, dense
 from taco_py.interop import numpy_arrays
+from taco_py.values.tensor import Tensor
 
 DENSE = np.array([[0, 1.5, 0], [2, 0, 0]])
 ROWS, COLUMNS, VALUES = np.array([1, 0]), np.array([0, 1]), np.array([2.0, 1.5])

@@ -1,0 +1,94 @@
+"""How many iterations of outer loops to run jammed inside the innermost one.
+
+For a product C[i,j] += A[i,k] * B[k,j] with j innermost, 2 iterations of i and 4 of k together read
+4 vectors of B and 2 of C, and write 2, for 8 multiplications: two loads and one store a cycle keep
+two multiplications a cycle busy. What does not change along j stays in registers, so those must
+suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from polyhedral.model import Access, Statement
+from polyhedral.nests.tile_size import changes
+from polyhedral.schedule import Row, Schedule
+
+FACTORS = (1, 2, 4, 8)
+LARGEST = 16
+"""Iterations jammed together, at most: code grows with them."""
+
+SPARE = 3
+"""Registers for what is loaded and thrown away."""
+
+
+def choose_factors(
+    statement: Statement,
+    outer: Sequence[str],
+    vector: str,
+    registers: int,
+    iterations: Mapping[str, int] | None = None,
+) -> tuple[int, ...]:
+    """A factor for each loop of `outer`, 1 for one that is not to be jammed.
+
+    iterations  of loops, where they are known: more are not jammed, for they would never run
+    """
+    most = iterations or {}
+    best, chosen = cost(statement, dict.fromkeys(outer, 1), vector), (1,) * len(outer)
+    for factors in product(FACTORS, repeat=len(outer)):
+        sizes = dict(zip(outer, factors, strict=True))
+        if any(size > max(1, most.get(loop, size)) for loop, size in sizes.items()):
+            continue
+        if prod(factors) > LARGEST or _registers(statement, sizes, vector) + SPARE > registers:
+            continue
+        found = cost(statement, sizes, vector)
+        if found < best:
+            best, chosen = found, factors
+    return chosen
+
+
+def cost(statement: Statement, sizes: Mapping[str, int], vector: str) -> tuple[float, float]:
+    """Cycles, and memory operations, an iteration: 2 loads, 1 store or 2 products a cycle."""
+    loads = sum(
+        _copies(access, sizes)
+        for access in _different(statement)
+        if changes(access, vector) and (access.reads)
+    )
+    stores = sum(
+        _copies(access, sizes)
+        for access in _different(statement)
+        if changes(access, vector) and access.writes
+    )
+    together = prod(sizes.values())
+    cycles = max(loads / 2, stores, together / 2)
+    return cycles / together, (loads + stores) / together
+
+
+def _registers(statement: Statement, sizes: Mapping[str, int], vector: str) -> int:
+    """Values that stay while the innermost loop runs."""
+    return sum(
+        _copies(access, sizes) for access in _different(statement) if not changes(access, vector)
+    )
+
+
+def _different(statement: Statement) -> tuple[Access, ...]:
+    return tuple(dict.fromkeys(statement.accesses))
+
+
+def _copies(access: Access, sizes: Mapping[str, int]) -> int:
+    """Different elements that the jammed iterations use."""
+    return prod(size for loop, size in sizes.items() if changes(access, loop))
+
+
+def jammed_at_most(schedule: Schedule, most: int) -> Schedule:
+    """The same order, with at most so many loops jammed above each statement, the innermost."""
+    return Schedule(tuple((name, _fewer(rows, most)) for name, rows in schedule.rows))
+
+
+def _fewer(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
+    jammed = [place for place, row in enumerate(rows) if row.unroll > 1]
+    plain = jammed[: max(0, len(jammed) - most)]
+    return tuple(replace(row, unroll=1) if at in plain else row for at, row in enumerate(rows))

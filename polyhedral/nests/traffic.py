@@ -1,0 +1,62 @@
+"""How many bytes move into a cache while a tiled nest runs.
+
+Loops stand from the outermost to the innermost one, those over tiles first. A cache keeps what the
+loops from some depth on touch: the outermost depth at which that fits. An array is then loaded once
+for every iteration of the loops outside, but for those, next to that depth, along which it stays:
+
+    for i_tile, j_tile, k_tile, i, k, j:  C[i,j] += A[i,k] * B[k,j]
+
+    a cache that holds a tile:  C once a tile of i, j;  A and B once a tile of i, j, k
+
+Along the next loop outside, what one iteration touches may overlap what the one before it did, as
+in a window that slides. That is still there:
+
+    for i, a, j:  O[i,j] += K[a] * I[i+a,j]
+
+    a cache that holds some rows:  each row of I once, not once for each a
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from polyhedral.nests.footprint import Footprint, Sizes, total_bytes
+
+Nested = tuple[str, int]
+"""A loop's name and its rounds; a loop over tiles has the name of the loop that it cuts."""
+
+
+def bytes_into(parts: Sequence[Footprint], loops: Sequence[Nested], cache: int, line: int) -> float:
+    """The bytes that enter a cache of so many bytes, in lines."""
+    depth = next(
+        (at for at in range(len(loops)) if total_bytes(parts, _inside(loops[at:]), line) <= cache),
+        len(loops),
+    )
+    return sum(_loaded(part, loops[:depth], loops[depth:], line) for part in parts)
+
+
+def _inside(loops: Sequence[Nested]) -> Sizes:
+    """How many iterations of each loop these make together."""
+    return {name: prod(rounds for each, rounds in loops if each == name) for name, _ in loops}
+
+
+def _loaded(
+    part: Footprint, outside: Sequence[Nested], inside: Sequence[Nested], line: int
+) -> float:
+    """The bytes of an array that enter a cache which keeps what the loops `inside` touch."""
+    running = [(name, rounds) for name, rounds in outside if rounds > 1]
+    while running and running[-1][0] not in part.loops:
+        running.pop()
+    along = _inside([*running[-1:], *inside])
+    return total_bytes([part], along, line) * prod(rounds for _, rounds in running[:-1])
+
+
+def told(amounts: Sequence[float]) -> str:
+    """The bytes into each cache, the nearest first, as a line of a plan.
+
+    >>> told([1.5e9, 3.2e7])
+    'traffic: into cache 1 1.5e+09 bytes, into cache 2 3.2e+07'
+    """
+    listed = [f"into cache {level} {amount:.2g}" for level, amount in enumerate(amounts, 1)]
+    return "traffic: " + ", ".join([f"{listed[0]} bytes", *listed[1:]]) if listed else ""

@@ -1,0 +1,195 @@
+"""A block of a contraction: its register tiles, for operands that these can read.
+for panels of right:               in the first cache
+  for tiles of rows:               left's block in the second
+    if the tile is whole: tile writes the result itself
+    else: tile writes a corner, whose valid part is copied
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    div,
+    eq,
+    load,
+    minimum,
+    mul,
+    select,
+    sub,
+)
+from codegen.ir import (
+    Allocate,
+    Array,
+    Assign,
+    Block,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Invoke,
+    Place,
+    Stmt,
+    Storage,
+    Store,
+    Var,
+)
+from codegen.types import BOOL, ScalarType
+from polyhedral.products.micro_kernel import tile_name
+from polyhedral.products.offsets import Steps, formal, parameters
+from polyhedral.products.register_tile import Blocks, Tile
+
+BLOCK = "block"
+LINE = 64
+"""Packed blocks start on a cache line."""
+ADDS = Var("adds", BOOL)
+ROWS, COLUMNS, DEPTH = Var("rows"), Var("columns"), Var("depth")
+I, J = Var("i"), Var("j")  # noqa: E741
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the functions of one contraction are made for: element type, tile, blocks, and each
+    class in each array as parameters.
+
+    factor  where given, a parameter of theirs: they add factor * left * right to what is there
+    """
+
+    element: ScalarType
+    tile: Tile
+    blocks: Blocks
+    result_rows: Steps
+    result_columns: Steps
+    left_rows: Steps
+    left_depth: Steps
+    right_depth: Steps
+    right_columns: Steps
+    factor: Var | None = None
+
+    @property
+    def factors(self) -> tuple[Var, ...]:
+        """The factor as a parameter, where there is one."""
+        return () if self.factor is None else (self.factor,)
+
+    @property
+    def classes(self) -> tuple[Steps, ...]:
+        """In the order in which functions take them."""
+        return (
+            self.result_rows,
+            self.result_columns,
+            self.left_rows,
+            self.left_depth,
+            self.right_depth,
+            self.right_columns,
+        )
+
+
+def shape(
+    element: ScalarType, tile: Tile, blocks: Blocks, several: dict[str, bool], adds: bool = False
+) -> Shape:
+    """With tables for the classes of `several` loops, by "rows", "columns" and "depth"; where it
+    `adds`, with a factor."""
+    return Shape(
+        element,
+        tile,
+        blocks,
+        formal("result_rows", several["rows"]),
+        formal("result_columns", several["columns"]),
+        formal("left_rows", several["rows"]),
+        formal("left_depth", several["depth"]),
+        formal("right_depth", several["depth"]),
+        formal("right_columns", several["columns"]),
+        Var("factor", element) if adds else None,
+    )
+
+
+# ---------------------------------------------------------------- a block of tiles
+
+A_ROW, A_K, A_TILE = Var("a_row"), Var("a_k"), Var("a_tile")
+B_K, B_PANEL = Var("b_k"), Var("b_panel")
+
+
+def block_function(shape: Shape) -> Function:
+    """`block(C, A, B, …)`: C (+)= A * B for operands that tiles can read.
+
+    a_tile, b_panel   from one tile of A, one panel of B, to the next
+    """
+    c = Array("C", shape.element, Storage.OUTPUT)
+    a, b = Array("A", shape.element, Storage.INPUT), Array("B", shape.element, Storage.INPUT)
+    tile = shape.tile
+    tables, steps = parameters(shape.result_rows, shape.result_columns)
+    corner = Array("corner", shape.element, Storage.LOCAL)
+    columns, rows, direct = Var("tile_columns"), Var("tile_rows"), Var("direct", BOOL)
+    operands = (
+        Place(a, mul(div(I, tile.rows), A_TILE)),
+        Place(b, mul(div(J, tile.columns), B_PANEL)),
+    )
+    start = add(shape.result_rows.at(I), shape.result_columns.at(J))
+    straight = _tile_of(rows, tile, Place(c, start), operands, shape.result_rows.stride, ADDS)
+    aside = _tile_of(
+        rows, tile, Place(corner, const(0)), operands, const(tile.columns), const(False)
+    )
+    one = block(
+        Declare(rows, minimum(sub(ROWS, I), tile.rows), True),
+        If(direct, block(straight), block(aside, _scattered(shape, c, corner, rows, columns))),
+    )
+    panel = block(
+        Declare(columns, minimum(sub(COLUMNS, J), tile.columns), True),
+        _directness(shape, direct, columns),
+        For(I, const(0), ROWS, one, tile.rows),
+    )
+    body = block(
+        Allocate(corner, const(tile.rows * tile.columns), align=LINE),
+        For(J, const(0), COLUMNS, panel, tile.columns),
+    )
+    scalars = (ROWS, COLUMNS, DEPTH, A_ROW, A_K, A_TILE, B_K, B_PANEL, ADDS, *steps)
+    return Function(BLOCK, (c, a, b, *tables), scalars, body, internal=True)
+
+
+def _directness(shape: Shape, direct: Var, columns: Var) -> Block:
+    """Whether tiles of this panel can write the result themselves: its rows are even and the
+    panel's columns are neighbours."""
+    across = shape.result_columns
+    whole = eq(columns, shape.tile.columns)
+    straight = and_(whole, shape.result_rows.even)
+    if across.table is None:
+        return block(Declare(direct, and_(straight, eq(across.stride, 1)), True))
+    apart, n = Var("columns_apart"), Var("n")
+    step = select(eq(across.at(add(J, n)), add(across.at(J), n)), 0, 1)
+    return block(
+        Declare(apart, const(0)),
+        For(n, const(0), columns, Block((Assign(apart, step, "+"),))),
+        Declare(direct, and_(straight, eq(apart, 0)), True),
+    )
+
+
+def _tile_of(
+    rows: Var, tile: Tile, c: Place, operands: tuple[Place, Place], c_row: Expr, adds: Expr
+) -> Stmt:
+    """The call of the tile function for so many rows."""
+    calls = {
+        count: Invoke(tile_name(count), (c, *operands), (DEPTH, A_ROW, A_K, B_K, c_row, adds))
+        for count in range(1, tile.rows + 1)
+    }
+    chosen: Stmt = calls[1]
+    for count in range(2, tile.rows + 1):
+        chosen = If(eq(rows, count), block(calls[count]), block(chosen))
+    return chosen
+
+
+def _scattered(shape: Shape, c: Array, corner: Array, rows: Var, columns: Var) -> Stmt:
+    """The valid part of `corner` into the result."""
+    row, column = Var("corner_row"), Var("corner_column")
+    at = add(shape.result_rows.at(add(I, row)), shape.result_columns.at(add(J, column)))
+    value = load(corner, add(mul(row, shape.tile.columns), column))
+
+    def copied(op: str | None) -> Block:
+        inner = For(column, const(0), columns, Block((Store(c, at, value, op),)))
+        return Block((For(row, const(0), rows, Block((inner,))),))
+
+    return If(ADDS, copied("+"), copied(None))

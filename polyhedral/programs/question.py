@@ -1,0 +1,76 @@
+"""What a plan for a nest is asked for, and on which machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import index
+from typing import Any
+
+from codegen.types import ScalarType
+from polyhedral.errors import NestError, ScheduleError
+from polyhedral.model import Nest
+from polyhedral.products.register_tile import Machine
+from polyhedral.programs.program_product import Product
+from polyhedral.schedule import checked_size
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What plans depend on: cache sizes in bytes, the nearest first, and vector registers."""
+
+    caches: tuple[int, ...] = (32768, 1 << 20)
+    registers: int = 16
+    line: int = 64
+    vector_bytes: int = 32
+
+    def __post_init__(self) -> None:
+        if not self.caches or min(self.caches) < 1:
+            raise ScheduleError(f"Expected caches of 1 byte or more, found {self.caches}.")
+
+    def machine(self, element: ScalarType) -> Machine:
+        """What register tiles of `element` depend on."""
+        lanes = max(1, self.vector_bytes // element.itemsize)
+        return Machine(lanes, element.itemsize, self.registers, self.caches)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramQuestion:
+    """A nest, the values of its parameters that plans are made for, and what is wished.
+
+    element_bytes  of the arrays, 8 where not given
+    tiles          None: as the model says. Else sizes of the tiles of every band, from the
+                   outermost loop on, the last one for all that follow; () for no tiles
+    reorder        whether loops inside a tile, or without tiles, may change places
+    parallel       whether threads may share tiles
+    products       statements that add or subtract products of two elements, by name
+
+    Raises NestError where a parameter has no value or one that is no integer, ScheduleError for
+    sizes that no tile can have.
+    """
+
+    nest: Nest
+    values: Mapping[str, int]
+    processor: Processor = field(default_factory=Processor)
+    element_bytes: Mapping[str, int] = field(default_factory=dict)
+    tiles: tuple[int, ...] | None = None
+    reorder: bool = True
+    parallel: bool = False
+    products: Mapping[str, Product] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        missing = [name for name in self.nest.parameters if name not in self.values]
+        if missing:
+            raise NestError(f"Expected a value for each parameter, found none for {missing[0]}.")
+        values = {name: _integer(name, value) for name, value in self.values.items()}
+        object.__setattr__(self, "values", values)
+        if self.tiles is not None:
+            object.__setattr__(self, "tiles", tuple(map(checked_size, self.tiles)))
+
+
+def _integer(name: str, value: Any) -> int:
+    """The value of a parameter, NumPy's integers too."""
+    try:
+        return index(value)
+    except TypeError:
+        raise NestError(f"Expected an integer for {name}, found {value!r}.") from None

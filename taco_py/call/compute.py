@@ -1,0 +1,185 @@
+"""One assignment over the user's objects: checks, plan, run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from taco_py.call.prepare import Prepared, prepare, start
+from taco_py.call.timing import measured, told_times
+from taco_py.diagnostics.errors import OutputDtypeError, OutputError
+from taco_py.driver import Recipe, compile_recipe
+from taco_py.execute.run import copies_in_order, run
+from taco_py.explanation.plan_report import explain as explain_plan
+from taco_py.kernels import KERNELS
+from taco_py.notation.einsum import Squeezed
+from taco_py.notation.nodes import Assignment
+from taco_py.replay.find import no_short_way
+from taco_py.replay.make import compiled_kernels, keep_call, make_call
+from taco_py.replay.operand_text import arrays_of
+from taco_py.replay.state import Task
+from taco_py.replay.text import by_place
+from taco_py.storage.tensor_data import Array
+from taco_py.values.operands import copies_made
+from taco_py.values.results import hand_out
+from taco_py.values.settings import Settings
+
+
+def compute(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    out: Array | None = None,
+    squeezed: Squeezed = (),
+    key: tuple[object, ...] | None = None,
+    axes: tuple[int, ...] = (),
+) -> Any:
+    """Plan and run `assignment`, whose sums are explicit.
+
+    key   under which to remember the short way for calls like this one
+    axes  of the result in the order in which they are wanted, () for that of `assignment`
+    """
+    begin, target = "", assignment.target.tensor
+    if assignment.operator is not None and out is not None and target not in objects:
+        begin, objects = target, {target: out, **objects}  # y += value, written where y is
+    if settings.measure:
+        settings = measured(assignment, objects, settings, squeezed).settings
+    prepared = prepare(assignment, objects, settings, squeezed)
+    execution = start(prepared, settings, writable(out, prepared, settings))
+    data = run(prepared.plan, execution)
+    if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
+        task = None if execution.wide else task_of(prepared, objects, out, begin, axes)
+        if task is not None:
+            remember(key, task, settings, execution.threads)
+    if out is not None:
+        if not np.may_share_memory(data.values, out):  # else it was written there
+            np.copyto(out, data.values, casting="unsafe")
+        return out
+    found = hand_out(data, prepared.kind)
+    return found.transpose(axes) if axes else found
+
+
+def task_of(
+    prepared: Prepared,
+    objects: Mapping[str, Any],
+    out: Array | None,
+    begin: str = "",
+    axes: tuple[int, ...] = (),
+) -> Task | None:
+    """What calls like the one that was prepared do; None where it was not done with one kernel a
+    step.
+
+    begin  the operand that is `out` itself, or ""
+    axes   as `compute` has them
+    """
+    plan = prepared.plan
+    kernels = compiled_kernels(prepared.kernels, [step.target for step in plan.kernels])
+    if kernels is None:
+        return None
+    kind, dtype = prepared.kind, None if out is None else out.dtype
+    assignment, given = prepared.assignment, prepared.given
+    return Task(assignment, objects, given, plan, kernels, kind, dtype, begin, axes)
+
+
+def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: int) -> None:
+    """The short way for later calls with this key and, where it can be, for later processes."""
+    call, parts = make_call(task, by_place, threads)
+    KERNELS.memo.put(key, call)
+    keep_call(key, parts, settings.threads)
+
+
+def planned_text(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    squeezed: Squeezed = (),
+) -> str:
+    """Plan and compile `assignment`, and say what was planned."""
+    times = ""
+    if settings.measure:
+        found = measured(assignment, objects, settings, squeezed)
+        settings, times = found.settings, "\n".join(told_times(found)) + "\n"
+    prepared = prepare(assignment, objects, settings, squeezed)
+    steps = prepared.plan.kernels
+    kernels = [
+        compile_recipe(Recipe(s.problem, s.orders, schedule=s.schedule, strategy=s.strategy))
+        for s in steps
+    ]
+    copies = copies_made(objects, prepared.given)
+    execution = start(prepared, settings, None)
+    for step, kernel in zip(steps, kernels, strict=True):
+        copies += copies_in_order(kernel, step, execution)
+    told = explain_plan(
+        prepared.plan,
+        kernels,
+        tuple(dict.fromkeys(copies)),
+        execution.threads,
+        execution.tensors,
+    )
+    return times + told
+
+
+def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:
+    """`out` if a kernel may write into it as it goes, None if the result is to be copied there.
+
+    Raises OutputError when it cannot hold the result.
+    """
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray):
+        raise OutputError(
+            f"Expected out= to be a NumPy array, found {type(out).__name__}",
+            hint="leave out= away, or pass an array of the result's shape and dtype",
+        )
+    if prepared.kind.kind != "ndarray":
+        stored = prepared.kind.format
+        if stored.is_dense:
+            raise OutputError(
+                f"Expected no out=, for the result is a Tensor of the format {stored}, found an "
+                "array",
+                hint=f"leave out= away, or ask for an array by format={'d' * stored.order!r}",
+            )
+        raise OutputError(
+            f"Expected no out=, for the result is sparse ({prepared.kind.kind}), found an array",
+            hint="leave out= away, or ask for a dense result by format=",
+        )
+    if out.shape != prepared.shape:
+        raise OutputError(
+            f"Expected out= of shape {prepared.shape}, found {out.shape}",
+            hint="its dimensions are the sizes of the indices on the left",
+        )
+    if not np.can_cast(prepared.dtype, out.dtype, settings.casting):  # type: ignore[arg-type]
+        raise OutputDtypeError(
+            f"Expected out= of a dtype that {prepared.dtype} can be cast to by the rule "
+            f"{settings.casting!r}, found {out.dtype}",
+            hint=f"pass an array of dtype {prepared.dtype}",
+        )
+    _check_memory(out)
+    return out if _direct(out, prepared) else None
+
+
+def _check_memory(out: Array) -> None:
+    """Raise OutputError where what is written would be refused, hidden, or written over."""
+    if not out.flags.writeable:
+        raise OutputError("Expected a writable array for out=, found a read-only one")
+    if isinstance(out, np.ma.MaskedArray):
+        raise OutputError(
+            "Expected an array without a mask for out=, found a numpy.ma.MaskedArray",
+            hint="pass its .data",
+        )
+    if out.size and any(step == 0 < n - 1 for step, n in zip(out.strides, out.shape, strict=True)):
+        raise OutputError(
+            "Expected memory for each element of out=, found elements that share theirs (a stride "
+            "of 0)",
+            hint="pass a copy: out.copy()",
+        )
+
+
+def _direct(out: Array, prepared: Prepared) -> bool:
+    plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == prepared.dtype
+    if not plain or not out.dtype.isnative or type(out) is not np.ndarray:
+        return False
+    arrays = [a for g in prepared.given.values() for a in arrays_of(g.data)]
+    return not any(np.may_share_memory(out, a) for a in arrays)

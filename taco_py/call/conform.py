@@ -1,0 +1,69 @@
+"""Operands as a compiled kernel takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from taco_py.diagnostics.errors import FormatError, IndexOverflowError, OperandTypeError
+from taco_py.formats import Format
+from taco_py.problem import TensorType
+from taco_py.storage.tensor_data import TensorData, with_index_dtype
+from taco_py.values.operands import Given
+
+
+def conforming(name: str, given: Given, wanted: TensorType, told: Format) -> Given:
+    """An operand as a kernel takes it.
+
+    told  the format that the kernel was compiled for, as the user knows it
+
+    Raises FormatError or OperandTypeError if it is another, IndexOverflowError if its indices do
+    not fit.
+    """
+    found = given.operand.type
+    data, form = given.data, given.data.format
+    if form.is_dense and wanted.format.is_dense and form.order == wanted.format.order:
+        data = replace(data, format=wanted.format)  # the same array, whatever its strides
+    elif str(form) != str(told):
+        raise FormatError(
+            f"Expected {name} in the format {told} that the kernel was compiled for, found {form}",
+            hint=f'convert it: tp.tensor({name}, format="{told}")',
+        )
+    if found.dtype != wanted.dtype:
+        raise OperandTypeError(
+            f"Expected {name} of dtype {wanted.dtype} that the kernel was compiled for, "
+            f"found {found.dtype}",
+            hint=f"{name}.astype({wanted.dtype!r}), or compile with "
+            f"dtypes={{{name!r}: {found.dtype!r}}}",
+        )
+    if form.is_dense:
+        data = laid_out(data, wanted)
+    elif found.index_dtype != wanted.index_dtype:
+        data = reindexed(data, name, wanted.index_dtype)
+    return replace(given, data=data)
+
+
+def laid_out(data: TensorData, type: TensorType) -> TensorData:
+    """A dense operand with a unit stride where the kernel was compiled for one."""
+    array = data.values
+    order = type.format.mode_order
+    if not order or not type.unit_stride or array.strides[order[-1]] == array.itemsize:
+        return data
+    stored = np.ascontiguousarray(array.transpose(order))
+    return replace(data, values=stored.transpose(np.argsort(order)))
+
+
+def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
+    """The index arrays in another integer type, copied.
+
+    Raises IndexOverflowError if they do not fit.
+    """
+    limit = np.iinfo(index_dtype).max
+    if max((*data.shape, data.nnz), default=0) > limit:
+        raise IndexOverflowError(
+            f"Expected indices of {name} that fit {index_dtype}, found a size or number of entries "
+            f"beyond {limit}",
+            hint='compile with index_dtype="int64"',
+        )
+    return with_index_dtype(data, index_dtype)

@@ -1,0 +1,259 @@
+"""What is known of an assignment before any data is: the formats and types of its operands, and
+nominal sizes to choose loop orders for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from taco_py.call.prepare import accumulated, parsed
+from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
+from taco_py.formats import Format, dense
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.notation.checks import accesses, operand_names, unique
+from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.einsum import parse_einsum
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.ir.formats import default_format
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Operand
+from taco_py.problem import TensorType
+from taco_py.storage.borrow import as_dtype
+from taco_py.storage.tensor_data import ordered
+from taco_py.values.operands import Given, check_names, check_orders, check_sizes, describe
+from taco_py.values.results import ResultKind, result_kind
+from taco_py.values.settings import check_static, check_static_index, merged
+from taco_py.values.tensor import Tensor, as_format
+
+NOMINAL_SIZE = 1000
+NOMINAL_DENSITY = 0.01
+"""What the loop order is chosen for when no data is at hand."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """An assignment over operands of known formats, as planning wants it.
+
+    begin    the operand that a result is added to, as `y` in y += value; "" where there is none
+    assumed  the indices whose sizes are not known
+    """
+
+    assignment: Assignment
+    formats: Mapping[str, Format]
+    operands: Mapping[str, Operand]
+    kind: ResultKind
+    dtype: np.dtype[Any]
+    request: Request
+    begin: str = ""
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """What planning takes sizes for that nobody says, for explain()."""
+        if not self.assumed:
+            return ""
+        return f"{', '.join(self.assumed)} taken for {NOMINAL_SIZE}, for no sizes are given"
+
+    @property
+    def types(self) -> dict[str, TensorType]:
+        """The type of each operand."""
+        return {name: operand.type for name, operand in self.operands.items()}
+
+
+def draft(
+    text: str,
+    formats: Mapping[str, Any],
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
+    index_dtype: str = "int32",
+    static: Mapping[str, int] | None = None,
+) -> Draft:
+    """`text` over operands of `formats`, which are by name; an array stands for its own format.
+
+    Raises NotationError, OperandError, FormatError, OperandTypeError, DimensionError.
+    """
+    written = parsed(text)
+    target = written.target.tensor
+    assignment = accumulated(written, {target: None})  # y += value has y among its operands
+    given = dict(formats)
+    if written.operator is not None:
+        given.setdefault(target, dense(len(written.target.indices)))
+    drafted = _drafted(assignment, target, given, dtypes, index_dtype, static)
+    return drafted if written.operator is None else replace(drafted, begin=target)
+
+
+def draft_einsum(
+    text: str,
+    formats: Sequence[Any],
+    named: Mapping[str, Any],
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
+    index_dtype: str = "int32",
+    static: Mapping[str, int] | None = None,
+) -> Draft:
+    """The same for einsum's subscripts, whose operands are called op0, op1, … and result `out`."""
+    given = merged({f"op{k}": form for k, form in enumerate(formats)}, named, "formats")
+    count = text.split("->")[0].count(",") + 1
+    orders = [_order_of(given, f"op{k}") for k in range(count)]
+    assignment = parse_einsum(text, orders)
+    return _drafted(assignment, assignment.target.tensor, given, dtypes, index_dtype, static)
+
+
+def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Formats by name, those without one in the order in which `text` first uses its operands.
+
+    Raises OperandError.
+    """
+    names = operand_names(parsed(text)) if formats else ()
+    if len(formats) > len(names):
+        raise OperandError(
+            f"Expected at most {len(names)} formats, found {len(formats)}",
+            hint=f"in the order of their first use the operands are {', '.join(names)}",
+        )
+    return merged(dict(zip(names, formats, strict=False)), named, "formats")
+
+
+def _order_of(given: Mapping[str, Any], name: str) -> int:
+    """The number of modes of one of einsum's operands. Raises OperandError or FormatError."""
+    if name not in given:
+        raise OperandError(
+            f"Expected a format for each operand, found none for {name}",
+            hint='pass formats in the order of the operands: schedule("ij,j->i", CSR, dense(1))',
+        )
+    form = given[name]
+    if isinstance(form, str):
+        form = Format.parse(form)
+    if _is_array(form):
+        return len(describe(form, name).data.shape)
+    if not isinstance(form, Format):
+        raise FormatError(
+            f"Expected a Format, its letters or an array for {name}, found {form!r}",
+            hint='formats are CSR, CSF(3), "ds:1,0" …',
+        )
+    return form.order
+
+
+def _drafted(
+    assignment: Assignment,
+    target: str,
+    given: Mapping[str, Any],
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
+    index_dtype: str,
+    static: Mapping[str, int] | None,
+) -> Draft:
+    names = operand_names(assignment)
+    check_names(assignment, [name for name in given if name != target or name in names])
+    sizes = check_static(static)
+    for name, _ in sizes:
+        check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
+    index = check_index_dtype(index_dtype)
+    arrays = {name: describe(given[name], name) for name in names if _is_array(given[name])}
+    known = {name: array.operand for name, array in arrays.items()}
+    types = names_to_dtypes(names, dtypes)
+    operands = _operands(assignment, given, known, types, index, dict(sizes))
+    chosen = {name: operands[name].type.format for name in names}
+    kind = _kind(assignment, given.get(target), chosen, arrays)
+    wanted = kind.format
+    dtype = result_dtype(assignment, {n: np.dtype(o.type.dtype) for n, o in operands.items()})
+    request = Request(TensorType(wanted, dtype.name, index), sizes)
+    known_sizes = {**dict(sizes), **_sizes_of(assignment, {n: o.shape for n, o in known.items()})}
+    met = unique(i for a in accesses(assignment) for i in a.indices)
+    assumed = tuple(index for index in met if index not in known_sizes)
+    return Draft(assignment, chosen, operands, kind, dtype, request, assumed=assumed)
+
+
+def _kind(
+    assignment: Assignment,
+    asked: Any,
+    formats: Mapping[str, Format],
+    arrays: Mapping[str, Given],
+) -> ResultKind:
+    """How the result is stored: as asked for, else as `evaluate` stores it or as formats say."""
+    if asked is None and arrays and len(arrays) == len(formats):
+        return result_kind(assignment, arrays, None)
+    order = len(assignment.target.indices)
+    target = assignment.target.tensor
+    wanted = default_format(assignment, formats) if asked is None else _format(asked, order, target)
+    natural = wanted.is_dense and wanted.mode_order == tuple(range(order))
+    return ResultKind(wanted, "ndarray" if natural else "tensor")
+
+
+def _format(given: Any, order: int, name: str) -> Format:
+    """The format that was given, or an array's own. Raises FormatError."""
+    own = ordered(describe(given, name).data.format) if _is_array(given) else given
+    found = as_format(own, order)
+    if found is None:
+        raise FormatError(f"Expected a format for {name}, found None")
+    return found
+
+
+def names_to_dtypes(
+    names: tuple[str, ...], dtypes: Mapping[str, DTypeLike] | DTypeLike | None
+) -> dict[str, str]:
+    """A supported dtype's name for each operand."""
+    given = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
+    for name in given:
+        if name not in names:
+            raise OperandError(f"Expected dtypes of {', '.join(names)}, found one of {name}")
+    found: dict[str, str] = {}
+    for name in names:
+        wanted: Any = given.get(name)
+        dtype = np.float64 if wanted is None else wanted
+        found[name] = as_dtype(dtype, f"dtypes[{name!r}]").name
+    return found
+
+
+def check_index_dtype(index_dtype: Any) -> str:
+    """ "int32" or "int64". Raises OperandTypeError for anything else."""
+    name: str = as_dtype(index_dtype, "index_dtype").name
+    if name not in ("int32", "int64"):
+        raise OperandTypeError(
+            f"Expected index_dtype to be int32 or int64, found {name}",
+            hint="int64 holds every size",
+        )
+    return name
+
+
+def _operands(
+    assignment: Assignment,
+    given: Mapping[str, Any],
+    arrays: Mapping[str, Operand],
+    dtypes: Mapping[str, str],
+    index: str,
+    static: Mapping[str, int],
+) -> dict[str, Operand]:
+    """What is known of each operand: all of an array, of others nominal sizes and densities."""
+    met = {a.tensor: a for a in accesses(assignment)}
+    sizes = {**static, **_sizes_of(assignment, {name: o.shape for name, o in arrays.items()})}
+    found = {}
+    for name, access in met.items():
+        if name in arrays:
+            found[name] = arrays[name]
+            continue
+        form = _format(given[name], len(access.indices), name)
+        shape = tuple(sizes.get(i, NOMINAL_SIZE) for i in access.indices)
+        volume = float(np.prod([float(n) for n in shape])) if shape else 1.0
+        nnz = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
+        found[name] = Operand(TensorType(form, dtypes[name], index), shape, nnz)
+    shapes = {name: operand.shape for name, operand in found.items()}
+    check_orders(assignment, shapes)
+    check_sizes(assignment, shapes)
+    return {name: found[name] for name in dtypes}
+
+
+def _is_array(given: Any) -> bool:
+    """Whether an operand itself, an array or a number, was given in place of its format."""
+    return isinstance(given, Tensor | np.ndarray | np.generic | Number) or is_scipy_sparse(given)
+
+
+def _sizes_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The sizes that arrays among the operands say."""
+    sizes: dict[str, int] = {}
+    for access in accesses(assignment):
+        shape = shapes.get(access.tensor)
+        if shape is not None:
+            sizes.update(zip(access.indices, shape, strict=False))
+    return sizes

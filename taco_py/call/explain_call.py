@@ -1,0 +1,60 @@
+"""Where the schedule that a call has chosen stands among all others, for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taco_py.call.compute import planned_text
+from taco_py.call.libraries import libraries_of
+from taco_py.call.prepare import prepare
+from taco_py.cost.effort import Effort
+from taco_py.explanation.standing import report
+from taco_py.notation.einsum import Squeezed
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.make import Options
+from taco_py.problem import TensorType
+from taco_py.values.settings import Settings
+
+SECONDS = 1.0
+"""What explain() searches for where nobody says how long."""
+
+
+def explained(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    seconds: float | None = None,
+    squeezed: Squeezed = (),
+) -> str:
+    """What is planned, and where it stands."""
+    told = planned_text(assignment, objects, settings, squeezed)
+    return "\n".join(
+        filter(None, (told, standing(assignment, objects, settings, seconds, squeezed)))
+    )
+
+
+def standing(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    seconds: float | None = None,
+    squeezed: Squeezed = (),
+) -> str:
+    """Candidates → after the depth filter → after domination → chosen; "" where the user chose, or
+    where there is no time for it.
+
+    seconds  for this search; None for as many as the plan had, or SECONDS
+    """
+    chosen = settings.schedule is not None and settings.schedule.shapes
+    if seconds is None:
+        seconds = SECONDS if settings.budget is None else settings.budget
+    if chosen or settings.measure or seconds == 0:
+        return ""
+    prepared = prepare(assignment, objects, settings, squeezed)
+    operands = {name: given.operand for name, given in prepared.given.items()}
+    type = TensorType(prepared.kind.format, prepared.dtype.name)
+    request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
+    options = Options(settings.path, settings.contract, libraries=libraries_of(settings))
+    return report(prepared.assignment, operands, request, options, seconds)

@@ -1,0 +1,358 @@
+"""`compile`: a kernel to call again and again on new data of the same formats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taco_py.call.compute import task_of, writable
+from taco_py.call.conform import conforming
+from taco_py.call.draft import Draft
+from taco_py.call.libraries import libraries_of, without_libraries
+from taco_py.call.prepare import Prepared
+from taco_py.cost.effort import Effort
+from taco_py.diagnostics.errors import (
+    OperandError,
+    OperandTypeError,
+)
+from taco_py.driver import CompiledKernel, compile_recipe
+from taco_py.execute.phases import assemble, recompute
+from taco_py.execute.run import Execution, run
+from taco_py.explanation.plan_report import explain
+from taco_py.explanation.plan_schedule import graphs_of, recipe_of, schedule_of
+from taco_py.formats import Format
+from taco_py.kernels import KERNELS
+from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
+from taco_py.plan.ir.nodes import Plan
+from taco_py.plan.make import Options, make_plan
+from taco_py.problem import TensorType
+from taco_py.replay.make import Ways, make_call, reads_in_place
+from taco_py.replay.text import by_name
+from taco_py.schedule.schedule import Schedule
+from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.operands import (
+    Given,
+    as_number,
+    check_names,
+    check_orders,
+    check_sizes,
+    give,
+    informer,
+    is_number,
+)
+from taco_py.values.results import ResultKind, hand_out, kind_for
+from taco_py.values.settings import (
+    Settings,
+    check_apart,
+    check_static_size,
+    check_threads,
+    merged,
+)
+from taco_py.values.tensor import as_data
+
+if TYPE_CHECKING:
+    from taco_py.show.graphs import Drawing
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Kernel:
+    """A compiled assignment. Call it with operands by name, or in the order of their first use.
+
+    >>> k = compile("y[i] = A[i,j] * x[j]", A=CSR, x=dense(1), y=dense(1))
+    >>> y = k(A=A, x=x)
+    """
+
+    assignment: Assignment
+    plan: Plan
+    formats: Mapping[str, Format]
+    types: Mapping[str, TensorType]
+    kind: ResultKind
+    dtype: np.dtype[Any]
+    settings: Settings
+    compiled: tuple[CompiledKernel, ...]
+    kernels: dict[tuple[str, str], CompiledKernel]
+    begin: str = ""
+    ways: Ways = field(default_factory=Ways)
+    writing: Ways = field(default_factory=Ways)
+
+    @property
+    def source(self) -> str:
+        """The generated C, of all kernels if there are several."""
+        return "\n".join(kernel.source for kernel in self.compiled)
+
+    @property
+    def schedule(self) -> Schedule:
+        """What ran, as commands: to compile with them gives the same loops again.
+
+        What the user asked for and, of a single kernel, the order of loops that was chosen and the
+        loop that threads share.
+        """
+        return schedule_of(self.plan, self.settings.schedule)
+
+    def show(self) -> Drawing:
+        """What the loops derive from and what they run over: `print` it, or `.save("k.svg")`."""
+        from taco_py.show.graphs import draw
+
+        return draw(graphs_of(self.plan))
+
+    def export(
+        self,
+        folder: str | Path,
+        operands: Mapping[str, Any] | None = None,
+        /,
+        *,
+        name: str = "kernel",
+        **named: Any,
+    ) -> tuple[Path, ...]:
+        """Write the kernel as C files that compile by themselves; their paths.
+
+            cc -O3 *.c -lm && ./a.out
+
+        `name`.c has the function `name` (of several kernels, `name`_1.c and so on), `name`.h its
+        prototype with a line about each parameter, taco_runtime.h what it needs, and main.c calls
+        it on these operands, or on small ones made up, and prints the arrays of the result.
+
+        Exporting again into the same folder overwrites what was exported there, and no other file.
+
+        Raises FormatError where the plan converts operands or the result, OperandError for a bad
+        name, operands too large to be written into a program, or a file that would be lost,
+        BoundError where none are given and no small ones can be made up that a bound of the
+        schedule holds of.
+        """
+        from taco_py.export.example import example
+        from taco_py.export.export import check_promises, export
+
+        if not isinstance(folder, str | Path) or not str(folder):
+            raise OperandError(
+                f"Expected the name of a folder, found {folder!r}",
+                hint='as in kernel.export("spmv")',
+            )
+        objects = merged(operands, named)
+        if not objects:
+            static, bounds = dict(self.settings.static), self.schedule.bounds
+            objects = example(self.assignment, self.types, static, bounds)
+        given, _ = self._given(objects)
+        tensors = {operand: g.data for operand, g in given.items()}
+        plan = without_libraries(self.plan)
+        kernels = tuple(compile_recipe(recipe_of(step)) for step in plan.kernels)
+        if not (operands or named):
+            check_promises(plan, tensors)
+        return export(plan, kernels, tensors, Path(folder), name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What to compile again: kernels are found by their recipes, functions are not stored."""
+        told = (self.assignment, self.plan, self.formats, self.types, self.kind, self.dtype)
+        return compile_plan, (*told, self.settings, self.begin)
+
+    def __repr__(self) -> str:
+        """The assignment, and each operand's format and dtype, in one line."""
+        operands = (
+            f"{name}: {str(form) or 'scalar'}/{self.types[name].dtype}"
+            for name, form in self.formats.items()
+        )
+        target = self.assignment.target.tensor
+        result = f"{target}: {str(self.kind.format) or 'scalar'}/{self.dtype}"
+        return f"<Kernel {to_text(self.assignment)} with {', '.join((*operands, result))}>"
+
+    def explain(self) -> str:
+        """Notation, iteration graph, loops, formats, workspaces, what is parallel, compile time.
+
+        `show()` draws the graphs, `schedule` has the loops as commands.
+        """
+        limit = self.settings.threads or KERNELS.cores
+        return explain(self.plan, self.compiled, limit=limit)
+
+    def __call__(
+        self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
+    ) -> Any:
+        """The result for these operands: a sparse one as scipy's array where they are such.
+
+        out      where a dense result is written; `y += …` begins from it, unless `y` is passed
+        threads  at most so many
+
+        Raises as `evaluate` does, and FormatError for another format.
+        """
+        objects = self._named(operands, named) if operands else named
+        if out is None and threads is None:
+            for call in self.ways.calls:
+                result = call(objects)
+                if result is not None:
+                    return result
+        else:
+            limit = check_threads(threads) or self.settings.threads or KERNELS.cores
+            for call in self.ways.calls if out is None else self.writing.calls:
+                result = call(objects, limit) if out is None else call(objects, out, limit)
+                if result is not None:
+                    return result
+        begin = self.begin if out is not None and self.begin not in objects else ""
+        if begin:
+            objects = {begin: out, **objects}
+        given, sizes = self._given(objects)
+        shape = self._shape(sizes)
+        kind = self._kind(given)
+        prepared = Prepared(
+            self.assignment, given, self.plan, kind, shape, self.dtype, self.kernels
+        )
+        target = writable(out, prepared, self.settings)
+        execution = self._execution(given, check_threads(threads), target, shape)
+        data = run(self.plan, execution)
+        if not execution.wide:
+            self._remember(prepared, objects, out, begin)
+        if out is not None:
+            if not np.may_share_memory(data.values, out):  # else it was written there
+                np.copyto(out, data.values, casting="unsafe")
+            return out
+        return hand_out(data, kind)
+
+    def _shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The result's."""
+        return tuple(sizes[index] for index in self.assignment.target.indices)
+
+    def _kind(self, given: Mapping[str, Given]) -> ResultKind:
+        """What the result is handed out as: a sparse one as the sparse operands are."""
+        return self.kind if self.kind.kind == "ndarray" else kind_for(self.kind.format, given)
+
+    def _remember(
+        self, prepared: Prepared, objects: Mapping[str, Any], out: Array | None, begin: str
+    ) -> None:
+        """The short way for such operands, where they are read in place.
+
+        begin  the operand that is `out` itself, or ""
+        """
+        given = prepared.given
+        if not all(reads_in_place(obj, given[name]) for name, obj in objects.items()):
+            return
+        task = task_of(prepared, objects, out, begin)
+        if task is not None:
+            limit = self.settings.threads or KERNELS.cores
+            ways = self.ways if out is None else self.writing
+            named = {name: obj for name, obj in objects.items() if name != begin}
+            ways.add(named, task.out, lambda: make_call(task, by_name, limit)[0])
+
+    def assemble(self, *operands: Any, threads: int | None = None, **named: Any) -> Any:
+        """The result's structure with values of zero, for `compute`; by `threads` at most."""
+        given, sizes = self._given(self._named(operands, named))
+        execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
+        data = assemble(self.plan, execution)
+        return hand_out(data, self._kind(given))
+
+    def compute(
+        self, pattern: Any, /, *operands: Any, threads: int | None = None, **named: Any
+    ) -> Any:
+        """The values for a structure that `assemble` or a call made from operands of the same
+        patterns.
+
+        Nothing is assembled: coordinates are compared with those of `pattern`, and rows that are
+        gathered in a workspace are read in its order, whatever that is. The result shares its index
+        arrays with `pattern`, which is not modified. `threads` at most take part.
+
+        Raises StructureError where these operands make another structure, OperandTypeError where
+        `pattern` is no tensor.
+        """
+        given, sizes = self._given(self._named(operands, named))
+        execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
+        data = recompute(self.plan, execution, _as_pattern(pattern))
+        return hand_out(data, self._kind(given))
+
+    def _execution(
+        self,
+        given: Mapping[str, Given],
+        threads: int | None,
+        out: Array | None,
+        shape: tuple[int, ...],
+    ) -> Execution:
+        tensors = {name: g.data for name, g in given.items()}
+        limit = threads or self.settings.threads or KERNELS.cores
+        return Execution(tensors, limit, out, informer(given), self.kernels, shape=shape)
+
+    def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        names = tuple(self.formats)
+        if len(operands) > len(names):
+            raise OperandError(
+                f"Expected {len(names)} operands, found {len(operands)}",
+                hint=f"in the order of their first use they are {', '.join(names)}",
+            )
+        if named:
+            check_apart(names[: len(operands)], named, "by position")
+        return {**dict(zip(names, operands, strict=False)), **named}
+
+    def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:
+        check_names(self.assignment, objects)
+        found = give({name: self._typed(name, obj) for name, obj in objects.items()})
+        given = {
+            name: conforming(name, g, self.types[name], self.formats[name])
+            for name, g in found.items()
+        }
+        shapes = {name: g.data.shape for name, g in given.items()}
+        check_orders(self.assignment, shapes)
+        sizes = check_sizes(self.assignment, shapes)
+        for index, size in self.settings.static:
+            check_static_size(index, size, sizes)
+        return given, sizes
+
+    def _typed(self, name: str, obj: Any) -> Any:
+        """A Python number in the dtype that the kernel was compiled for.
+
+        Raises OperandTypeError where that cannot hold such a number.
+        """
+        if not is_number(obj):
+            return obj
+        wanted = np.dtype(self.types[name].dtype)
+        common = np.result_type(wanted, obj)
+        if common != wanted:
+            raise OperandTypeError(
+                f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
+                f"number {obj!r}",
+                hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
+            )
+        return as_number(obj, wanted, name)
+
+
+def _as_pattern(pattern: Any) -> TensorData:
+    try:
+        return as_data(pattern)
+    except OperandTypeError:
+        raise OperandTypeError(
+            f"Expected a pattern as assemble() makes it, found {type(pattern).__name__}",
+            hint="the pattern comes first: kernel.compute(pattern, A=A, …)",
+        ) from None
+
+
+def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
+    """The kernel of an assignment over operands of known formats."""
+    options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
+    request = replace(drafted.request, effort=Effort(settings.budget))
+    plan = make_plan(drafted.assignment, drafted.operands, request, options)
+    plan = replace(plan, sizes=drafted.told)
+    return compile_plan(
+        drafted.assignment,
+        plan,
+        drafted.formats,
+        drafted.types,
+        drafted.kind,
+        drafted.dtype,
+        settings,
+        drafted.begin,
+    )
+
+
+def compile_plan(
+    assignment: Assignment,
+    plan: Plan,
+    formats: Mapping[str, Format],
+    types: Mapping[str, TensorType],
+    kind: ResultKind,
+    dtype: np.dtype[Any],
+    settings: Settings,
+    begin: str,
+) -> Kernel:
+    """A plan as what can be called: all its kernels compiled, or found where they are already."""
+    steps = plan.kernels
+    compiled = tuple(compile_recipe(recipe_of(step)) for step in steps)
+    kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
+    return Kernel(assignment, plan, formats, types, kind, dtype, settings, compiled, kernels, begin)

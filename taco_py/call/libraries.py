@@ -1,0 +1,44 @@
+"""Which libraries a call allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.driver import native_target
+from taco_py.plan.ir.nodes import Compute, Plan, Step
+from taco_py.values.settings import Settings
+from taco_py.ways.library_choice import Libraries
+from taco_py.ways.strategy import Strategy
+from taco_py.ways.tiles import contraction_of
+
+
+def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
+    """The libraries that kernels with these settings may call; see `Libraries.compiled`."""
+    if not settings.libraries:
+        return None
+
+    def available(dtype: str) -> bool:
+        from codegen.runtime.blas import available
+
+        return available(dtype, settings.threads)
+
+    return Libraries(available, _narrower, compiled)
+
+
+def _narrower() -> float:
+    from codegen.runtime.blas import vector_bytes
+
+    generated: int = native_target().vector_bytes
+    return max(1.0, generated / (vector_bytes() or generated or 1))
+
+
+def without_libraries(plan: Plan) -> Plan:
+    """The plan with generated code in place of libraries' routines."""
+    return replace(plan, steps=tuple(map(_generated, plan.steps)))
+
+
+def _generated(step: Step) -> Step:
+    if not isinstance(step, Compute) or step.strategy.kind != Strategy.LIBRARY.kind:
+        return step
+    tiles = contraction_of(step.problem) is not None
+    return replace(step, strategy=Strategy.TILES if tiles else Strategy.LOOPS, why="")

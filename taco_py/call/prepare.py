@@ -1,0 +1,198 @@
+"""The user's operands checked and planned for: what is the same in all calls with such operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.call.libraries import libraries_of
+from taco_py.cost.effort import Effort
+from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.driver import CompiledKernel
+from taco_py.execute.run import Execution
+from taco_py.kernels import KERNELS
+from taco_py.notation.checks import check_assignment, operand_names
+from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.einsum import Squeezed
+from taco_py.notation.nodes import Access, Assignment, Call
+from taco_py.notation.parser import parse_assignment
+from taco_py.notation.reduce import insert_reductions
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Plan
+from taco_py.plan.make import Options, make_plan
+from taco_py.plan.rules.layout.order_result import arranged
+from taco_py.problem import TensorType
+from taco_py.storage.tensor_data import Array
+from taco_py.values.operands import (
+    Given,
+    check_names,
+    check_orders,
+    check_sizes,
+    facts,
+    give,
+    informer,
+    joined_of,
+    type_of,
+)
+from taco_py.values.results import ResultKind, index_dtype, result_kind
+from taco_py.values.settings import Settings, check_static_size
+
+
+def parsed(text: str) -> Assignment:
+    """The assignment of a text, checked, with its sums explicit."""
+    return _parsed(text) if isinstance(text, str) else parse_assignment(text)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Assignment:
+    assignment = parse_assignment(text)
+    check_assignment(assignment)
+    return insert_reductions(assignment)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Checked operands and a plan.
+
+    kernels  those of the plan that are compiled, shared by all calls with this plan
+    """
+
+    assignment: Assignment
+    given: Mapping[str, Given]
+    plan: Plan
+    kind: ResultKind
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    kernels: dict[tuple[str, str], CompiledKernel]
+
+
+def prepare(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    squeezed: Squeezed = (),
+) -> Prepared:
+    """All checks, then the plan."""
+    assignment = accumulated(assignment, objects)
+    check_names(assignment, objects)
+    given = converted(give(objects, settings.dtype, settings.weak), settings)
+    shapes = {name: g.data.shape for name, g in given.items()}
+    for name, axes in squeezed:
+        shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
+    check_orders(assignment, shapes)
+    sizes = check_sizes(assignment, shapes)
+    for index, size in settings.static:
+        check_static_size(index, size, sizes)
+    key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
+    planned = KERNELS.memo.get(key)
+    if planned is None:
+        planned = _planned(assignment, given, settings, squeezed, sizes)
+        KERNELS.memo.put(key, planned)
+    shape = tuple(sizes[i] for i in assignment.target.indices)
+    return Prepared(
+        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """What is the same for all operands with the same facts."""
+
+    plan: Plan
+    kind: ResultKind
+    dtype: np.dtype[Any]
+    kernels: dict[tuple[str, str], CompiledKernel]
+
+
+def _planned(
+    assignment: Assignment,
+    given: Mapping[str, Given],
+    settings: Settings,
+    squeezed: Squeezed,
+    sizes: Mapping[str, int],
+) -> Planned:
+    kind = result_kind(assignment, given, settings.format)
+    dtypes = {name: g.data.dtype for name, g in given.items()}
+    dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
+    type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
+    options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
+    operands = {name: g.operand for name, g in given.items()}
+    request = Request(
+        type,
+        settings.static,
+        Effort(settings.budget, rows=settings.look_up),
+        memory=settings.memory,
+        forms=settings.forms,
+        look_up=settings.look_up,
+        sized=True,
+    )
+    if kind.kind == "tensor" and settings.format is None and settings.schedule is None:
+        request = arranged(assignment, operands, request)
+        kind = replace(kind, format=request.type.format)
+    plan = make_plan(assignment, operands, request, options, squeezed)
+    return Planned(plan, kind, dtype, {})
+
+
+def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:
+    """`y += value` as `y' = y + value` when there is a `y` to begin from, else as `y = value`."""
+    if assignment.operator is None:
+        return assignment
+    target = assignment.target
+    if target.tensor not in objects:
+        return replace(assignment, operator=None)
+    taken = (*objects, *operand_names(assignment), target.tensor)
+    name = Names(taken).fresh(f"{target.tensor}_new")
+    value = Call(assignment.operator, (target, assignment.value))
+    return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)
+
+
+def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given]:
+    """The operands in the dtype to compute in: by a copy where kernels cannot convert each value
+    as they read it.
+
+    Raises OperandTypeError where `casting` forbids it.
+    """
+    wanted = settings.dtype
+    if wanted is None:
+        return dict(given)
+    found = {}
+    for name, g in given.items():
+        if not np.can_cast(g.data.dtype, wanted, settings.casting):  # type: ignore[arg-type]
+            raise OperandTypeError(
+                f"Expected operands that can be cast to {wanted} by the rule {settings.casting!r}, "
+                f"found {name} of dtype {g.data.dtype}",
+                hint='allow it with casting="unsafe", or choose another dtype',
+            )
+        data = g.data
+        if not converts_in_place(data.dtype, wanted):
+            data = replace(data, values=data.values.astype(wanted, copy=False))
+        type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides
+        if data.dtype != wanted:
+            type = replace(type, dtype=wanted.name, stored=data.dtype.name)
+        found[name] = replace(g, data=data, operand=replace(g.operand, type=type, joined=levels))
+    return found
+
+
+def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a conversion in C gives what NumPy's gives.
+
+    Real numbers are made complex by NumPy, for a C compiler leaves the zeros out of their products,
+    which are not zero beside an infinity; so are conversions that lose a kind of number, which warn
+    or have no result in C.
+    """
+    complexity = (found.kind == "c") == (wanted.kind == "c")
+    return complexity and np.can_cast(found, wanted, "same_kind")
+
+
+def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:
+    """An execution over the prepared operands."""
+    given = prepared.given
+    tensors = {name: g.data for name, g in given.items()}
+    threads = settings.threads or KERNELS.cores
+    known = informer(given), prepared.kernels
+    return Execution(tensors, threads, out, *known, shape=prepared.shape)

@@ -1,0 +1,212 @@
+"""`einsum` the long way: from subscripts to an assignment that is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from taco_py.call.compute import compute
+from taco_py.call.explain_call import explained
+from taco_py.call.kept_order import kept_order
+from taco_py.call.views import look_of
+from taco_py.diagnostics.errors import NotationError, OperandError
+from taco_py.kernels import KERNELS
+from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
+from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
+from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.operands import taken
+from taco_py.values.settings import Settings, integer
+
+ORDERS = ("C", "F", "A", "K")
+
+
+@lru_cache(maxsize=1024)
+def _parsed(subscripts: str, orders: tuple[int, ...]) -> Assignment:
+    return parse_einsum(subscripts, orders)
+
+
+def contract(
+    operands: tuple[Any, ...],
+    optimize: Any,
+    settings: Settings,
+    out: Array | None,
+    key: tuple[object, ...] | None,
+    order: str = "K",
+) -> Any:
+    """The einsum of its positional arguments.
+
+    key    under which to remember the short way for calls like this one
+    order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
+    """
+    subscripts, tensors = split_operands(operands)
+    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
+    orders = tuple(len(d.shape) for d in datas)
+    if isinstance(subscripts, str):
+        assignment = _parsed(subscripts, orders)
+    else:
+        assignment = parse_einsum(subscripts, orders)
+    first, *others = tensors
+    if out is None and not others and isinstance(first, np.ndarray):
+        look = look_of(assignment, first, settings)
+        view = None if look is None else look(first)
+        if view is not None and (order == "K" or view.flags.c_contiguous):
+            if key is not None and order == "K":
+                KERNELS.memo.put(key, look)
+            return view
+    whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
+    asked = whole.assignment, whole.operands, whole.settings
+    short = None if whole.settings.counts else key
+    found = compute(*asked, out, whole.squeezed, short, whole.axes)
+    if order == "C" and out is None and isinstance(found, np.ndarray):
+        return np.asarray(found, order="C")
+    return found
+
+
+def told(
+    operands: tuple[Any, ...], optimize: Any, settings: Settings, seconds: float | None
+) -> str:
+    """How the einsum of these arguments is computed, and where its schedule stands."""
+    subscripts, tensors = split_operands(operands)
+    datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
+    assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
+    whole = _whole(assignment, tensors, datas, optimize, settings, True)
+    asked = whole.assignment, whole.operands, whole.settings
+    return _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
+
+
+def _told_order(whole: _Whole, assignment: Assignment) -> str:
+    if not whole.axes:
+        return ""
+    kept = ",".join(whole.assignment.target.indices)
+    stored = f"stored in the order {kept}, as the operands store these"
+    return f"result    {to_text(assignment.target)} is a view of an array that is {stored}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """An einsum as what `evaluate` computes.
+
+    squeezed  the operands' modes of size 1 that are broadcast, and left out
+    axes      of what it computes, as the result has them; () where these are the same
+    """
+
+    assignment: Assignment
+    operands: dict[str, Any]
+    settings: Settings
+    squeezed: Squeezed
+    axes: tuple[int, ...] = ()
+
+
+def _whole(
+    assignment: Assignment,
+    tensors: Sequence[Any],
+    datas: Sequence[TensorData],
+    optimize: Any,
+    settings: Settings,
+    keeps: bool,
+) -> _Whole:
+    """keeps  whether the result may be stored as the operands are"""
+    named = {f"op{k}": t for k, t in enumerate(tensors)}
+    shapes = {f"op{k}": d.shape for k, d in enumerate(datas)}
+    broadcast = drop_broadcast(assignment, shapes)
+    path, apart, memory = _optimize(optimize, len(tensors))
+    dtype = settings.dtype
+    if dtype is None and len({d.dtype for d in datas}) > 1:
+        dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
+    settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory, weak=False)
+    assignment, squeezed = broadcast.assignment, broadcast.squeezed
+    old = assignment.target.indices
+    kept = kept_order(assignment, named, settings) if keeps and not squeezed else old
+    if kept == old:
+        return _Whole(assignment, named, settings, squeezed)
+    target = replace(assignment.target, indices=kept)
+    axes = tuple(map(kept.index, old))
+    return _Whole(replace(assignment, target=target), named, settings, squeezed, axes)
+
+
+def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[[str], Any]) -> Any:
+    """What `compute` returns, in the memory order that NumPy's `order` asks of dense results that
+    are new arrays, not the caller's `out`."""
+    if not isinstance(order, str) or order.upper() not in ORDERS:
+        raise OperandError(
+            f"Expected order to be one of {', '.join(ORDERS)}, found {order!r}",
+            hint="K keeps the order in which the result is computed",
+        )
+    order = order.upper()
+    if order == "A":
+        arrays = [each for each in operands if isinstance(each, np.ndarray)]
+        order = "F" if arrays and all(each.flags.fnc for each in arrays) else "C"
+    found = compute("K" if order == "F" else order)
+    if order != "F" or out is not None or not isinstance(found, np.ndarray):
+        return found
+    return np.asarray(found, order="F")
+
+
+Contractions = tuple[tuple[tuple[int, ...], ...] | None, bool, float]
+
+
+def _optimize(optimize: Any, count: int) -> Contractions:
+    """The contractions of an explicit path, or None, whether products may be taken apart, and how
+    many elements each intermediate may store.
+
+    count  of operands
+
+    Raises NotationError.
+    """
+    if optimize is None or optimize is True or _is_strategy(optimize):
+        return None, True, inf
+    if optimize is False:
+        return None, False, inf
+    if isinstance(optimize, list | tuple):
+        if len(optimize) == 2 and _is_strategy(optimize[0]) and _is_limit(optimize[1]):
+            return None, True, float(optimize[1])
+        steps = optimize[1:] if list(optimize[:1]) == ["einsum_path"] else optimize
+        if all(isinstance(step, list | tuple) for step in steps):
+            return checked_path(steps, count), True, inf
+    raise NotationError(
+        f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found "
+        f"{optimize!r}",
+        hint='as numpy.einsum_path returns it: ["einsum_path", (0, 1), (0, 1)]',
+    )
+
+
+def _is_strategy(optimize: Any) -> bool:
+    return isinstance(optimize, str) and optimize in ("greedy", "optimal", "auto")
+
+
+def _is_limit(limit: Any) -> bool:
+    """Whether it is an upper bound for the elements of intermediates, as NumPy has it."""
+    return isinstance(limit, int | float | np.integer | np.floating) and bool(limit >= 0)
+
+
+def checked_path(steps: Sequence[Sequence[Any]], count: int) -> tuple[tuple[int, ...], ...]:
+    """Contractions of `count` operands: each takes some out and appends one, until one is left.
+
+    Raises NotationError naming the one that is wrong.
+    """
+    path: list[tuple[int, ...]] = []
+    left = count
+    for step in steps:
+        places = [integer(place) for place in step]
+        chosen = tuple(place for place in places if place is not None and 0 <= place < left)
+        if not chosen or len(set(chosen)) != len(places):
+            raise NotationError(
+                f"Expected different operand numbers from 0 to {left - 1} in contraction "
+                f"{len(path)} of optimize, where {left} operands are left, found {step!r}",
+                hint="each contraction takes its operands out and appends the product at the end",
+            )
+        left -= len(chosen) - 1
+        path.append(chosen)
+    if left != 1:
+        raise NotationError(
+            f"Expected contractions in optimize that leave one of {count} operands, found {left} "
+            "left",
+            hint="numpy.einsum_path makes complete paths",
+        )
+    return tuple(path)

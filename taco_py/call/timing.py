@@ -1,0 +1,90 @@
+"""The schedule that is fastest on the operands at hand, timed once and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from taco_py.call.prepare import prepare, start
+from taco_py.execute.run import run
+from taco_py.kernels import KERNELS
+from taco_py.notation.einsum import Squeezed
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.ir.nodes import Plan
+from taco_py.plan.make import squeezed_operand
+from taco_py.problem import TensorType
+from taco_py.values.operands import facts
+from taco_py.values.settings import Settings
+
+if TYPE_CHECKING:
+    from taco_py.tune.candidates import Tried
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The settings that are fastest on these operands, and what they were compared with.
+
+    known  whether an earlier process found them
+    """
+
+    settings: Settings
+    taken: str
+    tried: tuple[Tried, ...]
+    known: bool = False
+
+
+def measured(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    squeezed: Squeezed = (),
+) -> Measured:
+    """What is fastest on these operands. It is remembered for operands with the same facts, in this
+    process and beside the kernels on disk."""
+    plain = replace(settings, measure=False)
+    prepared = prepare(assignment, objects, plain, squeezed)
+    key = ("measured", assignment, squeezed, plain, facts(prepared.given, plain.counts))
+
+    def find() -> Measured:
+        from taco_py.tune.candidates import PLAIN, Choice, alternatives, fastest
+        from taco_py.tune.timing_store import keep, note_key, recalled
+
+        def plan(choice: Settings) -> Plan:
+            return prepare(assignment, objects, choice, squeezed).plan
+
+        def attempt(choice: Settings) -> None:
+            ready = prepare(assignment, objects, choice, squeezed)
+            run(ready.plan, start(ready, choice, None))
+
+        operands = {name: g.operand for name, g in prepared.given.items()}
+        operands |= {name: squeezed_operand(operands[name], axes) for name, axes in squeezed}
+        type = TensorType(prepared.kind.format, prepared.dtype.name)
+        choices = (
+            Choice(plain),
+            *alternatives(prepared.assignment, operands, type, plain),
+        )
+        note = note_key(key, prepared.given)
+        found = recalled(note, choices)
+        if found is not None:
+            choice, tried = found
+            return Measured(choice.settings, choice.label, tried, known=True)
+        taken, tried = fastest(plain, choices[1:], attempt, plan)
+        label = next((c.label for c in choices if c.settings == taken), PLAIN)
+        keep(note, label, tried)
+        return Measured(taken, label, tried)
+
+    return KERNELS.once(key, find)
+
+
+def told_times(found: Measured) -> Iterator[str]:
+    """What was timed, the fastest first, and what was not, with the reason."""
+    where = "in an earlier process, remembered" if found.known else "in this process"
+    yield f"measured  {found.taken}; {where}"
+    timed = sorted((t.seconds, t.label) for t in found.tried if t.seconds is not None)
+    for seconds, label in timed:
+        taken = ", taken" if label == found.taken else ""
+        yield f"  {seconds * 1e3:8.3f} ms  {label}{taken}"
+    for each in found.tried:
+        if each.seconds is None:
+            yield f"  {'not timed':>11}  {each.label}: {each.why}"

@@ -1,0 +1,340 @@
+"""Carrying out the steps of a plan on stored tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from codegen.runtime.signature import Kind
+from taco_py.diagnostics.errors import (
+    IndexOverflowError,
+    InternalError,
+    OutOfMemoryError,
+    StructureError,
+    TacoError,
+)
+from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.execute.assemble_result import assembled
+from taco_py.execute.first_allocation import first_room
+from taco_py.execute.transform import gathered, satisfies, transformed, unfused
+from taco_py.execute.work import useful_threads
+from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.kernels import KERNELS
+from taco_py.lower.bindings import Source
+from taco_py.phase import EVALUATE
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Plan, Reformat, Step, TakeValues, Unfuse
+from taco_py.problem import TensorType
+from taco_py.storage.pack import canonical
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+
+ASSEMBLE_AGAIN = "assemble again when the operands' patterns change"
+IN_ORDER = "coordinates sorted and duplicates added up in a copy"
+
+
+def _as_it_is(_: str, data: TensorData) -> TensorData:
+    return data
+
+
+@dataclass(slots=True)
+class Execution:
+    """One run of a plan.
+
+    tensors  what exists so far, by name
+    out      where the last kernel's dense result goes, None for a new array
+    inform   the same tensor with what its owner knows of its coordinates; asked where a kernel
+             relies on their order
+    kernels  those of the plan that are compiled already, by target and phase; more are added
+    wide     targets whose entries int32 cannot count, so that they have int64 indices
+    shape    of a dense result, whose modes the plan may have fused; None to leave it as it is made
+    """
+
+    tensors: dict[str, TensorData]
+    threads: int
+    out: Array | None = None
+    inform: Callable[[str, TensorData], TensorData] = _as_it_is
+    kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
+    wide: set[str] = field(default_factory=set)
+    shape: tuple[int, ...] | None = None
+
+
+def run(plan: Plan, execution: Execution) -> TensorData:
+    """The result of the plan, with the modes that the assignment says."""
+    for number, step in enumerate(plan.steps, 1):
+        last = number == len(plan.steps)
+        execution.tensors[step.target] = run_step(step, execution, last)
+    found = execution.tensors[plan.steps[-1].target]
+    if execution.shape in (None, found.shape):
+        return found
+    return from_numpy(found.values.reshape(execution.shape))
+
+
+def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
+    if isinstance(step, Compute):
+        return compute(step, execution, execution.out if last else None)
+    try:
+        source = execution.tensors[step.source]
+        if isinstance(step, TakeValues) and step.distinct:
+            source = execution.inform(step.source, source)
+        if isinstance(step, Unfuse):
+            return unfused(step, source, execution.tensors)
+        if isinstance(step, Gather):
+            return gathered(step, source, execution.tensors[step.pattern])
+        return transformed(step, source)
+    except MemoryError as error:
+        form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
+        raise OutOfMemoryError(
+            f"Expected memory for a copy of {step.source}{form}, found too little",
+            hint="loops in another order (schedule=), or operands in another format, need no copy",
+        ) from error
+
+
+def compute(
+    step: Compute,
+    execution: Execution,
+    out: Array | None,
+    phase: str = EVALUATE,
+    pattern: TensorData | None = None,
+) -> TensorData:
+    """Run a kernel; once more with int64 indices where int32 cannot count the result's entries.
+
+    pattern  the structure that the sparse result has, for the phase COMPUTE
+    """
+    if execution.wide:
+        step = widened(step, execution)
+    try:
+        return _compute(step, execution, out, phase, pattern)
+    except OverflowError:
+        type = step.problem.result
+        if type.format.is_dense or type.index_dtype == "int64":
+            raise
+        execution.wide.add(step.target)
+        return _compute(widened(step, execution), execution, out, phase, pattern)
+
+
+def widened(step: Compute, execution: Execution) -> Compute:
+    """`step` with the index types that its operands have by now, and int64 for a wide result."""
+    operands = tuple(
+        (name, replace(type, index_dtype=index_dtype_of(execution.tensors[step.source(name)])))
+        for name, type in step.problem.operands
+    )
+    result = step.problem.result
+    if step.target in execution.wide:
+        result = replace(result, index_dtype="int64")
+    return replace(step, problem=replace(step.problem, operands=operands, result=result))
+
+
+def index_dtype_of(data: TensorData) -> str:
+    """The type of the index arrays; int32 where there are none."""
+    stored = [array for level in data.levels for array in (level.pos, level.crd)]
+    return next((array.dtype.name for array in stored if array is not None), "int32")
+
+
+def _compute(
+    step: Compute,
+    execution: Execution,
+    out: Array | None,
+    phase: str,
+    pattern: TensorData | None,
+) -> TensorData:
+    """Run a kernel.
+
+    Raises OutOfMemoryError that names what it was to make, BoundError, StructureError for a pattern
+    that it does not make, and InternalError where it does not take its arguments.
+    """
+    try:
+        return _computed(step, execution, out, phase, pattern)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TacoError):
+            raise
+        unmet = isinstance(error, ValueError)
+        broken = promise_broken_in(step, execution.tensors) if unmet else None
+        if broken is not None:
+            raise broken from None
+        if unmet and pattern is not None:
+            raise StructureError(
+                "Expected the pattern that these operands make, found another", hint=ASSEMBLE_AGAIN
+            ) from None
+        from taco_py.diagnostics.report import internal_error
+
+        raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
+    except MemoryError as error:
+        raise _too_little_memory(step, execution) from error
+
+
+def _too_little_memory(step: Compute, execution: Execution) -> OutOfMemoryError:
+    """What to tell of a kernel whose result or workspaces find no room."""
+    target, form = step.problem.assignment.target, step.problem.result.format
+    operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
+    sizes = sizes_of(step, operands)
+    made = [f"the workspace {name}" for name in step.schedule.workspaces]
+    remedies = ["fewer rows at a time", "or a smaller dtype need less"]
+    if target.indices:
+        shape = ", ".join(f"{i}={sizes[i]}" for i in target.indices)
+        made.insert(0, f"{step.target} in the format {form} with {shape}")
+        if form.is_dense:
+            remedies.insert(0, "a sparse result by format=")
+    what = " and ".join(made or [f"what {step.target} is computed with"])
+    return OutOfMemoryError(
+        f"Expected memory for {what}, found too little", hint=", ".join(remedies)
+    )
+
+
+def promise_broken_in(step: Compute, tensors: Mapping[str, TensorData]) -> TacoError | None:
+    """What to tell of a kernel whose schedule promises what does not hold of these operands."""
+    from taco_py.execute.broken_promises import broken_promise
+    from taco_py.schedule.apply import apply_all
+    from taco_py.schedule.loops import Loops
+
+    operands = {n: tensors[step.source(n)] for n, _ in step.problem.operands}
+    loops = apply_all(Loops(step.problem.assignment, step.orders), step.schedule)
+    return broken_promise(step.problem, loops.provenance, sizes_of(step, operands), operands)
+
+
+def _computed(
+    step: Compute,
+    execution: Execution,
+    out: Array | None,
+    phase: str,
+    pattern: TensorData | None,
+) -> TensorData:
+    """Prepare the operands of a kernel, make or take the result's memory, call."""
+    kernel = _kernel(step, execution, phase)
+    operands = _prepared(kernel, step, execution)
+    _check_keys(kernel, step, operands)
+    threads = useful_threads(step.problem, operands, execution.threads) if kernel.threaded else 1
+    target = step.problem.assignment.target.tensor
+    type = step.problem.result
+    shape = shape_of(step, operands)
+    if type.format.is_dense:
+        if out is None:
+            out = new_array(shape, type, kernel.covers)
+        else:
+            out = out.reshape(shape)  # where indices were fused it has less modes
+            if not kernel.covers:
+                out[...] = 0
+        result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
+        return result
+    if pattern is not None:
+        values = KERNELS.pool.empty(pattern.values.shape, type.dtype)
+        result = replace(pattern, values=values)
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
+        return result
+    grown = kernel.call(*_arguments(kernel, operands, step, threads))
+    return assembled(kernel, step, shape, grown)
+
+
+def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
+    """The step's kernel, compiled when it is first needed."""
+    recipe = Recipe(step.problem, step.orders, phase, step.schedule, step.strategy)
+    if execution.wide:
+        return compile_recipe(recipe)
+    kernel = execution.kernels.get((step.target, phase))
+    if kernel is None:
+        kernel = compile_recipe(recipe)
+        execution.kernels[step.target, phase] = kernel
+    return kernel
+
+
+def new_array(shape: tuple[int, ...], type: TensorType, covered: bool) -> Array:
+    """Zeros, or any values where the kernel overwrites all, laid out in the order of the levels.
+
+    Raises IndexOverflowError or MemoryError.
+    """
+    if prod(shape) * np.dtype(type.dtype).itemsize > np.iinfo(np.intp).max:
+        raise IndexOverflowError(
+            f"Expected a dense result that can be addressed, found one of shape {shape}",
+            hint="ask for a sparse result by format=",
+        )
+    order = type.format.mode_order
+    stored = tuple(shape[mode] for mode in order)
+    make = KERNELS.pool.empty if covered else KERNELS.pool.zeros
+    array: Array = make(stored, type.dtype)
+    return array.transpose(np.argsort(order)) if order != tuple(range(len(order))) else array
+
+
+def _check_keys(kernel: CompiledKernel, step: Compute, operands: Mapping[str, TensorData]) -> None:
+    """Raise IndexOverflowError where coordinates linearised in a hash workspace pass int64."""
+    sizes = sizes_of(step, operands)
+    for indices in kernel.keys:
+        if prod(sizes[i] for i in indices) > np.iinfo(np.int64).max:
+            raise IndexOverflowError(
+                f"Expected sizes of {', '.join(indices)} with a product below 2**63, found "
+                f"{[sizes[i] for i in indices]}: a sparse result over all of them is made at once",
+                hint="reorder the loops so that one of them comes before all sums, or split the "
+                "expression",
+            )
+
+
+def _prepared(
+    kernel: CompiledKernel, step: Compute, execution: Execution
+) -> Mapping[str, TensorData]:
+    """The operands, sorted and summed where the kernel relies on it and they are not."""
+    operands = {name: execution.tensors[step.source(name)] for name, _ in step.problem.operands}
+    for name, ordered, unique in kernel.requirements:
+        data = execution.inform(step.source(name), operands[name])
+        if not satisfies(data, ordered, unique):
+            operands[name] = canonical(data)
+    return operands
+
+
+def copies_in_order(kernel: CompiledKernel, step: Compute, execution: Execution) -> tuple[str, ...]:
+    """What `_prepared` would copy of the tensors that exist, and what for."""
+    found = []
+    for name, ordered, unique in kernel.requirements:
+        source = step.source(name)
+        if source in execution.tensors:
+            data = execution.inform(source, execution.tensors[source])
+            if not satisfies(data, ordered, unique):
+                found.append(f"{source}: {IN_ORDER}, for the kernel walks them in order")
+    return tuple(found)
+
+
+def _arguments(
+    kernel: CompiledKernel,
+    tensors: Mapping[str, TensorData],
+    step: Compute,
+    threads: int,
+) -> list[Any]:
+    sizes = sizes_of(step, tensors)
+    problem = step.problem
+    arguments: list[Any] = []
+    for parameter, source in kernel.parameters:
+        if parameter.kind is Kind.THREADS:
+            arguments.append(threads)
+        elif parameter.kind is Kind.GROWING:
+            arguments.append(first_room(source, tensors))
+        elif source is None:
+            raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
+        elif source.what == "size":
+            arguments.append(sizes[source.index])
+        else:
+            data = tensors[source.tensor]
+            if source.what == "stride":
+                mode = problem.type_of(source.tensor).format.mode_order[source.level]
+                arguments.append(data.values.strides[mode] // data.values.itemsize)
+            else:
+                arguments.append(FETCH[source.what](data, source))
+    return arguments
+
+
+def sizes_of(step: Compute, tensors: Mapping[str, TensorData]) -> dict[str, int]:
+    """The size of each index."""
+    return {index: tensors[name].shape[mode] for index, name, mode in step.sizes}
+
+
+def shape_of(step: Compute, tensors: Mapping[str, TensorData]) -> tuple[int, ...]:
+    """The shape of the kernel's result."""
+    sizes = sizes_of(step, tensors)
+    return tuple(sizes[i] for i in step.problem.assignment.target.indices)
+
+
+FETCH: Mapping[str, Callable[[TensorData, Source], Any]] = {
+    "pos": lambda data, source: data.levels[source.level].pos,
+    "crd": lambda data, source: data.levels[source.level].crd,
+    "values": lambda data, source: data.values,
+}

@@ -1,0 +1,133 @@
+"""How much a kernel has to do, to decide whether waking other threads pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from taco_py.concrete.terms import Term, reductions, split_terms
+from taco_py.cost.machine import PARALLEL
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.plan.ir.nodes import Compute
+from taco_py.problem import Problem
+from taco_py.storage.tensor_data import TensorData
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At most as many iterations as `tensor` has entries ("": one) times the sizes of `indices`."""
+
+    tensor: str
+    indices: tuple[str, ...]
+
+
+def bounds(problem: Problem) -> tuple[Bound, ...]:
+    """Those of each term, by the sparse operands that restrict it, and of each sum inside it.
+
+    y[i] = A[i,j] * X[j,k] with A sparse  ->  entries of A * size of k
+    y[i] = (A[i,j] + X[i,j]) * x[j]       ->  size of i * size of j
+    s = sum(i, x[i]) * sum(j, z[j])       ->  one + size of i + size of j
+    """
+    return tuple(
+        b for term in split_terms(problem.assignment.value) for b in _bounds(problem, term)
+    )
+
+
+def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:
+    """Sums inside it are beside its own loops, but for those over the result's indices, where they
+    do not depend on them: what restricts these restricts the sums too.
+
+    T[i,j] = A[i,j] * sum(k, U[i,k] * V[j,k]) with A sparse  ->  entries of A * size of k
+    """
+    kept = problem.assignment.target.indices
+    beside = [s for s in reductions(term.body) if set(term.reduced).isdisjoint(free_indices(s))]
+    apart = {index for sum_ in beside for index in _indices(sum_)} - {*kept, *term.reduced}
+    yield from _restricted(problem, term.body, (i for i in _indices(term.body) if i not in apart))
+    around = _within(problem, term.body) or ()
+    for sum_ in beside:
+        loops = (*kept, *_indices(sum_))
+        sampled = around and all({*loops}.issuperset(access.indices) for access in around)
+        yield from _restricted(problem, term.body if sampled else sum_, loops)
+
+
+def _indices(expr: Expr) -> Iterator[str]:
+    return (index for access in accesses(expr) for index in access.indices)
+
+
+def _restricted(problem: Problem, expr: Expr, loops: Iterable[str]) -> Iterator[Bound]:
+    """Those of an expression inside loops."""
+    every = dict.fromkeys(loops)
+    within = _within(problem, expr)
+    if within is None:
+        yield Bound("", tuple(every))
+        return
+    for access in within:
+        yield Bound(access.tensor, tuple(i for i in every if i not in access.indices))
+
+
+def _within(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:
+    """Sparse accesses of which one is stored wherever `expr` is not 0; None where there are none:
+    a sum with a full term is not 0 anywhere."""
+    match expr:
+        case Access(name):
+            return None if problem.type_of(name).format.is_dense else (expr,)
+        case Reduce(_, _, body):
+            return _within(problem, body)
+        case Call(operator, args):
+            inside = [_within(problem, arg) for arg in args]
+            zeros = zip(inside, operator.annihilators, strict=False)
+            factors = [each for each, zero in zeros if each is not None and zero == 0]
+            if factors:
+                return max(factors, key=lambda f: (min(len(a.indices) for a in f), -len(f)))
+            if operator.additive and None not in inside:
+                return tuple(access for each in inside for access in each or ())
+    return None
+
+
+def useful_threads(problem: Problem, tensors: Mapping[str, TensorData], limit: int) -> int:
+    """`limit`, or 1 where the work is too little to share."""
+    return limit if limit == 1 or work_of(problem, tensors) >= PARALLEL else 1
+
+
+def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
+    """At most how many innermost iterations there are."""
+    sizes: dict[str, int] = {}
+    for access in accesses(problem.assignment):
+        sizes.update(zip(access.indices, tensors[access.tensor].shape, strict=True))
+    return sum(
+        (tensors[b.tensor].nnz if b.tensor else 1) * prod(sizes[i] for i in b.indices)
+        for b in bounds(problem)
+    )
+
+
+def told_threads(step: Compute, tensors: Mapping[str, TensorData] | None, limit: int) -> str:
+    """How many threads run a kernel with a loop to share, and why, for explain().
+
+    tensors  what is known of its operands, by their names in the plan; None for nothing
+    limit    the most that the call may use
+    """
+    if limit == 1:
+        return "1, for no more may be used: threads=, set_threads() and the process's cores say so"
+    known = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
+    found = {name: data for name, data in known.items() if data is not None}
+    if not known or len(found) < len(known):
+        return f"{limit}, and 1 where there are less than {PARALLEL} iterations to share"
+    work = work_of(step.problem, found)
+    if work < PARALLEL:
+        return f"1, for {work} iterations are less than the {PARALLEL} that others are woken for"
+    return f"{limit}, for there are up to {work} iterations to share{_idle(step, found, limit)}"
+
+
+def _idle(step: Compute, tensors: Mapping[str, TensorData], limit: int) -> str:
+    """That threads are left without work, where the outermost loop is shared as it is."""
+    outermost = step.orders[0][:1]
+    if len(step.orders) > 1 or step.schedule.parallel or step.schedule.shapes:
+        return ""
+    rows = (tensors[name].shape[mode] for i, name, mode in step.sizes if i in outermost)
+    return "".join(
+        f"; but {outermost[0]} has {n}, and {limit - n} of them nothing to do"
+        for n in rows
+        if n < limit
+    )

@@ -1,0 +1,81 @@
+"""How many bytes a kernel moves into each cache, for explain().
+
+An operand with the outermost loop's index comes in as that loop goes on: once. Another one is used
+again in every iteration of it: it comes in once where it fits into the cache, else an element an
+iteration of the innermost loop, or a line where these are no neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from codegen.target import Target
+from codegen.types import scalar
+from polyhedral.nests.traffic import told
+from polyhedral.products.contraction_plan import plan_contraction
+from taco_py.cost.machine import LINE_BYTES
+from taco_py.execute.run import sizes_of
+from taco_py.execute.work import work_of
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access
+from taco_py.plan.ir.nodes import Compute
+from taco_py.storage.tensor_data import TensorData
+from taco_py.ways.strategy import Strategy
+from taco_py.ways.tiles import contraction_of, machine_of
+
+
+def told_traffic(step: Compute, tensors: Mapping[str, TensorData] | None, target: Target) -> str:
+    """A line for a kernel of loops or tiles; nothing where an operand is not known."""
+    known = {n: (tensors or {}).get(step.source(n)) for n, _ in step.problem.operands}
+    found = {name: data for name, data in known.items() if data is not None}
+    if not known or len(found) < len(known) or not step.orders[0]:
+        return ""
+    if step.strategy.kind == Strategy.TILES.kind:
+        return _of_tiles(step, found, target)
+    return _of_loops(step, found, target.caches) if step.strategy == Strategy.LOOPS else ""
+
+
+def _of_tiles(step: Compute, tensors: Mapping[str, TensorData], target: Target) -> str:
+    """As the plan of the contraction says."""
+    contraction = contraction_of(step.problem)
+    if contraction is None:
+        return ""
+    machine, sizes = machine_of(target, step.problem.result.dtype), sizes_of(step, tensors)
+    made = plan_contraction(contraction, machine, sizes, step.strategy.width)
+    return next((line for line in made.reasons if line.startswith("traffic")), "")
+
+
+def _of_loops(step: Compute, found: Mapping[str, TensorData], caches: Sequence[int]) -> str:
+    work = work_of(step.problem, found)
+    used = tuple(dict.fromkeys(accesses(step.problem.assignment)))
+    written = _written(step, found, work)
+    amounts = [
+        written + sum(_read(step, each, found[each.tensor], work, cache) for each in used)
+        for cache in caches
+    ]
+    return f"{told(amounts)}, at most"
+
+
+def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int) -> int:
+    """The bytes of an operand that come into a cache of so many."""
+    order = step.orders[0]
+    stored = data.format.stored(access.indices)
+    size = bytes_of(data)
+    if size <= cache or not stored or stored[0] == order[0]:
+        return size
+    return work * (data.values.itemsize if stored[-1] == order[-1] else LINE_BYTES)
+
+
+def _written(step: Compute, tensors: Mapping[str, TensorData], work: int) -> int:
+    target, result = step.problem.assignment.target, step.problem.result
+    sizes = sizes_of(step, tensors)
+    places = prod(sizes[index] for index in target.indices)
+    count = places if result.format.is_dense else min(places, work)
+    return count * scalar(result.dtype).itemsize
+
+
+def bytes_of(data: TensorData) -> int:
+    """What the values and coordinates of a tensor take."""
+    arrays = (array for level in data.levels for array in (level.pos, level.crd))
+    return data.values.nbytes + sum(array.nbytes for array in arrays if array is not None)

@@ -1,0 +1,283 @@
+"""Where the chosen kernels stand among all schedules of an assignment.
+
+The kernels that splitting and the search for orders lead to are one statement, temporaries first:
+
+    where( forall i forall j a[i] += B[i,j] * w[j],  forall j forall k w[j] += C[j,k] * d[k] )
+
+Its cost, with the protocols that make it least, is compared with those on the frontier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from time import monotonic
+
+from codegen.names import Names
+from taco_py.asymptotic.domination import Costs, Union, assumptions
+from taco_py.asymptotic.protocols import Directed, choices
+from taco_py.asymptotic.query_size import query_size
+from taco_py.asymptotic.search import Cost, Frontier, frontier
+from taco_py.asymptotic.tasks import Recorder, Scope
+from taco_py.concrete.concretize import concretize, shared_prefix
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+    forall,
+)
+from taco_py.concrete.nodes import (
+    Sequence as Both,
+)
+from taco_py.concrete.printer import to_text
+from taco_py.concrete.terms import reductions, split_terms
+from taco_py.concrete.tree import foralls
+from taco_py.cost.estimate import Statistics
+from taco_py.explanation.estimates import SEARCH, with_estimates
+from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.operators import ADD, SUB
+from taco_py.order.orders import Ranked
+from taco_py.order.streams import chosen_order
+from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.costs import in_turn, keeping, term_cost
+from taco_py.plan.ir.goal import Request, draft_of, statistics
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.make import Options
+from taco_py.plan.split import split
+from taco_py.problem import Problem, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Nests:
+    """What was chosen: all kernels as one statement, and what they are expected to cost.
+
+    temporaries  between kernels, as far as they store coordinates
+    """
+
+    statement: Statement
+    temporaries: tuple[Access, ...]
+    estimate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The cost of the chosen kernels, and one that is strictly below it; None where none is.
+
+    share  how much of the work of the chosen kernels the one below is expected to be
+    """
+
+    cost: Cost
+    below: Cost | None
+    share: float = 1.0
+
+
+def chosen_nests(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    options: Options,
+) -> Nests:
+    """The kernels that a plan without a schedule consists of."""
+    names = Names((*operands, assignment.target.tensor))
+    request = replace(request, libraries=options.libraries)
+    parts = split(assignment, operands, request, names, options.path, options.contract)
+    before = parts.assignments[:-1]
+    known = parts.operands
+    made = [known[part.target.tensor] for part in before]
+    types = (*(temporary.type for temporary in made), request.type)
+    kernels = [partial(_nest_cost, part, known) for part in parts.assignments]
+    estimate = in_turn(made, kernels, request, keeping)
+    *others, whole = (
+        _nest(part, known, replace(request, type=type))
+        for part, type in zip(parts.assignments, types, strict=True)
+    )
+    for part, statement in zip(reversed(before), reversed(others), strict=True):
+        type = known[part.target.tensor].type
+        workspace = Workspace(part.target.tensor, part.target.indices, _kind(type), type.dtype)
+        whole = Where(workspace, whole, statement)
+    targets = [part.target for part in before]
+    walked = tuple(t for t in targets if not known[t.tensor].type.format.is_dense)
+    return Nests(whole, walked, estimate)
+
+
+def _kind(type: TensorType) -> WorkspaceKind:
+    """The workspace that a temporary is like."""
+    if type.format.order == 0:
+        return WorkspaceKind.SCALAR
+    return WorkspaceKind.DENSE if type.format.is_dense else WorkspaceKind.HASH
+
+
+def _best(
+    part: Assignment, operands: Mapping[str, Operand], request: Request
+) -> tuple[Problem, tuple[Ranked, ...]]:
+    """One kernel, and the best loops of each of its terms."""
+    stats = statistics(part, operands)
+    draft = draft_of(part, operands, request)
+    terms = split_terms(part.value)
+    return draft, tuple(chosen_order(draft, term, stats, request.effort) for term in terms)
+
+
+def _nest_cost(part: Assignment, operands: Mapping[str, Operand], request: Request) -> float:
+    """What the best loops of one kernel cost."""
+    if not _sums_inside(part):
+        return sum(found.cost for found in _best(part, operands, request)[1])
+    stats, draft = statistics(part, operands), draft_of(part, operands, request)
+    terms = split_terms(part.value)
+    return sum(term_cost(draft, term, stats, request.effort) for term in terms)
+
+
+def _sums_inside(part: Assignment) -> bool:
+    """Whether terms have sums inside them."""
+    return any(True for term in split_terms(part.value) for _ in reductions(term.body))
+
+
+def _nest(part: Assignment, operands: Mapping[str, Operand], request: Request) -> Statement:
+    """The best loops of one kernel: terms share the loops with which all begin, and have nests of
+    their own inside them."""
+    draft, best = _best(part, operands, request)
+    if _sums_inside(part):
+        return concretize(draft, tuple(found.order for found in best))
+    terms, orders = split_terms(part.value), tuple(found.order for found in best)
+    shared = shared_prefix(draft, terms, orders) if len(terms) > 1 else ()
+    if set(orders) == {shared}:
+        return forall(shared, Assign(part.target, part.value))
+    nests = tuple(
+        forall(order[len(shared) :], Assign(part.target, term.body, SUB if term.negative else ADD))
+        for term, order in zip(terms, orders, strict=True)
+    )
+    return nests[0] if len(nests) == 1 else forall(shared, Both(nests))
+
+
+def _in_turn(statement: Statement) -> bool:
+    """Whether there are loops one after another that add up one result: no frontier has such."""
+    match statement:
+        case Forall(_, body):
+            return _in_turn(body)
+        case Where(_, consumer, producer):
+            return _in_turn(consumer) or _in_turn(producer)
+        case _:
+            return isinstance(statement, Both)
+
+
+def verdict(
+    nests: Nests,
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    found: Frontier,
+    scope: Scope = Scope.ALL,
+    budget: float = inf,
+) -> Verdict | None:
+    """How the chosen kernels compare with the frontier; None where there was no time to tell.
+
+    budget  seconds after which no more ways to meet operands are looked for
+    """
+    end = monotonic() + budget
+    read = tuple(dict.fromkeys(accesses(assignment)))
+    sparse = tuple(a for a in read if not operands[a.tensor].type.format.is_dense)
+    costs = Costs(assumptions(sparse, (assignment.target, *read)))
+    least_found = [(cost, costs.union(cost.queries)) for cost in found.costs]
+    least = _least(costs, nests, sparse, scope, end)
+    if not least:
+        return None
+    verdicts = [(union, _below(costs, union, least_found)) for union in least]
+    stats = statistics(assignment, operands)
+
+    def work_of(standing: tuple[Union, Cost | None]) -> float:
+        return work(stats, Cost(costs.readable(standing[0])), sparse)
+
+    union, below = next((v for v in verdicts if v[1] is None), min(verdicts, key=work_of))
+    cost = Cost(costs.readable(union))
+    if below is None:
+        return Verdict(cost, None)
+    return Verdict(cost, below, work(stats, below, sparse) / work(stats, cost, sparse))
+
+
+def work(stats: Statistics, cost: Cost, sparse: Iterable[Access]) -> float:
+    """The tasks of a cost that are expected where entries are spread evenly, with the reading of
+    the sparse operands."""
+    reading = sum(stats.patterns[access.tensor].nnz for access in sparse)
+    return reading + sum(query_size(stats, query) for query in cost.queries)
+
+
+def report(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    options: Options,
+    budget: float,
+) -> str:
+    """The schedules of an assignment, and where the chosen kernels stand among them, half of the
+    `budget` (seconds) for each, with the estimates; why not, where the model of costs does not
+    cover them."""
+    every = (assignment.target, *accesses(assignment))
+    twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
+    if twice:
+        return f"schedules not compared: {twice[0]} has an index twice, take the diagonal first"
+    assignment = apart(assignment, operands)
+    nests = chosen_nests(assignment, operands, request, options)
+    formats = {name: operand.type.format for name, operand in operands.items()}
+    half = budget / 2
+    until = monotonic() + half
+    found = frontier(assignment, formats, budget=half * SEARCH, dtype=request.type.dtype)
+    known = with_estimates(found, operands, request, until)
+    met = {loop.index for loop in foralls(nests.statement)}
+    foreign = met - set(all_indices(assignment))
+    if foreign:
+        why = f"not compared, for the text has no loops over {', '.join(sorted(foreign))}"
+        return f"{known.explain()}\nchosen, estimated {nests.estimate:.3g}: {why}"
+    standing = verdict(nests, assignment, operands, known, budget=half)
+    return "\n".join((known.explain(), *_standing(standing, nests, found.complete)))
+
+
+def _standing(standing: Verdict | None, nests: Nests, complete: bool) -> Iterator[str]:
+    cost = "the budget ended before its cost was known" if standing is None else standing.cost
+    yield f"chosen, estimated {nests.estimate:.3g}: {cost}"
+    yield from ("    " + line for line in to_text(nests.statement).splitlines())
+    if _in_turn(nests.statement):
+        yield "    a loop nest for each term, which none of those above has"
+    if standing is None:
+        return
+    if standing.below is None:
+        every = "none" if complete else "none of those looked at"
+        yield f"    {every} is asymptotically better"
+    else:
+        yield f"    asymptotically better, here {standing.share:.2f} of the work: {standing.below}"
+
+
+def _below(costs: Costs, union: Union, frontier: Iterable[tuple[Cost, Union]]) -> Cost | None:
+    return next((cost for cost, low in frontier if costs.strictly_below(low, union)), None)
+
+
+def _least(
+    costs: Costs, nests: Nests, sparse: Sequence[Access], scope: Scope, end: float
+) -> tuple[Union, ...]:
+    """The least costs of a statement over all choices of protocols, as far as found by the `end`.
+
+    Protocols are chosen for one access after the other; with those left open known and free, a cost
+    that is no less than one found already has nothing less below it.
+    """
+    recorder = Recorder(scope)
+    found: list[Union] = []
+
+    def decide(steps: Mapping[Access, frozenset[str]], open_: tuple[Access, ...]) -> None:
+        if monotonic() > end:
+            return
+        directed = Directed(nests.statement, steps)
+        union = costs.union(recorder.queries(directed, frozenset(open_)))
+        if any(costs.below(low, union) for low in found):
+            return
+        if not open_:
+            found[:] = [*(old for old in found if not costs.below(union, old)), union]
+            return
+        access, *rest = open_
+        for chosen in choices(access):
+            decide({**steps, access: chosen}, tuple(rest))
+
+    decide({}, (*sparse, *nests.temporaries))
+    return tuple(found)

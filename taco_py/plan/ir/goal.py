@@ -1,0 +1,128 @@
+"""What a plan is made for: the wanted result, the problem of an assignment, its statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import inf, prod
+
+from taco_py.concrete.concretize import copies_pattern
+from taco_py.cost.effort import Effort
+from taco_py.cost.estimate import Pattern, Statistics
+from taco_py.cost.machine import FAR, VAST
+from taco_py.notation.checks import accesses, all_indices, operand_names
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.ir.formats import appendable
+from taco_py.plan.ir.nodes import Operand
+from taco_py.problem import Problem, TensorType
+from taco_py.ways.library_choice import Libraries
+
+SMALL = 64
+"""A size below which no size is told from another, in tensors of no more elements than a matrix of
+that size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the caller wants of the last result.
+
+    type    how it is stored
+    static  sizes to compile in, by index
+    effort  the searches for loop orders: how long they may take, and what they have found
+    stored  for explain(): why the result is stored in `type`, where that was chosen
+    memory  elements that each intermediate of a contraction may store
+    forms   False leaves sums in products as they are written, True multiplies them out; None for
+            what costs less
+    look_up whether copies may be made in which entries are looked up
+    libraries  those whose routines may be called, or None for none (`make.Options`)
+    sized   whether the plan is for calls with operands of these size classes only, so that kernels
+            may have short sizes compiled in
+    """
+
+    type: TensorType
+    static: tuple[tuple[str, int], ...] = ()
+    effort: Effort = field(default_factory=Effort, compare=False, repr=False)
+    stored: str = ""
+    memory: float = inf
+    forms: bool | None = None
+    look_up: bool = True
+    libraries: Libraries | None = None
+    sized: bool = False
+
+    def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+        """`statistics`; of operands as they are where what is stored has a limit, for that counts
+        elements."""
+        known = statistics if self.memory == inf else real_statistics
+        return known(assignment, operands)
+
+    @property
+    def as_written(self) -> Request:
+        """For loops of the text: sums and operands stay as they are."""
+        return replace(self, forms=False, look_up=False, effort=replace(self.effort, rows=False))
+
+
+def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+    """Sizes and patterns of one assignment's operands, those of a tiny problem taken for small.
+
+    The best order of a kernel that takes microseconds does not matter; that it is the order of the
+    next larger operands does, for the kernel is compiled then already.
+    """
+    read = [operands[access.tensor] for access in accesses(assignment)]
+    tiny = all(
+        max(operand.shape, default=0) < SMALL and operand.nnz <= SMALL * SMALL for operand in read
+    )
+    return _statistics(assignment, operands, SMALL if tiny else 1)
+
+
+def real_statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+    """Sizes and patterns of one assignment's operands as they are."""
+    return _statistics(assignment, operands, 1)
+
+
+def _statistics(assignment: Assignment, operands: Mapping[str, Operand], floor: int) -> Statistics:
+    found = list(accesses(assignment))
+    sizes: dict[str, float] = {}
+    for access in found:
+        shape = operands[access.tensor].shape
+        sizes.update((i, float(max(n, floor))) for i, n in zip(access.indices, shape, strict=True))
+    patterns = {}
+    for access in found:
+        operand = operands[access.tensor]
+        volume = prod((sizes[i] for i in access.indices), start=1.0)
+        form = operand.type.format
+        nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
+        entries = None if form.is_dense or floor > 1 else operand.entries
+        patterns[access.tensor] = Pattern(nnz, form, entries)
+    return Statistics(sizes, patterns)
+
+
+def problem_of(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> Problem:
+    """`assignment` over the types of its operands."""
+    types = tuple((name, operands[name].type) for name in operand_names(assignment))
+    return Problem(
+        assignment, types, request.type, request.static, vast_indices(assignment, operands)
+    )
+
+
+def vast_indices(assignment: Assignment, operands: Mapping[str, Operand]) -> tuple[str, ...]:
+    """The indices that have far more coordinates than all operands have entries.
+
+    Both are compared as numbers of bits, for problems of one size class share plans.
+    """
+    entries = int(sum(operands[name].nnz for name in operand_names(assignment))).bit_length()
+    sizes: dict[str, int] = {}
+    for access in accesses(assignment):
+        sizes.update(zip(access.indices, operands[access.tensor].shape, strict=True))
+    least = max(VAST, entries + FAR)
+    return tuple(i for i in all_indices(assignment) if sizes.get(i, 0).bit_length() > least)
+
+
+def draft_of(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Problem:
+    """`problem_of` with a result that a kernel can append to, before loop orders are known."""
+    problem = problem_of(assignment, operands, request)
+    if copies_pattern(problem):
+        return problem
+    result = problem.result
+    return replace(problem, result=replace(result, format=appendable(result.format)))

@@ -1,0 +1,258 @@
+"""Forms of an assignment: sums in its products multiplied out or left, by what the plans cost.
+
+    y[i] = sum(k, (sum(j, A[i,j] * B[j,k]) + C[i,k]) * x[k])
+    → y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k]) + sum(k, C[i,k] * x[k])
+
+which is A·(B·x) + C·x where A·B was made before. Each sum may be multiplied out (`multiply_out`) or
+left, as in the rewrites of Ahrens et al. 2022, section 7; the forms are compared by what all their
+kernels cost. Sums over a sparse operand's entries, with the elements between counted (`gaps`), are
+forms too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
+from taco_py.cost.effort import Effort
+from taco_py.cost.machine import GAIN
+from taco_py.notation.checks import free_indices
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.printer import to_text
+from taco_py.notation.tree import exchange, walk
+from taco_py.plan.algebra.distribution import (
+    FAR_CHEAPER,
+    Fill,
+    Rules,
+    computed_in,
+    has,
+    loses_digits,
+    moved_out,
+    multiplied_out,
+    sites,
+)
+from taco_py.plan.algebra.gaps import is_over_entries, without_gaps
+from taco_py.plan.algebra.products import nest
+from taco_py.plan.ir.index_sizes import Sizes
+from taco_py.schedule.distribute import count_terms, is_taken, multiplied
+
+TERMS, OPTIONS, ROUNDS = 8, 6, 3
+"""Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
+that are multiplied out after the first."""
+Price = Callable[[Assignment], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The form that was chosen, and the one that it was compared with, None where there is none.
+
+    kept  the differences that are left in their products, and why
+    differs  whether differences of sparse and full terms are multiplied out
+    """
+
+    chosen: Assignment
+    other: Assignment | None
+    kept: tuple[str, ...]
+    differs: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether sums go over entries alone, and the elements between them are counted."""
+        return any(is_over_entries(node) for node, _ in walk(self.chosen.value))
+
+
+def cheapest_form(
+    assignment: Assignment,
+    sizes: Sizes,
+    price: Price,
+    effort: Effort,
+    asked: bool = False,
+    fill: Fill = lambda _: 1.0,
+) -> Forms:
+    """The assignment with sums multiplied out, or over entries alone, where its price is clearly
+    less then.
+
+    sizes  has the types of all operands; the sizes that the form needs are added to it
+    price  what all kernels of an assignment are expected to cost
+    asked  whether they are to be multiplied out, whatever it costs
+    fill   the share of its elements that a term is expected to store
+    """
+    rules = Rules(sizes, fill)
+    best = _cheaper(assignment, rules, price, effort)
+    chosen = assignment
+    if best is not None and (asked or price(best) * GAIN < price(assignment)):
+        chosen = best
+    bases: tuple[Assignment, ...] = (chosen,)
+    over = assignment if asked else without_gaps(assignment, sizes)
+    if over is not assignment:
+        more = _cheaper(over, rules, price, effort)
+        over = more if more is not None and price(more) * GAIN < price(over) else over
+        counts = price(over) * GAIN < price(chosen)
+        bases, chosen = ((over,), over) if counts else ((over, chosen), chosen)
+    for base in bases:
+        apart, why = _differences_out(base, price(chosen), rules, price, effort)
+        if apart is not None:
+            kept = tuple(dict.fromkeys(_kept(apart, assignment, rules, why)))
+            return Forms(apart, assignment, kept, True)
+    kept = tuple(dict.fromkeys(_kept(assignment, assignment, rules, why)))
+    other = best if chosen is assignment else assignment
+    return Forms(chosen, other, kept)
+
+
+def _cheaper(
+    assignment: Assignment, rules: Rules, price: Price, effort: Effort
+) -> Assignment | None:
+    """The cheapest form found with anything multiplied out that keeps its digits."""
+    forms = (
+        *_once(assignment, rules),
+        *_everywhere(assignment, rules),
+        *_nested(assignment, rules),
+        *_inside(assignment, rules),
+    )
+    found = _priced(forms, price, effort)
+    if not found:
+        return None
+    best = min(found, key=found.__getitem__)
+    for _ in range(ROUNDS):
+        more = _priced(_once(best, rules), price, effort)
+        if not more or min(more.values()) >= price(best):
+            break
+        best = min(more, key=more.__getitem__)
+    return best
+
+
+def _differences_out(
+    assignment: Assignment, cost: float, rules: Rules, price: Price, effort: Effort
+) -> tuple[Assignment | None, str]:
+    """The form with sparse minus full terms multiplied out too, where that is far cheaper than
+    `cost`; or why there is none."""
+    mixed = replace(rules, mixed=True)
+    forms = (
+        *_everywhere(assignment, mixed, least=1),
+        *_nested(assignment, mixed, least=1),
+        *_inside(assignment, mixed),
+    )
+    found = _priced(forms, price, effort)
+    if found:
+        form = min(found, key=found.__getitem__)
+        form = _cheaper(form, rules, price, effort) or form
+        over = without_gaps(form, rules.sizes)
+        form = over if price(over) * GAIN < price(form) else form
+        if price(form) * FAR_CHEAPER <= cost:
+            return form, ""
+    if effort.over:
+        return None, "and no time was left to compare"
+    if any(next(_taken_out(form, mixed), None) for form in found or (assignment,)):
+        return None, f"and it would be a sum of more than {TERMS} terms"
+    return None, f"and no form compared takes {FAR_CHEAPER} times fewer operations"
+
+
+def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
+    """What the first few forms cost, as far as there is time."""
+    found: dict[Assignment, float] = {}
+    for option in dict.fromkeys(islice(options, OPTIONS)):
+        if effort.over:
+            effort.cut("before all sums that may be were multiplied out")
+            break
+        found[option] = price(option)
+    return found
+
+
+def _once(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
+    """The assignment with one of its sums multiplied out, for each that may be."""
+    for form in _taken_out(assignment, rules):
+        if len(split_terms(form.value)) <= TERMS:
+            yield form
+
+
+def _taken_out(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
+    """The same, of any number of terms."""
+    for site in sites(assignment.value):
+        value = multiplied_out(assignment.value, site, rules)
+        if value is not None:
+            yield replace(assignment, value=value)
+
+
+def _everywhere(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[Assignment]:
+    """The assignment with all of its sums multiplied out that may be, where these are several."""
+    found: list[Assignment] = []
+    for _ in range(TERMS):
+        option = next(_once(found[-1] if found else assignment, rules), None)
+        if option is None:
+            break
+        found.append(option)
+    yield from found[least - 1 :][-1:]
+
+
+def _nested(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[Assignment]:
+    """The same of the assignment with each sum around the factors alone that have its index, where
+    other sums around one of those sums are in the way (`_lifted`)."""
+    whole = next(_everywhere(assignment, rules, least=1), assignment)
+    left = (rules.parts(site, computed_in(whole.value, site, rules)) for site in sites(whole.value))
+    if any(left) and len(split_terms(whole.value)) < TERMS:
+        yield from _everywhere(replace(assignment, value=_nest(assignment, rules)), rules, least)
+
+
+def _nest(assignment: Assignment, rules: Rules) -> Expr:
+    """The value with each sum around those factors alone that have its index."""
+    sizes = rules.sizes
+    return map_terms(assignment.value, lambda term: nest(term, sizes.dtypes, sizes.size))
+
+
+def _inside(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
+    """The assignment with each sum around the factors alone that have its index, and what is in
+    them multiplied out no further than these, where such sums are multiplied by one another.
+
+        s = sum(i, sum(a, (X[i,a] - m[a]) * v[a]) * sum(b, (X[i,b] - m[b]) * v[b]))
+        → s = sum(i, (sum(a, X[i,a] * v[a]) - sum(a, m[a] * v[a])) * (…))
+    """
+
+    def taken_out(term: Expr) -> Expr:
+        inner = tuple(reductions(split_terms(term)[0].body))
+        values = [_alone(sum_, rules) for sum_ in inner]
+        several = len(inner) - values.count(None) > 1
+        for sum_, value in zip(inner, values, strict=True):
+            new = value if several else map_terms(sum_, taken_out)
+            term = term if new is None else exchange(term, sum_, new)
+        return term
+
+    nested = _nest(assignment, rules)
+    value = map_terms(nested, taken_out)
+    if value != nested:
+        yield replace(assignment, value=value)
+
+
+def _alone(sum_: Reduce, rules: Rules) -> Expr | None:
+    """A sum with what is in it multiplied out, as the value of an assignment of its own."""
+    own = Assignment(Access("", free_indices(sum_)), sum_)
+    return next((form.value for form in _everywhere(own, rules, least=1)), None)
+
+
+def _kept(assignment: Assignment, text: Assignment, rules: Rules, mixed: str) -> Iterator[str]:
+    """The differences of the text that are left in their products, and why; those of sparse and
+    full terms for this reason besides."""
+    written = {site: site for site in sites(text.value)}
+    for site in sites(assignment.value):
+        whole = computed_in(assignment.value, site, rules)
+        terms = rules.terms(site, whole)
+        if site not in written or not loses_digits(terms, whole) or not rules.is_of(whole, site):
+            continue
+        if moved_out(assignment.value, site, terms, whole, rules) is None:
+            continue
+        why = "differences keep digits that those of products lose"
+        apart = moved_out(assignment.value, site, terms, whole, replace(rules, mixed=True))
+        if rules.is_mixed(site, whole) and apart is not None:
+            why += f", {mixed}"
+        term = next(t for t in split_terms(text.value) if has(t.body, written[site]))
+        if _is_distributed(term, site):
+            why += "; distribute(…) does it"
+        yield f"{to_text(site)} is not multiplied out: {why}"
+
+
+def _is_distributed(term: Term, site: Call) -> bool:
+    """Whether `distribute` of a term takes a site apart."""
+    if count_terms(term.body) > TERMS or not is_taken(term):
+        return False
+    return not any(site == node for _, part in multiplied(term.body) for node, _ in walk(part))

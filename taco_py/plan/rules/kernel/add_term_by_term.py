@@ -1,0 +1,55 @@
+"""Sums of full and sparse terms in a dense result: the sparse ones are added where they are.
+
+    forall i forall j C[i,j] = A[i,j] + D[i,j]
+    → forall i (forall j C[i,j] = D[i,j];  forall j C[i,j] += A[i,j])
+
+The second loop over j goes through A's entries. One loop for all terms asks at each coordinate
+whether the sparse ones have an entry there, which no vector does. Loops around it stay shared, so
+that what is added to is near.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.concrete.nodes import Assign
+from taco_py.iteration.graph import IterationGraph, Loop, all_iterators
+from taco_py.iteration.lattice import is_full
+from taco_py.iteration.region import Everything, Regions
+from taco_py.plan.ir.nodes import Compute
+from taco_py.schedule.commands import Fission
+from taco_py.schedule.fission import addends
+from taco_py.schedule.loops import Loops
+from taco_py.schedule.schedule import Schedule
+
+
+def added_in_turn(kernel: Compute) -> Compute:
+    """`kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there is
+    one."""
+    problem = kernel.problem
+    if not problem.result.format.is_dense or len(kernel.orders) == 1:
+        return kernel
+    graph = Loops(problem.assignment, kernel.orders).graph(problem)
+    found = next((loop for loop in graph.loops if _pays(graph, loop)), None)
+    if found is None:
+        return kernel
+    sparse = ", ".join(map(str, found.lattice.iterators))
+    why = (
+        f"terms in turn, each in a loop over {found.index}: full ones all along, others at {sparse}"
+    )
+    return replace(kernel, schedule=Schedule((Fission(found.index),)), added=why)
+
+
+def _pays(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether a loop adds terms up of which some have something everywhere and all others at the
+    coordinates of some operands only."""
+    body = loop.body
+    if not loop.merges or not isinstance(body, Assign):
+        return False
+    if body.operator is not None or body.target != graph.problem.assignment.target:
+        return False
+    regions = Regions(all_iterators(graph.problem, graph.statement), frozenset())
+    values = addends(graph.problem, graph.statement, body, loop.index)
+    found = [regions.expression(value, loop.index) for value in values]
+    sparse = [region for region in found if not isinstance(region, Everything)]
+    return 0 < len(sparse) < len(found) and not any(map(is_full, sparse))

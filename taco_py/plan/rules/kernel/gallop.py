@@ -1,0 +1,64 @@
+"""Loops where the shorter operand leaps through a longer one, whose lengths differ that much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from taco_py.concrete.concretize import Order
+from taco_py.concrete.nodes import Merge
+from taco_py.cost.estimate import Statistics
+from taco_py.cost.machine import LEAP
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration.graph import IterationGraph, Loop
+from taco_py.iteration.region import Iterator as Walk
+from taco_py.order.walk_counts import may_leap
+from taco_py.problem import Problem
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.commands import MergeBy
+from taco_py.schedule.loops import Loops
+from taco_py.schedule.merges import check_merge
+from taco_py.schedule.schedule import OPEN, Schedule
+
+
+def leaps(
+    problem: Problem, orders: tuple[Order, ...], stats: Statistics, others: Schedule = OPEN
+) -> Schedule:
+    """The `mergeby(…,Gallop)` of loops over intersections, most often none.
+
+    others  the commands before it
+    """
+    if not may_leap(stats):
+        return OPEN
+    graph = apply_all(Loops(problem.assignment, orders), others).graph(problem)
+    paying = dict.fromkeys(loop.index for loop in graph.loops if _pays(loop, stats))
+    found = (i for i in paying if all(_can(graph, each) for each in graph.loops if each.index == i))
+    return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in found))
+
+
+def _can(graph: IterationGraph, loop: Loop) -> bool:
+    try:
+        check_merge(graph, replace(loop, mode=replace(loop.mode, merge=Merge.GALLOP)))
+    except ScheduleError:
+        return False
+    return True
+
+
+def _pays(loop: Loop, stats: Statistics) -> bool:
+    lengths = [length for each in loop.lattice.iterators for length in _length(each, stats)]
+    return len(lengths) > 1 and max(lengths) >= LEAP * max(1.0, min(lengths))
+
+
+def _length(walk: Walk, stats: Statistics) -> Iterator[float]:
+    """How many coordinates a level is expected to have under one entry of the levels above it.
+
+    Nothing for a workspace, which has no pattern before the kernel runs.
+    """
+    pattern = stats.patterns.get(walk.access.tensor)
+    if pattern is None:
+        return
+    modes = pattern.format.mode_order[: walk.level + 1]
+    above = frozenset(walk.access.indices[mode] for mode in modes[:-1])
+    whole = above | {walk.access.indices[modes[-1]]}
+    entries = stats.volume(whole) * stats.access_fraction(walk.access, whole)
+    yield entries / max(1.0, stats.volume(above) * stats.access_fraction(walk.access, above))

@@ -1,0 +1,68 @@
+"""Rows of operands that a kernel looks up where it would merge them with others again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.names import Names
+from taco_py.concrete.concretize import Order
+from taco_py.concrete.nodes import WorkspaceKind
+from taco_py.concrete.terms import split_terms
+from taco_py.concrete.tree import workspaces_of
+from taco_py.cost.estimate import Statistics
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.checks import all_indices, operand_names
+from taco_py.notation.printer import to_text
+from taco_py.order.lookups import Lookup
+from taco_py.order.loop_costs import LoopCosts
+from taco_py.problem import Problem
+from taco_py.schedule.apply import apply_all
+from taco_py.schedule.commands import Precompute
+from taco_py.schedule.legality import check
+from taco_py.schedule.loops import Loops
+from taco_py.schedule.schedule import OPEN, Schedule
+
+
+def looked_up_rows(
+    problem: Problem, orders: tuple[Order, ...], stats: Statistics
+) -> tuple[Schedule, str]:
+    """The `precompute(…)` of operands' rows in a kernel, most often none, and why."""
+    names = Names((*all_indices(problem.assignment), *operand_names(problem.assignment)))
+    found, why = OPEN, []
+    for lookup, index, told in _lookups(problem, orders, stats):
+        name = names.fresh(f"{lookup.access.tensor}_row")
+        before = found
+        found = _with(before, Precompute(lookup.access, (index,), (index,), name), problem, orders)
+        if found is not before:
+            why.append(told)
+    return found, "\n".join(why)
+
+
+def _lookups(
+    problem: Problem, orders: tuple[Order, ...], stats: Statistics
+) -> Iterator[tuple[Lookup, str, str]]:
+    """What is better looked up in the loops of each term, along which index, and why."""
+    for term, order in zip(split_terms(problem.assignment.value), orders, strict=True):
+        costs = LoopCosts(problem, term, stats)
+        for met in costs.meetings(order):
+            if met.lookup is not None:
+                index = costs.steps.indices[met.lookup.row]
+                told = (
+                    f"{to_text(met.lookup.access)} where others are walked along {index}: about "
+                    f"{met.cost:.2g} operations, {met.merged:.2g} where they are merged"
+                )
+                yield met.lookup, index, told
+
+
+def _with(
+    schedule: Schedule, command: Precompute, problem: Problem, orders: tuple[Order, ...]
+) -> Schedule:
+    """With one operand more, where its rows can be looked up."""
+    more = schedule.then(Schedule((command,)))
+    try:
+        loops = apply_all(Loops(problem.assignment, orders), more)
+        check(loops, problem)
+    except ScheduleError:
+        return schedule
+    made = {w.name: w.kind for w in workspaces_of(loops.statement(problem))}
+    return more if made.get(command.workspace) is WorkspaceKind.MARKED else schedule

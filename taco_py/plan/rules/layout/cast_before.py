@@ -1,0 +1,51 @@
+"""Operands that are converted to the type they are computed in before a kernel, not in it.
+
+A kernel converts each value as it reads it (`TensorType.stored`), which costs nothing where it
+reads a value once. A product of matrices reads each many times, and the kernels made for that read
+one type: there a converted copy comes first.
+
+    C[i,j] = A[i,k] * B[k,j], A of float64 from int32  →  A_float64 = A;  C[i,j] = A_float64 …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from codegen.names import Names
+from taco_py.notation.checks import operand_names, rename
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.ir.goal import Request, problem_of, real_statistics
+from taco_py.plan.ir.nodes import Cast, Operand
+from taco_py.ways.choose import choose_strategy
+from taco_py.ways.library_choice import Libraries
+from taco_py.ways.strategy import Strategy
+
+
+def cast_before(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    names: Names,
+    libraries: Libraries | None,
+) -> tuple[Assignment, Mapping[str, Operand], tuple[Cast, ...]]:
+    """The assignment on converted copies where a faster kernel reads them, all operands, and the
+    copies."""
+    found = [name for name in operand_names(assignment) if operands[name].type.stored]
+    if not found:
+        return assignment, operands, ()
+    types = {name: operands[name].type for name in found}
+    new = {name: names.fresh(f"{name}_{type.dtype}") for name, type in types.items()}
+    known = {**operands, **{new[name]: _cast(operands[name]) for name in found}}
+    changed = rename(assignment, tensors=new)
+    stats = real_statistics(changed, known)
+    choice = choose_strategy(problem_of(changed, known, request), stats, libraries)
+    if choice.strategy.kind not in (Strategy.TILES.kind, Strategy.LIBRARY.kind):
+        return assignment, operands, ()
+    reason = "its values are used many times"
+    casts = (Cast(new[name], name, type.format, type.dtype, reason) for name, type in types.items())
+    return changed, known, tuple(casts)
+
+
+def _cast(operand: Operand) -> Operand:
+    return replace(operand, type=replace(operand.type, stored="", unit_stride=True))

@@ -1,0 +1,87 @@
+"""Small dense factors copied into the order of the array that loops run through.
+
+    C[b,a,d] = A[b,a] * v[d,a]     →     v_ad[a,d] = v[d,a];  C[b,a,d] = A[b,a] * v_ad[a,d]
+
+The innermost loop then reads neighbours of them, and indices that lie together can be fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.formats import dense
+from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.tree import map_accesses
+from taco_py.order.streams import stream_order
+from taco_py.plan.algebra.products import flatten
+from taco_py.plan.ir.goal import Request, problem_of, real_statistics
+from taco_py.plan.ir.nodes import Cast, Operand
+from taco_py.problem import Problem
+
+SMALL = 8
+"""How many times fewer elements than iterations a factor has whose copy takes no time."""
+LARGE = 1 << 17
+"""Iterations from which on the call that copies takes no time either."""
+
+
+def line_up(
+    assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
+) -> tuple[Assignment, tuple[Cast, ...]]:
+    """The assignment over copies where factors are small and lie across the innermost loop; the
+    copies are added to the operands."""
+    order = walked_order(assignment, operands, request)
+    if order is None:
+        return assignment, ()
+    sizes = real_statistics(assignment, operands).sizes
+    volume = prod(sizes[index] for index in order)
+    steps: dict[Access, Cast] = {}
+    for access in dict.fromkeys(accesses(assignment.value)):
+        source = operands[access.tensor]
+        modes = source.type.format.mode_order
+        across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
+        if across and volume >= max(LARGE, SMALL * source.nnz):
+            steps[access] = step = _copied(access, order, source, names)
+            type = replace(source.type, format=step.format, unit_stride=True, stored="")
+            joined = (True,) * (len(access.indices) - 1)
+            operands[step.target] = Operand(type, source.shape, source.nnz, joined=joined)
+
+    def lined(access: Access) -> Access:
+        return replace(access, tensor=steps[access].target) if access in steps else access
+
+    return replace(assignment, value=map_accesses(assignment.value, lined)), tuple(steps.values())
+
+
+def walked_order(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> tuple[str, ...] | None:
+    """The indices as the one dense array stores them that has all of them: a factor, or the result
+    where nothing is summed."""
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    return _order(problem_of(replace(assignment, value=value), operands, request))
+
+
+def _order(problem: Problem) -> tuple[str, ...] | None:
+    (term, *more) = split_terms(problem.assignment.value)
+    types = (problem.result, *(type for _, type in problem.operands))
+    if more or not all(type.format.is_dense for type in types):
+        return None
+    target = problem.assignment.target
+    if len(target.indices) > 1 and {*target.indices} == {*all_indices(problem.assignment)}:
+        return problem.stored(target)
+    return stream_order(problem, term.body, term.reduced)
+
+
+def _copied(access: Access, order: tuple[str, ...], source: Operand, names: Names) -> Cast:
+    wanted = sorted(range(len(access.indices)), key=lambda mode: order.index(access.indices[mode]))
+    form = replace(dense(len(wanted)), mode_order=tuple(wanted))
+    target = names.fresh(f"{access.tensor}_{''.join(access.indices[mode] for mode in wanted)}")
+    why = f"loops run in the order {','.join(order)}, the innermost across it"
+    return Cast(target, access.tensor, form, source.type.dtype, why)

@@ -1,0 +1,210 @@
+"""Sparse operands that are looked up where another is walked, instead of merged with it.
+
+    y[i] = sum(j, A[i,j] * x[j])      A a coordinate list, x a sparse vector
+    → x_at[j,u] of x[j];  y[i] = sum(j, sum(u, A[i,j] * x_at[j,u]))
+
+Walking A and x together goes through x again for each row of A, and a list is sorted for it first.
+In x_at each coordinate of x has its entries at hand, one or none: its levels are dense but for the
+last, whose index u is 0. Unlike an array with zeros in between, it tells a stored zero from none,
+which an infinity beside it needs; integers have none, and are read from such an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.concrete.terms import map_terms, split_terms, summed
+from taco_py.convert.locate import located_format
+from taco_py.cost.machine import (
+    CONVERSION,
+    DENSE_SIZE,
+    GAIN,
+    LOOKED_UP_ROW,
+    TEMPORARY,
+    UNFORESEEN,
+)
+from taco_py.formats import dense
+from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.tree import map_accesses
+from taco_py.order.orders import best_order
+from taco_py.plan.ir.goal import Request, draft_of, statistics
+from taco_py.plan.ir.nodes import Locate, Operand, Reformat
+
+
+def look_up(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> tuple[Assignment, Mapping[str, Operand], Request, tuple[Locate | Reformat, ...]]:
+    """The assignment on operands that are looked up where this pays, all operands, the request with
+    the size of new indices, and the steps that make these operands."""
+    if not request.look_up:
+        return assignment, operands, request, ()
+    found = _Found(assignment, operands, request)
+    able = [a for a in dict.fromkeys(accesses(assignment)) if _may(found, a)]
+    for access in able:
+        found = _better(found, (access,), names)
+    if not found.steps and len(able) > 1:  # a list is sorted as long as one of them is merged
+        found = _better(found, able, names)
+    return found.assignment, found.operands, found.request, found.steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is computed where some operands are looked up, and the steps that make their copies."""
+
+    assignment: Assignment
+    operands: Mapping[str, Operand]
+    request: Request
+    steps: tuple[Locate | Reformat, ...] = ()
+
+    @property
+    def cost(self) -> float:
+        """What the best loops cost with the copies that they need."""
+        known = statistics(self.assignment, self.operands)
+        draft = draft_of(self.assignment, self.operands, self.request)
+        terms = split_terms(self.assignment.value)
+        return sum(best_order(draft, term, known, self.request.effort).cost for term in terms)
+
+
+def _better(before: _Found, looked_up: Sequence[Access], names: Names) -> _Found:
+    """With more operands looked up, if that pays."""
+    exact = _is_exact(before.assignment, before.operands)
+    found, cost = before, 0.0
+    for access in looked_up:
+        source = found.operands[access.tensor]
+        cost += _making(source)
+        if not exact:
+            cost += _asking(source) * _lookups(found.assignment, access, found.operands)
+        found = (_from_array if exact else _one_by_one)(found, access, names)
+    cost += found.cost
+    merged = before.cost
+    if cost * GAIN >= merged:
+        return before
+    why = (
+        f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they are "
+        "merged with others"
+    )
+    kept = len(before.steps)
+    steps = (*before.steps, *(replace(step, reason=why) for step in found.steps[kept:]))
+    return replace(found, steps=steps)
+
+
+def _from_array(before: _Found, access: Access, names: Names) -> _Found:
+    """From an array with zeros in between."""
+    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    made = _full(source)
+    step = Reformat(target, access.tensor, made.type.format, "", source.type.index_dtype)
+    assignment = _reading(before.assignment, access, replace(access, tensor=target))
+    operands = {**before.operands, target: made}
+    return _Found(assignment, operands, before.request, (*before.steps, step))
+
+
+def _one_by_one(before: _Found, access: Access, names: Names) -> _Found:
+    """From a copy in which each coordinate has its entries, one or none."""
+    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    unit = Names(all_indices(before.assignment)).fresh("u")
+    new = replace(access, tensor=target, indices=(*access.indices, unit))
+    step = Locate(target, access.tensor, access.indices, "")
+    assignment = _reading(before.assignment, access, new, unit)
+    operands = {**before.operands, target: _located(source)}
+    request = replace(before.request, static=(*before.request.static, (unit, 1)))
+    return _Found(assignment, operands, request, (*before.steps, step))
+
+
+def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
+    """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
+    have no infinity."""
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    return expression_dtype(assignment.value, dtypes).kind in "bui"
+
+
+def _may(found: _Found, access: Access) -> bool:
+    """Whether an operand may be looked up: where others walk its indices, its elements are not too
+    many, terms are linear in it, and it does not say which elements of the result are stored."""
+    assignment, operands = found.assignment, found.operands
+    source, result = operands[access.tensor], found.request.type.format
+    if source.type.format.is_dense or prod(source.shape) > DENSE_SIZE:
+        return False
+    others = [
+        a
+        for a in accesses(assignment)
+        if a != access and not operands[a.tensor].type.format.is_dense
+    ]
+    walked = {index for other in others for index in other.indices}
+    if not walked.issuperset(access.indices):
+        return False
+    stored = {} if result.is_dense else result.stored(assignment.target.indices)
+    if any(index in access.indices for index in stored):
+        return False
+    return all(_is_linear(term.body, access) for term in split_terms(assignment.value))
+
+
+def _is_linear(expr: Expr, access: Access) -> bool:
+    """Whether an expression that reads `access` is a product with it, or a quotient of such one."""
+    if access not in accesses(expr) or expr == access:
+        return True
+    if not isinstance(expr, Call) or expr.operator.additive:
+        return False
+    with_it = [place for place, arg in enumerate(expr.args) if access in accesses(arg)]
+    return len(with_it) == 1 and all(
+        expr.operator.linear[place] and _is_linear(expr.args[place], access) for place in with_it
+    )
+
+
+def _full(source: Operand) -> Operand:
+    """The operand as an array, whose elements are at hand as those that are looked up are."""
+    form = dense(len(source.shape))
+    return replace(source, type=replace(source.type, format=form), entries=None)
+
+
+def _located(source: Operand) -> Operand:
+    type = replace(source.type, format=located_format(len(source.shape)))
+    return replace(source, type=type, shape=(*source.shape, 1), entries=None)
+
+
+def _making(source: Operand) -> float:
+    """What it costs to find the place of each element."""
+    each = TEMPORARY if len(source.shape) == 1 else CONVERSION
+    return LOOKED_UP_ROW * prod(source.shape) + each * source.nnz
+
+
+def _asking(source: Operand) -> float:
+    """What it costs to find out whether an entry is there."""
+    there = min(1.0, source.nnz / max(1, prod(source.shape)))
+    return UNFORESEEN * min(there, 1.0 - there)
+
+
+def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:
+    """How often an operand is looked up."""
+    full = {**operands, access.tensor: _full(operands[access.tensor])}
+    known = statistics(assignment, full)
+    terms = (term for term in split_terms(assignment.value) if access in accesses(term.body))
+    return sum(
+        known.iterations(t.body, frozenset(i for a in accesses(t.body) for i in a.indices))
+        for t in terms
+    )
+
+
+def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -> Assignment:
+    """The assignment that reads `new` where it reads `old`, summed over its index `unit`."""
+
+    def read(term: Expr) -> Expr:
+        if old not in accesses(term):
+            return term
+        found = map_accesses(term, lambda access: new if access == old else access)
+        return _innermost(found, unit) if unit else found
+
+    return replace(assignment, value=map_terms(assignment.value, read))
+
+
+def _innermost(expr: Expr, index: str) -> Expr:
+    """The term with one sum more, inside those around it."""
+    if isinstance(expr, Reduce) and expr.operator.additive:
+        return replace(expr, body=_innermost(expr.body, index))
+    return summed(expr, (index,))

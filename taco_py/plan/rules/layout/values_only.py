@@ -1,0 +1,73 @@
+"""Sparse operands whose coordinates no loop asks for: their values alone are read.
+
+    s = sum(i, j, A[i,j] * A[i,j])    →    s = sum(e, A_values[e] * A_values[e])
+
+One loop over all entries then takes the place of one over the entries of each row, which may be
+short, and of a list in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from codegen.names import Names
+from taco_py.concrete.concretize import restricts
+from taco_py.concrete.terms import Term, reductions, split_terms, summed
+from taco_py.formats import dense
+from taco_py.notation.checks import accesses, all_indices, with_linearity
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import NEG
+from taco_py.notation.tree import exchange, map_accesses
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Operand, TakeValues
+
+
+def take_values(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> tuple[Assignment, Mapping[str, Operand], tuple[TakeValues, ...]]:
+    """The assignment on the values alone where no coordinates are asked for, all operands, and the
+    steps that take them."""
+    if not request.sized or not request.look_up:
+        return assignment, operands, ()  # kernels for any operands, and loops that are marked
+    known = dict(operands)
+    steps: list[TakeValues] = []
+    free = Names(all_indices(assignment))
+
+    value = assignment.value
+    for sum_ in tuple(reductions(value)):
+        access = _walked_alone(sum_, known)
+        if access is None:
+            continue
+        (term,) = split_terms(sum_)
+        source, index = known[access.tensor], free.fresh("e")
+        target = names.fresh(f"{access.tensor}_values")
+        type = replace(source.type, format=dense(1))
+        known[target] = Operand(type, (int(source.nnz),), source.nnz)
+        linear = [ways for each, ways in with_linearity(term.body) if each == access]
+        distinct = linear != [True]
+        steps.append(TakeValues(target, access.tensor, access.indices, distinct))
+        body = _reading(term, access, Access(target, (index,)))
+        left = (i for i in term.reduced if i not in access.indices)
+        value = exchange(value, sum_, summed(body, (*left, index)))
+    return replace(assignment, value=value), known, tuple(steps)
+
+
+def _reading(term: Term, old: Access, new: Access) -> Expr:
+    """The term's body, negated where it is subtracted, with another access."""
+    body = map_accesses(term.body, lambda each: new if each == old else each)
+    return Call(NEG, (body,)) if term.negative else body
+
+
+def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | None:
+    """The sparse access whose indices are summed over and nowhere else, if there is one."""
+    (term, *more) = split_terms(sum_)
+    met = dict.fromkeys(accesses(term.body))
+    sparse = [access for access in met if not operands[access.tensor].type.format.is_dense]
+    if more or len(sparse) != 1 or any(True for _ in reductions(term.body)):
+        return None
+    (access,) = sparse
+    own = set(access.indices)
+    others = {index for other in met if other != access for index in other.indices}
+    alone = own <= set(term.reduced) and not own & others and restricts(term.body, access)
+    return access if alone and len(own) == len(access.indices) > 0 else None

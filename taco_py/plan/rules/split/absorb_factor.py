@@ -1,0 +1,104 @@
+"""Dense factors multiplied into a small one that has all of their indices, before all else.
+
+    C[b,a,c] = sum(d, A[b,d,a] * B[c,d,b] * v[b])
+    →   T[c,d,b] = B[c,d,b] * v[b];  C[b,a,c] = sum(d, A[b,d,a] * T[c,d,b])
+
+What is left has fewer factors: often two, and so is a product of matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.concrete.terms import split_terms, summed
+from taco_py.notation.checks import all_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.algebra.products import Product, as_product, flatten
+from taco_py.plan.ir.goal import Request, real_statistics
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.rules.layout.copy_small_across import LARGE, SMALL
+from taco_py.problem import TensorType
+
+WHY = "factors are multiplied into a small one that has all of their indices"
+
+
+def absorb(
+    assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
+) -> tuple[Assignment, ...]:
+    """The products of such factors, then the assignment that reads them; the assignment alone where
+    there are none. The new tensors are added to the operands."""
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    (term, *more) = split_terms(flatten(assignment.value, dtypes))
+    product = as_product(term.body, dtypes)
+    if more or term.negative or product is None or len(product.factors) < 3:
+        return (assignment,)
+    whole = expression_dtype(term.body, dtypes)
+    factors = [f for f in product.factors if isinstance(f, Access) and f.indices]
+    plain = all(
+        operands[f.tensor].type.format.is_dense and dtypes[f.tensor] == whole for f in factors
+    )
+    if not plain or len(factors) < len(product.factors):
+        return (assignment,)
+    sizes = real_statistics(assignment, operands).sizes
+    volumes = {f: float(prod(sizes[i] for i in f.indices)) for f in factors}
+    points = prod(sizes[index] for index in all_indices(assignment))
+    room = min(points / SMALL, request.memory) if points >= LARGE else 0
+    groups = _groups(factors, assignment.target.indices, volumes, room)
+    made = {
+        group[0]: _product(group, product, operands, request, names)
+        for group in groups
+        if len(group) > 1
+    }
+    if not made:
+        return (assignment,)
+    kept = [f for f in factors if any(f is group[0] for group in groups)]
+    left = [made[f].target if f in made else f for f in kept]
+    value = left[0] if len(left) == 1 else product.of(left)
+    return (*made.values(), replace(assignment, value=summed(value, term.reduced)))
+
+
+def _groups(
+    factors: Sequence[Access], kept: Sequence[str], volumes: Mapping[Access, float], room: float
+) -> list[list[Access]]:
+    """Each factor with those that are multiplied into it: the smallest will do that has all of
+    their indices and not more than `room` elements.
+
+    An index that is summed over, and that no third factor has, is better summed over with them.
+    """
+    groups: list[list[Access]] = []
+    for factor in sorted(factors, key=lambda f: -volumes[f]):
+        needed = {i for i in factor.indices if i not in kept}
+        hosts = [
+            group
+            for group in groups
+            if {*factor.indices} <= {*group[0].indices} and volumes[group[0]] <= room
+            if needed <= {i for f in factors if f not in (factor, group[0]) for i in f.indices}
+        ]
+        if hosts:
+            hosts[-1].append(factor)
+        else:
+            groups.append([factor])
+    return groups
+
+
+def _product(
+    group: list[Access],
+    product: Product,
+    operands: dict[str, Operand],
+    request: Request,
+    names: Names,
+) -> Assignment:
+    """The product of a group, stored as its largest factor is."""
+    host = group[0]
+    source = operands[host.tensor]
+    target = Access(names.fresh("T"), host.indices)
+    type = TensorType(source.type.format, source.type.dtype, request.type.index_dtype)
+    joined = (True,) * (len(host.indices) - 1)
+    operands[target.tensor] = Operand(type, source.shape, source.nnz, joined=joined)
+    return Assignment(target, product.of(group))

@@ -1,0 +1,63 @@
+"""Small dense factors that vary along the innermost loop, multiplied by each other first.
+
+    s = sum(a, b, c, A[a,b,c] * v[a,c] * w[c,a])
+    →   T[a,c] = v[a,c] * w[c,a];  s = sum(a, b, c, A[a,b,c] * T[a,c])
+
+The array that all loops run through is then multiplied once, by neighbours, and indices that lie
+together in both can be fused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.concrete.terms import split_terms, summed
+from taco_py.formats import dense
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.algebra.products import as_product, flatten, typed_first
+from taco_py.plan.ir.goal import Request, real_statistics
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.rules.layout.copy_small_across import LARGE, SMALL, walked_order
+from taco_py.problem import TensorType
+
+WHY = "small factors that vary along the innermost loop are multiplied by each other first"
+
+
+def small_first(
+    assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
+) -> tuple[Assignment, ...]:
+    """The product of such factors where there are several, then the assignment that reads it; the
+    assignment alone where there are not. The new tensor is added to the operands."""
+    order = walked_order(assignment, operands, request)
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    (term, *_) = split_terms(flatten(assignment.value, dtypes))
+    product = as_product(term.body, dtypes)
+    if order is None or product is None or term.negative:
+        return (assignment,)
+    sizes = real_statistics(assignment, operands).sizes
+    volume = prod(sizes[index] for index in order)
+    whole = expression_dtype(term.body, dtypes)
+    few = [
+        factor
+        for factor in product.factors
+        if isinstance(factor, Access) and order[-1] in factor.indices
+        if {*factor.indices} != {*order} and dtypes[factor.tensor] == whole
+    ]
+    own = {index for factor in few for index in factor.indices}
+    kept = tuple(index for index in order if index in own)
+    count = prod(sizes[index] for index in kept)
+    if len(few) < 2 or volume < max(LARGE, SMALL * count):
+        return (assignment,)
+    target = Access(names.fresh("T"), kept)
+    type = TensorType(dense(len(kept)), whole.name, request.type.index_dtype)
+    shape = tuple(int(sizes[index]) for index in kept)
+    operands[target.tensor] = Operand(type, shape, count, joined=(True,) * (len(kept) - 1))
+    others = [factor for factor in product.factors if factor not in few]
+    factors = typed_first((*others, target), whole, {**dtypes, target.tensor: whole})
+    value = summed(product.of(factors), term.reduced)
+    return Assignment(target, product.of(few)), replace(assignment, value=value)

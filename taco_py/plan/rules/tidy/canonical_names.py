@@ -1,0 +1,47 @@
+"""Names for kernels that nobody named: temporaries that compute alike share one kernel.
+
+T_3[a,c] = sum(b, op4[a,b] * T_2[b,c])  →  T[i,j] = sum(k, A[i,k] * B[k,j])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from string import ascii_uppercase
+
+from taco_py.notation.checks import all_indices, rename
+from taco_py.plan.ir.nodes import Compute
+
+INDICES = "ijklmnpqrstuvw"
+TENSORS = ascii_uppercase.replace("T", "")
+
+
+def canonical(step: Compute) -> Compute:
+    """`step` with its kernel's tensors and indices named by the order of their first use."""
+    problem = step.problem
+    target = problem.assignment.target.tensor
+    indices = dict(zip(all_indices(problem.assignment), _names(INDICES), strict=False))
+    tensors = dict(zip((name for name, _ in problem.operands), _names(TENSORS), strict=False))
+    renamed = replace(
+        problem,
+        assignment=rename(problem.assignment, {**tensors, target: "T"}, indices),
+        operands=tuple((tensors[name], type) for name, type in problem.operands),
+        static=tuple((indices[i], size) for i, size in problem.static if i in indices),
+        vast=tuple(indices[i] for i in problem.vast),
+    )
+    return replace(
+        step,
+        problem=renamed,
+        orders=tuple(tuple(indices[i] for i in order) for order in step.orders),
+        sizes=tuple((indices[i], tensors[name], mode) for i, name, mode in step.sizes),
+        sources=tuple((new, old) for old, new in tensors.items()),
+        schedule=step.schedule.renamed(indices, tensors),
+    )
+
+
+def _names(letters: str) -> Iterator[str]:
+    """The letters, then the letters with a number behind them."""
+    yield from letters
+    for number in count(2):
+        yield from (f"{letter}{number}" for letter in letters)

@@ -1,0 +1,170 @@
+"""The lines of a short way that call one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from codegen.runtime.signature import Kind, Parameter
+from taco_py.cost.machine import PARALLEL
+from taco_py.diagnostics.errors import InternalError
+from taco_py.driver import CompiledKernel
+from taco_py.execute.assemble_result import assembly, known_order
+from taco_py.execute.run import new_array
+from taco_py.execute.work import bounds
+from taco_py.lower.bindings import Source
+from taco_py.notation.checks import accesses
+from taco_py.plan.ir.nodes import Compute
+from taco_py.replay.operand_text import Reading, read_data
+from taco_py.replay.state import CallState, listed, says_order, sizes_disagree
+from taco_py.storage.pack import dense_data
+
+PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """The text of one kernel's call, whose result is called t and its `number`."""
+
+    state: CallState
+    step: Compute
+    kernel: CompiledKernel
+    number: int
+    last: bool
+
+    def lines(self) -> Iterator[str]:
+        """Look at the operands, make the result, call."""
+        problem = self.step.problem
+        found = accesses(problem.assignment)
+        sizes = {index: self.size(index) for index, _, _ in self.step.sizes}
+        wrong = list(sizes_disagree(((a, self.reading(a.tensor).sizes) for a in found), sizes))
+        wrong += [f"{sizes[index]} != {size}" for index, size in problem.static if index in sizes]
+        for indices in self.kernel.keys:
+            wrong.append(f"{' * '.join(sizes[i] for i in indices)} > {INT64_MAX}")
+        yield from self.state.give_up(wrong)
+        yield from self.put_in_order()
+        if problem.result.format.is_dense:
+            yield from self.dense()
+        else:
+            yield from self.sparse()
+
+    @property
+    def name(self) -> str:
+        return f"t{self.number}"
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """Of the result's modes."""
+        return tuple(self.size(i) for i in self.step.problem.assignment.target.indices)
+
+    def reading(self, operand: str) -> Reading:
+        """Of one of the kernel's operands."""
+        return self.state.readings[self.step.source(operand)]
+
+    def size(self, index: str) -> str:
+        """The variable with the size of `index`."""
+        places = {i: (operand, mode) for i, operand, mode in self.step.sizes}
+        operand, mode = places[index]
+        return self.reading(operand).sizes[mode]
+
+    def put_in_order(self) -> Iterator[str]:
+        """Copy what is not in the order that the kernel relies on and may be copied."""
+        for operand, ordered, unique in self.kernel.requirements:
+            reading = self.reading(operand)
+            if not says_order(reading, ordered, unique):
+                yield f"{reading.data} = in_order({reading.data}, {ordered}, {unique})"
+                yield f"{reading.values} = {reading.data}.values"
+
+    def arguments(self) -> str:
+        return ", ".join(self.argument(p, source) for p, source in self.kernel.parameters)
+
+    def dense(self) -> Iterator[str]:
+        """A result in an array, `out` itself if that may be."""
+        t, n, type = self.name, self.number, self.step.problem.result
+        order = type.format.mode_order
+        shape = listed(self.sizes)
+        if order == tuple(range(len(order))):
+            new = f"make{n}({shape}, dtype{n})"
+        else:
+            self.state.more[f"new{n}"] = partial(new_array, type=type, covered=self.kernel.covers)
+            new = f"new{n}({shape})"
+        if self.last and self.state.task.direct:
+            usual = (f"out.flags.num & {PLAIN} == {PLAIN}", *self.state.out_apart())
+            yield f"if {' and '.join(usual)}:"
+            fused = f".reshape({shape})" if self.state.fused_shape() else ""
+            yield f"    {t} = out{fused}"
+            if not self.kernel.covers:
+                yield f"    {t}.fill(0)"
+            yield "else:"
+            yield f"    {t} = {new}"
+        else:
+            yield f"{t} = {new}"
+        yield f"kernel{n}({self.arguments()})"
+        data = f"from_numpy({t})"
+        if self.state.task.kind.kind != "ndarray" and self.last:
+            self.state.more[f"stored{n}"] = partial(dense_data, format=type.format)
+            data = f"stored{n}({t})"
+        reading = Reading((), (), t, self.sizes, arrays=t, data=data)
+        self.state.readings[self.step.target] = reading
+
+    def sparse(self) -> Iterator[str]:
+        """A result in arrays that the kernel grows."""
+        t, n = self.name, self.number
+        self.state.more[f"assemble{n}"] = assembly(self.kernel, self.step)
+        made = f"assemble{n}({listed(self.sizes)}, kernel{n}({self.arguments()}))"
+        type = None if self.last else self.state.task.type_of(self.step.target)
+        ordered, unique = known_order(self.kernel, self.step)
+        reading = replace(
+            read_data(t, type, made),
+            ordered="True" if ordered else "",
+            canonical="True" if ordered and unique else "",
+        )
+        self.state.readings[self.step.target] = reading
+        yield from reading.lines
+
+    def argument(self, parameter: Parameter, source: Source | None) -> str:
+        """The expression for one parameter of the kernel."""
+        if parameter.kind is Kind.THREADS:
+            return f"threads if {self.work()} >= {PARALLEL} else 1"
+        if parameter.kind is Kind.GROWING:
+            return self.room(source)
+        if source is None:
+            raise InternalError(f"Nothing is known of the kernel parameter {parameter.name}")
+        if source.what == "size":
+            return self.size(source.index)
+        if source.what == "stride":
+            return self.stride(source)
+        if source.tensor == self.step.problem.assignment.target.tensor:
+            return self.name
+        reading = self.reading(source.tensor)
+        if source.what == "values":
+            return reading.values
+        return {"pos": reading.pos, "crd": reading.crd}[source.what](source.level)
+
+    def stride(self, source: Source) -> str:
+        """A stride of a dense operand or of the result, in elements."""
+        problem = self.step.problem
+        mode = problem.type_of(source.tensor).format.mode_order[source.level]
+        if source.tensor == problem.assignment.target.tensor:
+            values = self.name
+        else:
+            values = self.reading(source.tensor).values
+        return f"{values}.strides[{mode}] // {values}.itemsize"
+
+    def work(self) -> str:
+        """The number of iterations that `execute.work.bounds` says."""
+        terms = (
+            (*((self.reading(b.tensor).count,) if b.tensor else ()), *map(self.size, b.indices))
+            for b in bounds(self.step.problem)
+        )
+        return " + ".join(" * ".join(factors) or "1" for factors in terms)
+
+    def room(self, source: Source | None) -> str:
+        """What `execute.first_allocation.first_room` says."""
+        if source is not None and source.what == "pos":
+            return "0"
+        problem = self.step.problem
+        sparse = [name for name, type in problem.operands if not type.format.is_dense]
+        return " + ".join(self.reading(name).count for name in sparse) or "0"

@@ -1,0 +1,137 @@
+"""The short way from the user's objects to kernels, for calls like one that was made before.
+
+A call is prepared once: its plan becomes a Python function (`call_text`) that does what is left to
+do for operands of the same types, formats and dtypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from taco_py.driver import CompiledKernel
+from taco_py.kernels import KERNELS
+from taco_py.replay.find import FROM_LIBRARY, Parts, ShortCall, define, keep
+from taco_py.replay.operand_text import NUMBERS, READINGS, as_it_is
+from taco_py.replay.state import Task
+from taco_py.replay.text import Prelude, call_text
+from taco_py.values.operands import Given
+from taco_py.ways.library import product_text
+from taco_py.ways.strategy import Strategy
+
+MOST_WAYS = 8
+
+
+def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Parts | None]:
+    """A function of the operands, and of what it is made where that can be stored: where it needs
+    nothing of the compiler but kernels.
+
+    limit    threads to use at most
+    prelude  how its arguments become a0, a1 … in the order of the task's objects
+    """
+    text, more = call_text(task, prelude)
+    for place, obj in enumerate(task.objects.values()):
+        if f"a{place}_type" in text:
+            more[f"a{place}_type"] = type(obj)
+    kernels = task.kernels
+    parts = Parts(
+        text,
+        tuple(map(_stored, kernels)),
+        _results(task),
+        _dtypes(task),
+    )
+    call = define(parts, [kernel.call for kernel in kernels], limit, more)
+    return call, None if more else parts
+
+
+def _stored(kernel: CompiledKernel) -> str:
+    """What a later process finds the kernel by: the key of its recipe, or a library's product."""
+    if kernel.recipe.strategy.kind != Strategy.LIBRARY.kind:
+        return kernel.recipe.key
+    return f"{FROM_LIBRARY}{product_text(kernel.recipe.problem)}"
+
+
+def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
+    """For each kernel the number of its step, how a dense result is made (`short.array_maker`),
+    and the dtype of that."""
+    steps = task.plan.steps
+    numbers = [number for number, step in enumerate(steps) if step in task.plan.kernels]
+    cleared = dict.fromkeys(numbers, "cleared") | {len(steps) - 1: "zero"}
+    return tuple(
+        (
+            number,
+            "written" if kernel.covers else cleared[number],
+            kernel.recipe.problem.result.dtype,
+        )
+        for number, kernel in zip(numbers, task.kernels, strict=True)
+    )
+
+
+def _dtypes(task: Task) -> dict[str, str]:
+    found = {}
+    for place, name in enumerate(task.objects):
+        type = task.type_of(name)
+        found[f"a{place}_dtype"] = (
+            task.given[name].data.dtype.name if type is None else type.element
+        )
+    if task.out is not None:
+        found["out_dtype"] = task.out.str
+    return found
+
+
+def keep_call(key: tuple[object, ...], parts: Parts | None, limit: int | None) -> None:
+    """Store a short way for later processes, where that can be."""
+    if parts is not None:
+        keep(key, parts, limit)
+
+
+class Ways:
+    """The short ways of one kernel, at most one for operands of the same types.
+
+    `calls` only grows, so that a thread may walk it while another one adds to it; to forget all is
+    to begin another one.
+    """
+
+    __slots__ = ("__weakref__", "_tries", "_types", "calls")
+
+    def __init__(self) -> None:
+        self.clear()
+        KERNELS.derived.add(self)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self.calls: list[ShortCall] = []
+        self._types: set[tuple[object, ...]] = set()
+        self._tries = 0
+
+    def add(
+        self,
+        objects: Mapping[str, Any],
+        out: np.dtype[Any] | None,
+        make: Callable[[], ShortCall | None],
+    ) -> None:
+        """Make a way for such operands and such an `out`, unless there was one."""
+        types = (out, frozenset((name, type(obj)) for name, obj in objects.items()))
+        if types in self._types or self._tries >= 2 * MOST_WAYS or len(self.calls) >= MOST_WAYS:
+            return
+        self._tries += 1
+        call = make()
+        if call is not None and types not in self._types:
+            self._types.add(types)
+            self.calls.append(call)
+
+
+def reads_in_place(obj: Any, given: Given) -> bool:
+    """Whether a kernel reads the user's own arrays, which are of one of the usual types."""
+    weak = isinstance(obj, NUMBERS)
+    return type(obj) in READINGS and not weak and as_it_is(obj, given.data)
+
+
+def compiled_kernels(
+    task_kernels: Mapping[tuple[str, str], CompiledKernel], targets: list[str]
+) -> tuple[CompiledKernel, ...] | None:
+    """The kernels of the steps with these targets, None where one is not there."""
+    found = [task_kernels.get((target, "evaluate")) for target in targets]
+    return tuple(k for k in found if k is not None) if None not in found else None

@@ -1,0 +1,261 @@
+"""The text of a short way: a Python function that does what is left to do for a plan.
+
+For y[i] = A[i,j] * x[j] with a CSR matrix and a vector it is
+
+    def call(a0, a1):
+        try:
+            a0_pos, a0_crd, a0_vals = a0.indptr, a0.indices, a0.data
+            a0_nnz = len(a0_vals)
+            a0_0, a0_1, = a0.shape
+            a1_0, = a1.shape
+            if (
+                a0_pos.flags.num & a0_crd.flags.num & a0_vals.flags.num & 257 != 257
+                or len(a0_pos) != a0_0 + 1
+                or len(a0_crd) != a0_nnz
+                or a0_pos.item(-1) != a0_nnz
+                or (a1.flags.num & 257 != 257 and not strided(a1, 0, True))
+                or a1_0 != a0_1
+            ):
+                return None
+            t0 = make0((a0_0, ), dtype0)
+            kernel0(t0, a0_pos, a0_crd, a0_vals, a1, a0_0, threads if a0_nnz >= 30000 else 1)
+            return t0
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError, MemoryError):
+            return None
+
+Step after step of a longer plan is written the same way: t0, t1 … are what the steps make.
+
+It returns None where something does not hold; the long way then does it, or raises the error.
+Element types are left to the kernels themselves, which refuse others with a TypeError. They raise
+an OverflowError where a result passes its index type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from taco_py.execute.transform import gathered, in_order, number_of, transformed
+from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.interop.scipy_arrays import is_ascending, is_canonical
+from taco_py.plan.ir.nodes import Cast, Compute, Fuse, Gather, TakeSize, Unfuse
+from taco_py.problem import TensorType
+from taco_py.replay.kernel_text import KernelText
+from taco_py.replay.operand_text import (
+    READINGS,
+    Reading,
+    arrays_of,
+    as_it_is,
+    read_array,
+    read_data,
+)
+from taco_py.replay.state import CallState, Task, listed, says_order, sizes_disagree
+from taco_py.storage.tensor_data import TensorData
+from taco_py.values.operands import Given
+from taco_py.values.results import hand_out
+from taco_py.values.tensor import Tensor, as_data
+
+WRITEABLE = 0x0400  # in the flags of a NumPy array as one number
+HELPERS: Mapping[str, Any] = {
+    "arrays_of": arrays_of,
+    "as_data": as_data,
+    "from_numpy": from_numpy,
+    "in_order": in_order,
+    "is_ascending": is_ascending,
+    "is_canonical": is_canonical,
+}
+
+
+Prelude = Callable[[Sequence[tuple[int, str]], bool], tuple[str, ...]]
+"""From the operands' places and names, and whether there is an `out`, to the first lines of `call`,
+which define a0, a1 …"""
+
+
+def by_place(operands: Sequence[tuple[int, str]], out: bool) -> tuple[str, ...]:
+    """Operands of known types as arguments."""
+    names = [*(f"a{place}" for place, _ in operands), *(["out"] if out else [])]
+    return (f"def call({', '.join(names)}):", "    try:")
+
+
+def by_name(operands: Sequence[tuple[int, str]], out: bool) -> tuple[str, ...]:
+    """Operands in a dict, of any types; the threads to use at most may be given."""
+    others = " or ".join(f"type(a{place}) is not a{place}_type" for place, _ in operands)
+    return (
+        f"def call(operands, {'out, ' if out else ''}threads=threads):",
+        "    try:",
+        *(f"        a{place} = operands[{name!r}]" for place, name in operands),
+        f"        if len(operands) != {len(operands)} or {others or False}:",
+        "            return None",
+    )
+
+
+def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
+    """The text of `call`, and what it calls besides what `short.define` gives to all of them."""
+    writer = _Writer(task)
+    body = [f"        {line}" for line in writer.body()]
+    operands = [(p, name) for p, name in enumerate(task.objects) if name != task.begin]
+    last = [
+        "    except (TypeError, ValueError, AttributeError, KeyError, OverflowError, MemoryError):",
+        "        return None",
+        "",
+    ]
+    text = "\n".join((*prelude(operands, task.out is not None), *body, *last))
+    used = {name: helper for name, helper in HELPERS.items() if f"{name}(" in text}
+    return text, {**used, **writer.more}
+
+
+@dataclass(slots=True)
+class _Writer(CallState):
+    """Writes the text while it walks the plan."""
+
+    def body(self) -> Iterator[str]:
+        """The lines of `call`."""
+        task = self.task
+        for place, name in enumerate(task.objects):
+            if name == task.begin:
+                yield f"a{place} = out"
+            self.readings[name] = self.operand(f"a{place}", name)
+            yield from self.readings[name].lines
+        users = tuple(self.readings.values())
+        sizes = self.sizes()
+        wrong = [condition for reading in users for condition in reading.wrong]
+        wrong += sizes_disagree(self.accesses(), sizes)
+        target = tuple(sizes[i] for i in task.assignment.target.indices)
+        yield from self.give_up([*wrong, *self.unfit_out(target), *self.disordered()])
+        kernels = iter(task.kernels)
+        for number, step in enumerate(task.plan.steps):
+            if isinstance(step, Compute):
+                last = number == len(task.plan.steps) - 1
+                yield from KernelText(self, step, next(kernels), number, last).lines()
+            elif isinstance(step, Fuse):
+                yield from self.fusion(f"t{number}", step)
+            elif isinstance(step, Unfuse):
+                yield self.unfusion(f"t{number}", step)
+            elif isinstance(step, TakeSize):
+                yield self.size(f"t{number}", step)
+            else:
+                yield from self.transformation(f"t{number}", step, number)
+        yield from self.results(self.readings[task.plan.steps[-1].target])
+
+    def operand(self, a: str, name: str) -> Reading:
+        """How an operand is taken apart: as its type allows, or the way that does for all."""
+        task = self.task
+        obj, given, type_ = task.objects[name], task.given[name], task.type_of(name)
+        assert type_ is not None
+        read = READINGS.get(type(obj))
+        own = getattr(obj, "dtype", given.data.dtype).newbyteorder("=")
+        if own != given.data.dtype:
+            self.more["converted_to"] = converted_to
+            return read_data(a, type_, f"converted_to({a}_dtype, as_data({a}))")
+        coordinates = getattr(obj, "format", "") == "coo" and task.needs_order(name)
+        if isinstance(obj, Tensor) and task.needs_distinct(name):
+            return read_data(a, type_, f"{a}.examined()")
+        if read is None or coordinates or task.is_transformed(name) or not _usual(obj, given):
+            return read_data(a, type_, f"as_data({a})")
+        if isinstance(obj, Tensor):
+            self.more[f"{a}_format"] = type_.format
+        return read(a, type_)
+
+    def disordered(self) -> Iterator[str]:
+        """That coordinates of the user's operands are not in the order which a kernel relies on."""
+        for step, kernel in zip(self.task.plan.kernels, self.task.kernels, strict=True):
+            for operand, ordered, unique in kernel.requirements:
+                reading = self.readings.get(step.source(operand))
+                says = says_order(reading, ordered, unique) if reading else "True"
+                if says not in ("", "True"):
+                    yield f"not {says}"
+
+    def unfit_out(self, shape: tuple[str, ...]) -> Iterator[str]:
+        """That `out` cannot take a result of this shape."""
+        if self.task.out is not None:
+            yield "type(out) is not ndarray"
+            yield "out.dtype != out_dtype"
+            yield f"not out.flags.num & {WRITEABLE}"
+            yield f"out.shape != {listed(shape)}"
+
+    def transformation(self, t: str, step: Any, number: int) -> Iterator[str]:
+        """A step without a kernel."""
+        source = self.readings[step.source].data
+        if isinstance(step, Gather):
+            self.more[f"step{number}"] = partial(gathered, step)
+            source = f"{source}, {self.readings[step.pattern].data}"
+        else:
+            self.more[f"step{number}"] = partial(transformed, step)
+        type = self.type_of(step)
+        reading = read_data(t, type, f"step{number}({source})")
+        self.readings[step.target] = reading
+        yield from reading.lines
+        yield from self.give_up(reading.wrong)
+
+    def type_of(self, step: Any) -> TensorType | None:
+        """The type of what a step makes that is no kernel, where something reads it."""
+        if isinstance(step, Cast):
+            return TensorType(step.format, step.dtype)
+        return self.task.type_of(step.target)
+
+    def fusion(self, t: str, step: Fuse) -> Iterator[str]:
+        """A view of a dense operand with fewer modes."""
+        source = self.readings[step.source]
+        modes = [mode for group in step.groups for mode in group]
+        turned = "" if modes == sorted(modes) else f".transpose({listed(map(str, modes))})"
+        shape = [" * ".join(source.sizes[mode] for mode in group) for group in step.groups]
+        type = self.task.type_of(step.target)
+        sizes = tuple(f"{t}_{mode}" for mode in range(len(shape)))
+        yield f"{listed(sizes)} = {t}_shape = {listed(shape)}"
+        yield f"{t} = {source.values}{turned}.reshape({t}_shape)"
+        wrong = () if type is None else read_array(t, type).wrong  # no kernel reads it, or one does
+        self.readings[step.target] = self.view(t, sizes)
+        yield from self.give_up(wrong)
+
+    def unfusion(self, t: str, step: Unfuse) -> str:
+        """A view of a kernel's result with more modes."""
+        sizes = tuple(self.readings[name].sizes[mode] for name, mode in step.sizes)
+        self.readings[step.target] = self.view(t, sizes)
+        return f"{t} = {self.readings[step.source].values}.reshape({listed(sizes)})"
+
+    def size(self, t: str, step: TakeSize) -> str:
+        """A number without modes."""
+        source = self.readings[step.source]
+        size = source.sizes[step.mode] if source.sizes else f"{source.data}.shape[{step.mode}]"
+        self.more[f"{t}_number"] = partial(number_of, step.dtype)
+        self.readings[step.target] = self.view(t, ())
+        return f"{t} = {t}_number({size})"
+
+    def view(self, t: str, sizes: tuple[str, ...]) -> Reading:
+        """How an array is read that has been looked at."""
+        return Reading((), (), t, sizes, arrays=t, data=f"from_numpy({t})")
+
+    def results(self, reading: Reading) -> Iterator[str]:
+        """Hand out the last step's result."""
+        if self.task.kind.kind != "ndarray":
+            self.more["finish"] = partial(hand_out, kind=self.task.kind)
+            yield f"return finish({reading.data})"
+        elif self.task.out is not None:
+            fused = self.fused_shape()
+            yield (
+                f"if not meets({reading.values}, out):"
+                if fused
+                else f"if {reading.values} is not out:"
+            )
+            yield f'    copyto(out, {reading.values}{fused}, casting="unsafe")'
+            yield "return out"
+        else:
+            whole = self.fused_shape() if self.task.assignment.target.indices else "[()]"
+            turned = f".transpose({listed(map(str, self.task.axes))})" if self.task.axes else ""
+            yield f"return {reading.values}{whole}{turned}"
+
+
+def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
+    """The tensor with its values in another dtype."""
+    return replace(data, values=data.values.astype(dtype, copy=False))
+
+
+def _usual(obj: Any, given: Given) -> bool:
+    """Whether arrays like this one can be read in place."""
+    if isinstance(obj, np.ndarray):
+        return bool(obj.dtype.isnative)
+    return as_it_is(obj, given.data)

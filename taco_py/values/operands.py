@@ -1,0 +1,285 @@
+"""What the user passes → stored tensors, with what planning needs to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from taco_py.cost.spread import Entries
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    NumberOverflowError,
+    OperandError,
+    TacoError,
+)
+from taco_py.formats import Format
+from taco_py.interop.numpy_arrays import copy_reason
+from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.plan.ir.nodes import Operand
+from taco_py.problem import TensorType
+from taco_py.storage.size_classes import size_classes
+from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.keys import joined, stride_order
+from taco_py.values.tensor import Tensor, as_data
+
+INT32_MAX = 2**31 - 1
+OPTIONS = frozenset(
+    {
+        "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
+        "schedule_budget",
+    }
+)  # fmt: skip
+"""The keywords of `evaluate`, which cannot be the names of operands there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """An operand: what the user passed, its arrays, and its type, shape and number of entries."""
+
+    object: Any
+    data: TensorData
+    operand: Operand
+
+
+def give(
+    objects: Mapping[str, Any], dtype: np.dtype[Any] | None = None, weak: bool = True
+) -> dict[str, Given]:
+    """Each operand by name.
+
+    dtype  what is computed in, where the user says so
+    weak   a Python number takes that dtype, or the one of the arrays it meets, as in NumPy's
+           arithmetic; otherwise it has one of its own, as in NumPy's einsum
+
+    Raises OperandTypeError for what is no tensor of a supported dtype, NumberOverflowError for a
+    number that the dtype cannot hold.
+    """
+    numbers = {name for name, obj in objects.items() if weak and is_number(obj)}
+    found = {name: describe(obj, name) for name, obj in objects.items() if name not in numbers}
+    strong = [g.data.dtype for g in found.values()] if dtype is None else [dtype]
+    for name in numbers:
+        value = objects[name]
+        taken = np.result_type(*strong, value) if strong else None
+        found[name] = describe(as_number(value, taken, name), name)
+    return {name: found[name] for name in objects}
+
+
+def describe(obj: Any, name: str) -> Given:
+    """One operand."""
+    data = taken(obj, f"operand {name}")
+    entries = None if data.format.is_dense else Entries(data)
+    nnz = float(data.values.size)
+    return Given(obj, data, Operand(type_of(data), data.shape, nnz, entries, joined_of(data)))
+
+
+def taken(obj: Any, what: str) -> TensorData:
+    """The arrays of an operand; errors begin with `what`."""
+    try:
+        return as_data(obj)
+    except TacoError as error:
+        raise type(error)(f"{what}: {error.message}", error.span, error.hint) from None
+
+
+def is_number(obj: object) -> bool:
+    """Whether it is a Python number; NumPy's have dtypes of their own."""
+    return isinstance(obj, int | float | complex) and not isinstance(obj, np.generic)
+
+
+def as_number(value: complex, dtype: np.dtype[Any] | None, name: str) -> Any:
+    """A Python number as a 0-d array of this dtype, itself where the dtype is its own.
+
+    Raises NumberOverflowError.
+    """
+    if dtype is None or dtype.kind == "O":
+        return value
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        raise NumberOverflowError(
+            f"operand {name}: Expected a number that {dtype} can hold, found {shown(value)}",
+            hint=f"pass it as a NumPy number of a wider dtype, such as np.int64({name}), or "
+            "convert the arrays that it meets",
+        ) from None
+
+
+def shown(value: complex) -> str:
+    """A number in a message: itself unless it has very many digits."""
+    long = isinstance(value, int) and value.bit_length() > 128
+    return f"an integer of {int(value.real).bit_length()} bits" if long else repr(value)
+
+
+def type_of(data: TensorData) -> TensorType:
+    """The type that a kernel must be made for to read `data` as it is."""
+    if data.format.is_dense:
+        form, unit = layout(data.values)
+        return TensorType(form, data.dtype.name, unit_stride=unit)
+    index = next(
+        (a.dtype.name for level in data.levels for a in (level.pos, level.crd) if a is not None),
+        "int32",
+    )
+    return TensorType(data.format, data.dtype.name, index)
+
+
+def joined_of(data: TensorData) -> tuple[bool, ...]:
+    """Of a dense tensor, which levels go on from the one before: see `Operand`."""
+    if not data.format.is_dense:
+        return ()
+    array = data.values
+    return joined(array, stride_order(array)[0])
+
+
+def layout(array: Array) -> tuple[Format, bool]:
+    """The dense format whose modes go from the longest stride to the shortest, and whether the
+    shortest is one element."""
+    modes, unit = stride_order(array)
+    return dense_format(modes), unit
+
+
+def dense_format(modes: tuple[int, ...]) -> Format:
+    """All levels dense, in the order `modes`."""
+    from taco_py.formats import dense
+
+    return replace(dense(len(modes)), mode_order=modes)
+
+
+def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]:
+    """All that planning reads of the operands; operands with equal facts share plans.
+
+    Of sizes and numbers of entries it is the number of bits, for they only decide between loop
+    orders; 0, 1 and what passes 32 bits are told apart by it too, and sizes of 2 and 3 besides. How
+    entries are spread is looked at for the first of such operands, and taken to be alike in the
+    others.
+
+    exact  the sizes and numbers of entries themselves, for plans that count elements
+    """
+    return tuple(
+        (
+            name,
+            type(g.object),
+            g.operand.type,
+            g.operand.joined,
+            g.data.nnz if exact else g.data.nnz.bit_length(),
+            *(g.data.shape if exact else size_classes(g.data.shape)),
+        )
+        for name, g in given.items()
+    )
+
+
+def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorData]:
+    """A function that fills in what an operand's coordinates are like.
+
+    Tensors look at their indices once and remember; the arrays of a scipy.sparse array belong to
+    the user, who may have written to them since, and are looked at each time.
+    """
+
+    def inform(name: str, data: TensorData) -> TensorData:
+        known = given.get(name)
+        if known is None or (data.sorted is not None and data.unique is not None):
+            return data
+        obj = known.object
+        if isinstance(obj, Tensor):
+            looked = obj.examined()
+            return replace(data, sorted=looked.sorted, unique=looked.unique)
+        if is_scipy_sparse(obj) and obj.format in ("csr", "csc"):
+            level = data.levels[-1]
+            if level.pos is not None and level.crd is not None:
+                sorted, unique = coordinate_order(level.pos, level.crd)
+                return replace(data, sorted=sorted, unique=unique)
+        return data
+
+    return inform
+
+
+def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[str]:
+    """For each operand that is not taken as the user stores it: what it is copied to, and why."""
+    found = []
+    for name, g in given.items():
+        obj = objects[name]
+        if is_scipy_sparse(obj) and obj.format not in ("csr", "csc", "coo"):
+            found.append(f"{name}: converted from scipy's {obj.format} to {g.data.format}")
+        reason = copy_reason(obj) if isinstance(obj, np.ndarray) else None
+        if reason is not None:
+            found.append(f"{name}: copied, for the array is {reason}")
+        dtype = getattr(obj, "dtype", g.data.dtype)
+        if dtype.newbyteorder("=") != g.data.dtype:
+            found.append(f"{name}: values converted from {dtype} to {g.data.dtype}")
+    return found
+
+
+# ---------------------------------------------------------------- checks
+
+
+def check_names(assignment: Assignment, names: Iterable[str]) -> None:
+    """Raise OperandError for a tensor that was not passed, or an operand the text does not use."""
+    wanted = operand_names(assignment)
+    given = tuple(map(str, names))
+    for access in accesses(assignment):
+        if access.tensor not in given:
+            raise OperandError(
+                f"Expected an operand {access.tensor}, found {_listed(given)}",
+                access.span,
+                _how_to_pass(access.tensor),
+            )
+    for name in given:
+        if name not in wanted:
+            raise OperandError(
+                f"Expected the operands {_listed(wanted)}, found {name} besides, which the "
+                "expression does not use",
+                hint=f"leave {name} out, or use it in the expression",
+            )
+
+
+def _how_to_pass(name: str) -> str:
+    if name in OPTIONS:
+        return f'{name}= is an option of the call; pass the operand in a mapping, {{"{name}": …}}'
+    return f"pass it by name: {name}=…"
+
+
+def check_orders(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Raise OperandError where an access has not as many indices as its operand has modes."""
+    for access in accesses(assignment):
+        order = len(shapes[access.tensor])
+        if len(access.indices) != order:
+            raise OperandError(
+                f"Expected {order} indices for {access.tensor}, whose shape is "
+                f"{tuple(shapes[access.tensor])}, found {len(access.indices)}",
+                access.span,
+                f"write one index for each of the {order} modes",
+            )
+
+
+def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The size of each index. Raises DimensionError where two uses disagree."""
+    first: dict[str, tuple[Access, int]] = {}
+    for access in accesses(assignment):
+        for mode, index in enumerate(access.indices):
+            size = int(shapes[access.tensor][mode])
+            other, mode_there = first.setdefault(index, (access, mode))
+            expected = int(shapes[other.tensor][mode_there])
+            if size != expected:
+                raise DimensionError(
+                    f"Expected one size for index {index}, found {expected} in {other.tensor} "
+                    f"(mode {mode_there} of shape {tuple(shapes[other.tensor])}) and {size} in "
+                    f"{access.tensor} (mode {mode} of shape {tuple(shapes[access.tensor])})",
+                    access.span,
+                    "operands that share an index must agree on its size",
+                )
+    return {index: int(shapes[a.tensor][mode]) for index, (a, mode) in first.items()}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def is_tensor(given: Given) -> bool:
+    """Whether the user passed one of this package's tensors."""
+    return isinstance(given.object, Tensor | TensorData)
+
+
+def is_scipy(given: Given) -> bool:
+    """Whether the user passed a scipy.sparse array or matrix."""
+    return is_scipy_sparse(given.object)

@@ -1,0 +1,260 @@
+"""The keyword arguments that all front ends share, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import inf
+from operator import index as as_integer
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    NotationError,
+    OperandError,
+    OperandTypeError,
+    ScheduleError,
+)
+from taco_py.formats import Format
+from taco_py.schedule.schedule import Schedule
+from taco_py.storage.borrow import as_dtype
+
+CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+MOST_THREADS = 1024  # OpenMP ends the process where the machine has no room for more
+LARGEST_SIZE = 2**63 - 1
+MEASURE = "measure"
+"""The schedule that is chosen by timing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a call says besides its text and operands; `path` and `contract` are einsum's.
+
+    weak       whether a Python number takes the dtype of what it meets; for einsum it is an array
+    measure    whether the best few schedules are timed on the operands and the fastest is taken
+    libraries  whether routines of libraries may be called in place of generated code
+    budget     seconds that a schedule may be searched for, None for as long as it takes
+    memory     elements that each intermediate of a contraction may store
+    forms, look_up   as `plan.ir.goal` has them
+    """
+
+    format: Format | str | None = None
+    schedule: Schedule | None = None
+    threads: int | None = None
+    dtype: np.dtype[Any] | None = None
+    casting: str = "safe"
+    static: tuple[tuple[str, int], ...] = ()
+    path: tuple[tuple[int, ...], ...] | None = None
+    contract: bool = True
+    weak: bool = True
+    measure: bool = False
+    libraries: bool = True
+    budget: float | None = None
+    memory: float = inf
+    forms: bool | None = None
+    look_up: bool = True
+
+    @property
+    def counts(self) -> bool:
+        """Whether plans count elements, and are for operands of these sizes alone."""
+        return self.memory < inf
+
+
+def settings_of(
+    format: Format | str | None,
+    schedule: Any,
+    threads: int | None,
+    dtype: Any,
+    casting: str,
+    static: Mapping[str, int] | None,
+    libraries: bool = True,
+    budget: float | None = None,
+) -> Settings:
+    """The arguments as the user gave them, checked.
+
+    `format` is left to who knows the result's order. Raises NotationError, OperandTypeError,
+    DimensionError or ScheduleError.
+    """
+    measure = isinstance(schedule, str) and schedule == MEASURE
+    return Settings(
+        format,
+        None if measure else as_schedule(schedule),
+        check_threads(threads),
+        None if dtype is None else as_dtype(dtype, "dtype"),
+        check_casting(casting),
+        check_static(static),
+        measure=measure,
+        libraries=check_libraries(libraries),
+        budget=check_budget(budget),
+    )
+
+
+def merged(
+    operands: Mapping[str, Any] | None, named: Mapping[str, Any], what: str = "operands"
+) -> dict[str, Any]:
+    """What was passed as a mapping and by keyword.
+
+    Raises OperandTypeError where it is no mapping, OperandError for a name in both.
+    """
+    if operands is None:
+        return dict(named)
+    if not isinstance(operands, Mapping):
+        raise OperandTypeError(
+            f"Expected the {what} by name or as a mapping, found {type(operands).__name__}",
+            hint='as in A=A, or {"A": A}',
+        )
+    check_apart(operands, named, "in the mapping")
+    return {**operands, **named}
+
+
+def check_apart(first: Collection[Any], named: Collection[str], where: str) -> None:
+    """Raise OperandError for a name that was given `where` and by keyword too."""
+    twice = [str(name) for name in first if name in named]
+    if twice:
+        raise OperandError(
+            f"Expected each name once, found {', '.join(twice)} {where} and by keyword too",
+            hint=f"leave out one {twice[0]}",
+        )
+
+
+def check_casting(casting: str) -> str:
+    """Raise NotationError unless it is one of NumPy's rules."""
+    if not isinstance(casting, str) or casting not in CASTINGS:
+        raise NotationError(
+            f"Expected casting to be one of {', '.join(CASTINGS)}, found {casting!r}",
+            hint='casting="unsafe" allows every conversion',
+        )
+    return casting
+
+
+def check_libraries(libraries: bool) -> bool:
+    """Raise OperandTypeError unless it is True or False."""
+    if not isinstance(libraries, bool | np.bool_):
+        raise OperandTypeError(
+            f"Expected libraries to be True or False, found {libraries!r}",
+            hint="libraries=False computes by generated code alone",
+        )
+    return bool(libraries)
+
+
+def as_schedule(schedule: Any) -> Schedule | None:
+    """A schedule from its text, or of what has one. "auto" leaves everything open."""
+    if isinstance(schedule, str) and schedule == MEASURE:
+        raise ScheduleError(
+            "Expected a schedule for formats alone, found 'measure', which times them on data",
+            hint="evaluate and einsum have operands to time schedules on",
+        )
+    if isinstance(schedule, str):
+        word = schedule.strip()
+        if word.isalpha() and word != "auto":
+            raise ScheduleError(
+                f"Expected 'auto', '{MEASURE}' or the text of a schedule, found {schedule!r}",
+                hint='as in schedule="reorder(i,k,j)"',
+            )
+        return None if word == "auto" else Schedule.parse(schedule)
+    schedule = getattr(schedule, "schedule", schedule)
+    if schedule is not None and not isinstance(schedule, Schedule):
+        raise ScheduleError(
+            f"Expected a Schedule or its text, found {type(schedule).__name__}",
+            hint='as in schedule="reorder(i,k,j)"',
+        )
+    return schedule
+
+
+LONG = 1e9
+"""Seconds that no search takes."""
+
+
+def check_budget(seconds: float | None, name: str = "schedule_budget") -> float | None:
+    """Raise ScheduleError unless it is a number of seconds or None."""
+    number = isinstance(seconds, int | float | np.integer | np.floating)
+    number = number and not isinstance(seconds, bool)
+    if seconds is not None and not (number and seconds >= 0):
+        raise ScheduleError(
+            f"Expected {name} to be a number of seconds, found {seconds!r}",
+            hint="leave it out to search to the end",
+        )
+    return None if seconds is None else float(min(seconds, LONG))
+
+
+def check_threads(threads: int | None) -> int | None:
+    """The number as an int, None for as many as there are cores.
+
+    Raises ScheduleError unless it is an integer from 1 to MOST_THREADS.
+    """
+    if threads is None:
+        return None
+    count = integer(threads)
+    if count is None or not 1 <= count <= MOST_THREADS:
+        raise ScheduleError(
+            f"Expected a positive number of threads, at most {MOST_THREADS}, found {threads!r}",
+            hint="threads=1 runs without parallel loops",
+        )
+    return count
+
+
+def integer(number: Any) -> int | None:
+    """A Python or NumPy integer as an int; None for anything else, True and False among it."""
+    if isinstance(number, bool | np.bool_):
+        return None
+    try:
+        return as_integer(number)
+    except TypeError:
+        return None
+
+
+def check_static(static: Mapping[str, int] | None) -> tuple[tuple[str, int], ...]:
+    """Sizes by index, sorted. Raises OperandTypeError or DimensionError."""
+    if static is None:
+        return ()
+    if not isinstance(static, Mapping):
+        raise OperandTypeError(
+            f"Expected static to be a mapping from indices to sizes, found {static!r}",
+            hint='as in static={"k": 32}',
+        )
+    return tuple(sorted((_static_index(i), _static_size(i, n)) for i, n in static.items()))
+
+
+def _static_index(index: Any) -> str:
+    if not isinstance(index, str):
+        raise OperandTypeError(
+            f"Expected the name of an index in static, found {index!r}",
+            hint='as in static={"k": 32}',
+        )
+    return index
+
+
+def _static_size(index: str, size: Any) -> int:
+    found = integer(size)
+    if found is None:
+        raise OperandTypeError(
+            f"Expected an integer as the static size of index {index}, found {size!r}",
+            hint='as in static={"k": 32}',
+        )
+    if not 0 <= found <= LARGEST_SIZE:
+        raise DimensionError(
+            f"Expected a static size from 0 to 2^63 - 1 of index {index}, found {found}",
+            hint="pass the size that the operands have along this index",
+        )
+    return found
+
+
+def check_static_index(index: str, known: Collection[str]) -> None:
+    """Raise OperandError unless `index` is one that the operands have."""
+    if index not in known:
+        raise OperandError(
+            f"Expected static sizes of the indices {', '.join(known) or 'none'}, found {index!r}",
+            hint="leave it out of static=, or use it in the expression",
+        )
+
+
+def check_static_size(index: str, size: int, sizes: Mapping[str, int]) -> None:
+    """Raise DimensionError or OperandError unless the operands agree with a static size."""
+    check_static_index(index, sizes)
+    if sizes[index] != size:
+        raise DimensionError(
+            f"Expected size {size} for the static index {index}, found {sizes[index]}",
+            hint="pass operands of that size, or leave the index out of static=",
+        )

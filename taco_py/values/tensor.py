@@ -1,0 +1,332 @@
+"""The public `Tensor`: a stored tensor of any order and format, made from whatever the user has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from taco_py.convert import convert
+from taco_py.diagnostics.errors import (
+    FormatError,
+    NumberOverflowError,
+    OperandError,
+    OperandTypeError,
+)
+from taco_py.formats import COO, CSC, CSF, CSR, Format
+from taco_py.interop.numpy_arrays import as_plain_array, from_numpy
+from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
+from taco_py.storage import check as structure
+from taco_py.storage.borrow import as_dtype, require_dtype
+from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
+from taco_py.storage.size_classes import size_classes
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
+from taco_py.values.keys import of_array
+
+
+class Tensor:
+    """An immutable tensor in one of the formats: sizes, pos and crd arrays a level, values.
+
+    >>> T = Tensor.from_coo([(0, 2), (1, 0)], [5.0, 6.0], (2, 3))
+    >>> T
+    Tensor(shape=(2, 3), format='ss', nnz=2, dtype=float64, density=0.333)
+    """
+
+    __slots__ = ("_data", "_signature")
+    __array_ufunc__ = None  # NumPy arrays leave operators with a Tensor to the Tensor
+
+    def __init__(self, data: TensorData) -> None:
+        if not isinstance(data, TensorData):
+            raise OperandTypeError(
+                f"Expected the arrays of a stored tensor, found {type(data).__name__}",
+                hint="tp.tensor(…) makes a Tensor from anything",
+            )
+        self._data = data
+        self._signature: tuple[object, ...] | None = None
+
+    @classmethod
+    def from_coo(
+        cls,
+        coords: ArrayLike | Sequence[ArrayLike],
+        values: ArrayLike,
+        shape: Sequence[int] | int,
+        format: Format | str | None = None,
+        dtype: DTypeLike | None = None,
+        index_dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """A tensor from coordinates and values; duplicates are summed.
+
+        coords  an (nnz, order) array, or one array a mode: a list of arrays, or a tuple of anything
+                array-like. A nested list of numbers is read as rows of an (nnz, order) array.
+        format  a Format or its letters; compressed sparse fibres (CSF) where not given
+        dtype   of the values, converted as NumPy does
+        index_dtype  int32 or int64; int32 where it suffices if not given
+
+        The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
+        or FormatError before any work when they do not describe a tensor.
+        """
+        sizes = structure.check_shape(shape)
+        columns = coordinate_columns(coords, len(sizes))
+        vector = np.atleast_1d(numbers(values, dtype))
+        structure.check_coordinates(columns, vector, sizes)
+        wanted = as_format(format, len(sizes)) or CSF(len(sizes))
+        native = vector.astype(vector.dtype.newbyteorder("="), copy=False)
+        data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype)
+        return cls(own(data, (vector, *columns)))
+
+    @classmethod
+    def from_numpy(cls, array: ArrayLike, format: Format | str | None = None) -> Tensor:
+        """A tensor around a dense array's memory, or of its nonzeros in a sparse `format`."""
+        given = array if isinstance(array, np.ndarray) else numbers(array, None)
+        return cls(stored_as(from_numpy(given), format))
+
+    @classmethod
+    def from_scipy(cls, A: Any, format: Format | str | None = None) -> Tensor:  # noqa: N803
+        """A tensor around a scipy.sparse array's own arrays, or converted to `format`."""
+        return cls(stored_as(from_scipy(A), format))
+
+    @property
+    def data(self) -> TensorData:
+        """The arrays."""
+        return self._data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of modes."""
+        return len(self._data.shape)
+
+    @property
+    def order(self) -> int:
+        """The number of modes."""
+        return len(self._data.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._data.dtype
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored values, zeros among them included."""
+        return self._data.nnz
+
+    @property
+    def format(self) -> Format:
+        return self._data.format
+
+    def examined(self) -> TensorData:
+        """The arrays, with what they say of the order of their coordinates; looked up once."""
+        data = self._data
+        if data.sorted is None:
+            data = replace(data, sorted=is_sorted(data))
+        if data.sorted and data.unique is None:
+            data = replace(data, unique=is_unique(data))  # of unordered ones it costs a sort
+        self._data = data
+        return data
+
+    def signature(self) -> tuple[object, ...]:
+        """What tells this tensor from others for which the same plans hold; see `signatures`."""
+        if self._signature is None:
+            data = self._data
+            arrays = [a for level in data.levels for a in (level.pos, level.crd)]
+            self._signature = (
+                Tensor,
+                str(data.format),
+                tuple(level.ordered for level in data.format.levels),
+                of_array(data.values),
+                *(a.dtype for a in arrays if a is not None),
+                *size_classes(data.shape),
+            )
+        return self._signature
+
+    def to_numpy(self) -> Array:
+        """The n-D array: a fresh one, except of a dense tensor, whose own it is."""
+        return to_dense(self._data)
+
+    def to_scipy(self, kind: str | None = None) -> Any:
+        """The tensor as a scipy.sparse array: csr_array for CSR, csc_array for CSC, coo_array
+        otherwise.
+
+        kind  "csr_array", "csc_matrix" …: converted to that one. Arrays are shared where the format
+              is that kind's own.
+        """
+        if kind is not None and not isinstance(kind, str):
+            raise FormatError(
+                f"Expected the name of a scipy.sparse class, found {kind!r}",
+                hint='as in .to_scipy("csr_array")',
+            )
+        if kind is None:
+            kind = {CSR: "csr_array", CSC: "csc_array"}.get(ordered(self.format), "coo_array")
+        if self.order == 0:
+            raise FormatError(
+                "Expected a tensor of order 1 or more, found a scalar", hint="use .to_numpy()"
+            )
+        wanted = {"csr": CSR, "csc": CSC}.get(kind[:3]) if self.order == 2 else None
+        data = self._data
+        if wanted is None and not data.format.is_coo:
+            wanted = COO(self.order)
+        return to_scipy(data if wanted is None else convert(data, wanted), kind)
+
+    def to_coo(self) -> tuple[Array, Array]:
+        """An (nnz, order) array of coordinates, and the values, in storage order.
+
+        Of a tensor whose last level is dense, the nonzeros only.
+        """
+        coords, values = unpack(self._data, drop_zeros=True)
+        if not coords:
+            return np.zeros((len(values), 0), dtype=np.int64), values.copy()
+        return np.stack(coords, axis=1), values.copy()
+
+    def to_format(self, format: Format | str) -> Tensor:
+        """The same tensor in another format; itself where it has that format already."""
+        data = stored_as(self._data, format)
+        return self if data is self._data else Tensor(data)
+
+    def astype(self, dtype: DTypeLike) -> Tensor:
+        """The same pattern with values converted as NumPy does."""
+        wanted = as_dtype(dtype, "dtype")
+        return Tensor(replace(self._data, values=self._data.values.astype(wanted)))
+
+    def copy(self) -> Tensor:
+        """A tensor that shares no memory with this one."""
+        return Tensor(copied(self._data))
+
+    def __repr__(self) -> str:
+        size = prod(self.shape)
+        density = self.nnz / size if size else 0.0
+        return (
+            f"Tensor(shape={self.shape}, format={str(self.format)!r}, nnz={self.nnz}, "
+            f"dtype={self.dtype}, density={density:.3g})"
+        )
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NoReturn:
+        """Refused, so that no tensor becomes a dense array by accident."""
+        raise OperandTypeError(
+            "Expected an array, found a Tensor, which is not made dense silently",
+            hint="call .to_numpy() if the dense array fits and is meant",
+        )
+
+    def __iter__(self) -> NoReturn:
+        """Refused: without this, Python would try T[0], T[1] …"""
+        raise OperandTypeError(
+            "Expected something to iterate over, found a Tensor",
+            hint="iterate over .to_coo() or .to_numpy()",
+        )
+
+
+def as_data(obj: Any) -> TensorData:
+    """The arrays of anything `tensor` accepts, borrowed where possible."""
+    if isinstance(obj, Tensor):
+        return obj.data
+    if isinstance(obj, TensorData):
+        return obj
+    if is_scipy_sparse(obj):
+        return from_scipy(obj)
+    if isinstance(obj, list | tuple):
+        return from_numpy(numbers(obj, None))
+    return from_numpy(obj)
+
+
+def stored_as(data: TensorData, format: Format | str | None) -> TensorData:
+    """`data` in `format`, or as it is."""
+    wanted = as_format(format, data.format.order)
+    return data if wanted is None else convert(data, wanted)
+
+
+def as_format(format: Format | str | None, order: int) -> Format | None:
+    """The Format of a user's format argument; FormatError unless it has `order` levels."""
+    parsed = Format.parse(format) if isinstance(format, str) else format
+    if parsed is not None and not isinstance(parsed, Format):
+        raise FormatError(
+            f"Expected a Format or its letters, found {parsed!r}",
+            hint='formats are CSR, CSF(3), "ds:1,0" …',
+        )
+    if parsed is not None and parsed.order != order:
+        raise FormatError(
+            f"Expected a format of {order} levels for a tensor of order {order}, found "
+            f"{str(parsed)!r} of {parsed.order}",
+            hint="write one level letter a mode",
+        )
+    return parsed
+
+
+def numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
+    """The values as an array of a supported dtype. Raises OperandTypeError."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = as_plain_array(values)
+    wanted = None if dtype is None else as_dtype(dtype, "dtype")
+    try:
+        array = np.asarray(values, dtype=wanted)
+    except OverflowError as error:
+        raise NumberOverflowError(
+            f"Expected numbers that {wanted} can hold, found a larger one: {error}",
+            hint="choose a wider dtype",
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise OperandTypeError(
+            f"Expected numbers, found something NumPy cannot convert: {error}",
+            hint="nested lists need rows of equal length",
+        ) from error
+    require_dtype(array.dtype, "values")
+    return array
+
+
+def coordinate_columns(coords: Any, order: int) -> tuple[Array, ...]:
+    """One array a mode, from an (nnz, order) array or one array a mode."""
+    listed = isinstance(coords, list) and any(isinstance(each, np.ndarray) for each in coords)
+    try:
+        if listed or isinstance(coords, tuple):
+            return tuple(np.atleast_1d(np.asarray(each)) for each in coords)
+        table = np.asarray(coords)
+    except (ValueError, TypeError) as error:
+        raise OperandTypeError(
+            f"Expected coordinates as an (nnz, {order}) array or one array a mode, found something "
+            f"NumPy cannot convert: {error}",
+            hint="nested lists need rows of equal length",
+        ) from error
+    if table.size == 0 and (table.ndim < 2 or order == 0):
+        rows = table.shape[0] if table.ndim == 2 else 0
+        return tuple(np.zeros(rows, dtype=np.int64) for _ in range(order))
+    if table.ndim == 1 and order == 1:
+        table = table[:, np.newaxis]
+    if table.ndim != 2 or table.shape[1] != order:
+        raise OperandError(
+            f"Expected coordinates as an (nnz, {order}) array or one array a mode, found shape "
+            f"{table.shape}",
+            hint="transpose an (order, nnz) array with .T, or pass a list of its rows as arrays",
+        )
+    return tuple(table.T)
+
+
+def integer_columns(columns: Sequence[Array]) -> tuple[Array, ...]:
+    """Coordinates in the machine's byte order (and of integer type where there are none)."""
+    kept = (np.dtype(np.int32), np.dtype(np.int64))
+    return tuple(each if each.dtype in kept else each.astype(np.int64) for each in columns)
+
+
+def own(data: TensorData, inputs: Sequence[Array]) -> TensorData:
+    """The same tensor sharing no memory with the user's arrays."""
+    held = [data.values, *(array for level in data.levels for array in arrays_of(level))]
+    shared = any(np.may_share_memory(a, b) for a in held for b in inputs)
+    return copied(data) if shared else data
+
+
+def copied(data: TensorData) -> TensorData:
+    """The same tensor in fresh arrays."""
+    levels = tuple(
+        LevelArrays(*(None if a is None else a.copy() for a in (level.pos, level.crd)))
+        for level in data.levels
+    )
+    return replace(data, levels=levels, values=data.values.copy(order="K"))
+
+
+def arrays_of(level: LevelArrays) -> list[Array]:
+    """The arrays a level owns."""
+    return [array for array in (level.pos, level.crd) if array is not None]

@@ -1,0 +1,105 @@
+"""Whether a library's routine is called in place of generated code.
+
+    seconds = for the call + products / how many a second + for each matrix multiplied
+            + its share of compiling, where that has to be done
+
+Generated products of matrices are as fast as the library's up to LARGE products, and the faster the
+wider their vectors are; what decides below is that a library need not be compiled, and above that
+calls and matrices of it cost more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codegen.libraries.blas import GEMM, OPENBLAS
+from codegen.libraries.gemm import Products
+from codegen.types import scalar
+from taco_py.cost.estimate import Statistics
+from taco_py.cost.machine import (
+    CALL,
+    CALLS,
+    COMPILING,
+    COMPLEX_LOSS,
+    EACH,
+    LARGE,
+    LIBRARY_CALL,
+    LOSS,
+    MEMORY,
+    NARROW,
+    NARROW_LOSS,
+    RATE,
+)
+from taco_py.notation.checks import all_indices
+from taco_py.problem import Problem
+from taco_py.ways.library import product_text, products_of
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """What may be called.
+
+    available  whether there is a library for an element type
+    narrower   how many times as wide the vectors of generated code are
+    compiled   whether a kernel is asked for to be called often, so that compiling costs nothing;
+               its operands' sizes are known only where they are static
+    """
+
+    available: Callable[[str], bool]
+    narrower: Callable[[], float]
+    compiled: bool = False
+
+
+def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) -> str | None:
+    """Why a library computes `problem`, which has products of matrices; None where it does not."""
+    dtype = problem.result.dtype
+    sizes = {index: int(stats.sizes[index]) for index in all_indices(problem.assignment)}
+    unknown = libraries.compiled and len(problem.static) < len(sizes)
+    if unknown or product_text(problem) is None:
+        return None
+    found = products_of(problem, sizes)
+    if found is None:
+        return None
+    one = library_seconds(found, dtype)
+    if one >= generated_seconds(found, dtype, libraries.compiled):
+        return None
+    if not libraries.available(dtype):
+        return None
+    other = generated_seconds(found, dtype, libraries.compiled, libraries.narrower())
+    if one >= other:
+        return None
+    matrices = f"{found.calls} of {found.rows} by {found.columns} by {found.depth}"
+    compiling = "" if libraries.compiled else " with its share of compiling"
+    return (
+        f"{GEMM[dtype]} of {OPENBLAS.name}, {matrices}: about {one:.3e} s instead of "
+        f"{other:.3e}{compiling}"
+    )
+
+
+def library_seconds(found: Products, dtype: str) -> float:
+    """What the library takes."""
+    moved = 2 * found.rows * found.columns * found.rounds * scalar(dtype).itemsize
+    again = moved / MEMORY if found.rounds > 1 else 0.0
+    narrow = min(found.rows, found.depth) <= NARROW  # its rows run along the result's last mode
+    loss = NARROW_LOSS if narrow else 1.0
+    return LIBRARY_CALL + EACH * found.calls + loss * _multiplying(found, dtype) + again
+
+
+def generated_seconds(found: Products, dtype: str, compiled: bool, narrower: float = 1.0) -> float:
+    """What generated code takes; `narrower` as in Libraries."""
+    loss = (LOSS if _count(found) >= LARGE else 1.0) / narrower
+    if scalar(dtype).kind == "complex":
+        loss = COMPLEX_LOSS
+    share = 0.0 if compiled else COMPILING / CALLS
+    return CALL + loss * _multiplying(found, dtype) + share
+
+
+def _count(found: Products) -> float:
+    return float(found.rows) * found.columns * found.depth * found.calls
+
+
+def _multiplying(found: Products, dtype: str) -> float:
+    element = scalar(dtype)
+    real = 2 if element.kind == "complex" else 1  # a product of complex numbers takes four
+    return _count(found) / RATE * element.itemsize / 8 * real

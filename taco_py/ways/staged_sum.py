@@ -1,0 +1,97 @@
+"""A sum of products of dense tensors, stored in another order than they are → stages that are
+transposed in registers (`polyhedral.products.staging`).
+
+    C[k,i] = sum(j, A[i,j,k] * v[j])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.ir import Block, Function, Var
+from codegen.names import Names
+from codegen.target import Target
+from codegen.types import scalar
+from polyhedral.products.stage import TILES, to_functions
+from polyhedral.products.staging import Staged, staged
+from taco_py.diagnostics.errors import InternalError
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.notation.operators import ADD, MUL
+from taco_py.problem import Problem
+from taco_py.ways.tiles import data_of, machine_of, size_bindings, tensor_of
+from taco_py.ways.transpose import Permuted, tile_of
+
+
+def staged_of(problem: Problem) -> Staged | None:
+    """The problem as a sum of products of dense tensors of floats that wants a stage, None where it
+    is none."""
+    factors = _factors(problem.assignment.value)
+    if factors is None:
+        return None
+    types = [problem.result, *(problem.type_of(access.tensor) for access in factors)]
+    plain = all(t.format.is_dense and t.unit_stride and not t.stored for t in types)
+    one = len({t.dtype for t in types}) == 1 and scalar(types[0].dtype).kind == "float"
+    if not plain or not one or any(len(set(f.indices)) < len(f.indices) for f in factors):
+        return None
+    target = problem.stored(problem.assignment.target)
+    loops = [problem.stored(factor) for factor in factors]
+    longest_first = sorted(range(len(loops)), key=lambda place: -len(loops[place]))
+    found = (staged(target, loops, place) for place in longest_first)
+    return next((each for each in found if each is not None), None)
+
+
+def _factors(expr: Expr) -> tuple[Access, ...] | None:
+    """What is multiplied, with the sums around it; None for anything else."""
+    found = tuple(_walked(expr))
+    return None if None in found else tuple(f for f in found if f is not None)
+
+
+def _walked(expr: Expr) -> Iterator[Access | None]:
+    match expr:
+        case Access():
+            yield expr
+        case Reduce(operator, _, body) if operator == ADD:
+            yield from _walked(body)
+        case Call(operator, (left, right)) if operator == MUL:
+            yield from _walked(left)
+            yield from _walked(right)
+        case _:
+            yield None
+
+
+def stage(problem: Problem, target: Target, name: str) -> Permuted:
+    """The kernel called `name` of a problem that `staged_of` knows."""
+    found, accesses = staged_of(problem), _factors(problem.assignment.value)
+    tile = tile_of(problem.result.dtype, target)
+    if found is None or accesses is None or tile is None:
+        raise InternalError(f"Expected a sum in another order, found {problem}")
+    names = Names()
+    sizes, bindings = size_bindings(problem, names)
+    result = problem.assignment.target
+    tensors = {
+        tensor: tensor_of(problem, tensor, names, bindings)
+        for tensor in (result.tensor, *dict(problem.operands))
+    }
+    strides = [s for t in tensors.values() for s in t.strides if isinstance(s, Var)]
+    scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
+    arrays = tuple(tensor.array for tensor in tensors.values())
+    head = Function(name, arrays, scalars, Block(), threaded=True)
+    machine = machine_of(target, problem.result.dtype)
+    factors = [data_of(problem, access, tensors) for access in accesses]
+    module = to_functions(
+        found, tile, machine, data_of(problem, result, tensors), factors, sizes, head, names
+    )
+    return Permuted(module, tuple(bindings.items()), _told(found, TILES * tile.columns, accesses))
+
+
+def _told(found: Staged, columns: int, factors: tuple[Access, ...]) -> str:
+    """The plan as text."""
+    what = f"sums over {', '.join(found.reduced)}" if found.reduced else "products"
+    late = ", ".join(factors[place].tensor for place in sorted(found.late))
+    row = ", ".join(found.row)
+    return (
+        f"{what} in blocks of {columns} {found.along}, run through along {row} as the "
+        f"operands store it, then transposed in registers, for the result is stored along "
+        f"{found.along}; inside {', '.join(found.outer) or 'no other loop'}"
+        + (f"; times {late} afterwards, which {found.along} runs through" if late else "")
+    )

@@ -1,0 +1,76 @@
+"""A dense tensor copied in another order of its modes → tiles transposed in registers
+(`polyhedral.products.permutation`).
+
+    C[k,j,i] = A[i,j,k]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.ir import Block, Function, Module, Var
+from codegen.names import Names
+from codegen.target import Target
+from codegen.types import scalar
+from polyhedral.products.permutation import (
+    Permutation,
+    TransposeTile,
+    permutation,
+    to_functions,
+    transpose_tile,
+)
+from taco_py.diagnostics.errors import InternalError
+from taco_py.lower.bindings import Bindings
+from taco_py.notation.nodes import Access
+from taco_py.problem import Problem
+from taco_py.ways.tiles import data_of, machine_of, size_bindings, tensor_of
+
+
+@dataclass(frozen=True, slots=True)
+class Permuted:
+    """A module whose last function is the kernel, where its arguments come from, and the plan."""
+
+    module: Module
+    bindings: Bindings
+    plan: str
+
+
+def permutation_of(problem: Problem) -> Permutation | None:
+    """The problem as a copy of a dense tensor of floats in another order, None where it is none."""
+    source = problem.assignment.value
+    if not isinstance(source, Access):
+        return None
+    types = (problem.result, problem.type_of(source.tensor))
+    plain = all(t.format.is_dense and t.unit_stride and not t.stored for t in types)
+    if not plain or types[0].dtype != types[1].dtype or scalar(types[0].dtype).kind != "float":
+        return None
+    return permutation(problem.stored(problem.assignment.target), problem.stored(source))
+
+
+def tile_of(dtype: str, target: Target) -> TransposeTile | None:
+    """The tile on a machine, None where it has no vectors of such elements."""
+    return transpose_tile(machine_of(target, dtype))
+
+
+def permute(problem: Problem, target: Target, name: str) -> Permuted:
+    """The kernel called `name` of a problem that `permutation_of` knows."""
+    found, source = permutation_of(problem), problem.assignment.value
+    tile = tile_of(problem.result.dtype, target)
+    if found is None or tile is None or not isinstance(source, Access):
+        raise InternalError(f"Expected a copy in another order, found {problem}")
+    names = Names()
+    sizes, bindings = size_bindings(problem, names)
+    accesses = (problem.assignment.target, source)
+    tensors = {a.tensor: tensor_of(problem, a.tensor, names, bindings) for a in accesses}
+    strides = [s for t in tensors.values() for s in t.strides if isinstance(s, Var)]
+    scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
+    arrays = tuple(tensor.array for tensor in tensors.values())
+    head = Function(name, arrays, scalars, Block(), threaded=True)
+    result, operand = (data_of(problem, access, tensors) for access in accesses)
+    machine = machine_of(target, problem.result.dtype)
+    module = to_functions(found, tile, machine, result, operand, sizes, head, names)
+    plan = (
+        f"tiles of {tile.columns} {found.along} by {tile.lanes} {found.across}, transposed in "
+        f"registers, inside {', '.join(found.outer) or 'no other loop'}"
+    )
+    return Permuted(module, tuple(bindings.items()), plan)
