@@ -36,7 +36,8 @@ from taco_py.explanation.plan_schedule import recipe_of
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import parse_einsum
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Operand, Plan
+from taco_py.plan.ir.nodes import Compute, Operand
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule

@@ -15,7 +15,8 @@ from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
 from taco_py.plan.ir.formats import default_format
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Operand, Plan
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import Problem, TensorType
 

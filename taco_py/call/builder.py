@@ -16,7 +16,8 @@ from taco_py.explanation.plan_schedule import graphs_of, recipe_of
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.algebra.normal_form import apart
-from taco_py.plan.ir.nodes import Compute, Locate, Plan, Reformat
+from taco_py.plan.ir.nodes import Compute, Locate, Reformat
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Parallelize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from taco_py.call.compute import planned_text
@@ -13,7 +14,6 @@ from taco_py.explanation.standing import report
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.make import Options
 from taco_py.problem import TensorType
 from taco_py.values.settings import Settings
 
@@ -56,5 +56,5 @@ def standing(
     operands = {name: given.operand for name, given in prepared.given.items()}
     type = TensorType(prepared.kind.format, prepared.dtype.name)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
-    options = Options(settings.path, settings.contract, libraries=libraries_of(settings))
-    return report(prepared.assignment, operands, request, options, seconds)
+    request = replace(request, libraries=libraries_of(settings))
+    return report(prepared.assignment, operands, request, prepared.plan, seconds)

@@ -28,7 +28,7 @@ from taco_py.formats import Format
 from taco_py.kernels import KERNELS
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
-from taco_py.plan.ir.nodes import Plan
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
 from taco_py.replay.make import Ways, make_call, reads_in_place

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taco_py.driver import native_target
-from taco_py.plan.ir.nodes import Compute, Plan, Step
+from taco_py.plan.ir.nodes import Compute, Step
+from taco_py.plan.ir.plan import Plan
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
 from taco_py.ways.strategy import Strategy

@@ -23,9 +23,8 @@ from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Plan
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.rules.layout.order_result import arranged
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import (
@@ -130,11 +129,10 @@ def _planned(
         forms=settings.forms,
         look_up=settings.look_up,
         sized=True,
+        any_order=kind.kind == "tensor" and settings.format is None,
     )
-    if kind.kind == "tensor" and settings.format is None and settings.schedule is None:
-        request = arranged(assignment, operands, request)
-        kind = replace(kind, format=request.type.format)
     plan = make_plan(assignment, operands, request, options, squeezed)
+    kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
 
 

@@ -11,8 +11,8 @@ from taco_py.execute.run import run
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.ir.nodes import Plan
-from taco_py.plan.make import squeezed_operand
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.rules.needed.squeeze_unit_modes import squeezed_facts
 from taco_py.problem import TensorType
 from taco_py.values.operands import facts
 from taco_py.values.settings import Settings
@@ -58,7 +58,7 @@ def measured(
             run(ready.plan, start(ready, choice, None))
 
         operands = {name: g.operand for name, g in prepared.given.items()}
-        operands |= {name: squeezed_operand(operands[name], axes) for name, axes in squeezed}
+        operands |= {name: squeezed_facts(operands[name], axes) for name, axes in squeezed}
         type = TensorType(prepared.kind.format, prepared.dtype.name)
         choices = (
             Choice(plain),

@@ -22,7 +22,8 @@ from taco_py.execute.run import (
     shape_of,
 )
 from taco_py.phase import ASSEMBLE, COMPUTE
-from taco_py.plan.ir.nodes import Compute, Plan
+from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.plan import Plan
 from taco_py.storage.check import check_lengths
 from taco_py.storage.tensor_data import TensorData, with_index_dtype
 

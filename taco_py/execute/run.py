@@ -26,7 +26,8 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Plan, Reformat, Step, TakeValues, Unfuse
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat, Step, TakeValues, Unfuse
+from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData

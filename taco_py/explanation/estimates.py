@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf, isinf
 from time import monotonic
 
-from codegen.names import Names
 from taco_py.asymptotic.fused import one_order, unfused
 from taco_py.asymptotic.scheduled_kernels import ScheduledKernel, kernels_of
 from taco_py.asymptotic.search import Candidate, Frontier
@@ -27,11 +25,15 @@ from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.order.loop_costs import LoopCosts
 from taco_py.order.orders import order_cost
-from taco_py.plan.costs import in_turn, keeping
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Program
+from taco_py.plan.lookahead import Lookahead
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.price import keeping
+from taco_py.plan.search import Search
+from taco_py.plan.temporaries import described
 from taco_py.schedule.commands import Reorder
 from taco_py.schedule.schedule import Schedule
 
@@ -119,15 +121,19 @@ def sequence_cost(
 
     stored  whether the temporaries are, or no more than handed from loops to loops
     """
-    sizes = _sizes(kernels, operands)
-    splitter = Splitter(dict(operands), request, Names(()), sizes, [], [])
-    made = []
-    for kernel in kernels[:-1]:
-        found = splitter.described(kernel.assignment)
-        made.append(found if stored else _as_filled(found, kernel))
-        splitter.operands[kernel.assignment.target.tensor] = made[-1]
-    costs = [partial(kernel_cost, kernel, splitter.operands) for kernel in kernels]
-    return in_turn(made, costs, request, keeping if stored else lambda _: 0.0)
+    *before, last = kernels
+    context = Context(request, Lookahead(), Search(), known=statistics)
+    result = last.assignment.target.tensor
+    facts = {**operands, result: Operand(request.type, (), 0.0)}
+    program = Program((), facts, result, _sizes(kernels, operands))
+    total = 0.0
+    for kernel in before:
+        made = described(program, context, kernel.assignment)
+        made = made if stored else _as_filled(made, kernel)
+        program = program.with_facts({kernel.assignment.target.tensor: made})
+        total += keeping(made) if stored else 0.0
+        total += kernel_cost(kernel, program.facts, replace(request, type=made.type))
+    return total + kernel_cost(last, program.facts, request)
 
 
 def _as_filled(made: Operand, kernel: ScheduledKernel) -> Operand:

@@ -10,15 +10,8 @@ from taco_py.execute.transform import transformed
 from taco_py.execute.work import told_threads
 from taco_py.explanation.memory_traffic import told_traffic
 from taco_py.notation.printer import to_text
-from taco_py.plan.ir.nodes import (
-    Cast,
-    Compute,
-    Gather,
-    Locate,
-    Plan,
-    Reformat,
-    TakeValues,
-)
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Locate, Reformat, TakeValues
+from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.loops import textual_orders
 from taco_py.storage.tensor_data import TensorData
 

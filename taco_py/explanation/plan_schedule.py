@@ -7,7 +7,8 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, scheduled_graph
 from taco_py.iteration.graph import IterationGraph
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.ir.nodes import Compute, Plan
+from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Fission, MergeBy, Parallelize, Precompute, Reorder
 from taco_py.schedule.loops import Loops, textual_orders

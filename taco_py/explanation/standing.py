@@ -11,17 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 from time import monotonic
 
-from codegen.names import Names
 from taco_py.asymptotic.domination import Costs, Union, assumptions
 from taco_py.asymptotic.protocols import Directed, choices
 from taco_py.asymptotic.query_size import query_size
 from taco_py.asymptotic.search import Cost, Frontier, frontier
 from taco_py.asymptotic.tasks import Recorder, Scope
-from taco_py.concrete.concretize import concretize, shared_prefix
+from taco_py.concrete.concretize import Order, concretize, shared_prefix
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -35,21 +33,20 @@ from taco_py.concrete.nodes import (
     Sequence as Both,
 )
 from taco_py.concrete.printer import to_text
-from taco_py.concrete.terms import reductions, split_terms
+from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.concrete.tree import foralls
 from taco_py.cost.estimate import Statistics
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
-from taco_py.order.orders import Ranked
-from taco_py.order.streams import chosen_order
+from taco_py.order.orders import order_cost
 from taco_py.plan.algebra.normal_form import apart
-from taco_py.plan.costs import in_turn, keeping, term_cost
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.make import Options
-from taco_py.plan.split import split
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import Chosen, Program
+from taco_py.plan.price import keeping, term_cost
 from taco_py.problem import Problem, TensorType
 
 
@@ -77,32 +74,27 @@ class Verdict:
     share: float = 1.0
 
 
-def chosen_nests(
-    assignment: Assignment,
-    operands: Mapping[str, Operand],
-    request: Request,
-    options: Options,
-) -> Nests:
-    """The kernels that a plan without a schedule consists of."""
-    names = Names((*operands, assignment.target.tensor))
-    request = replace(request, libraries=options.libraries)
-    parts = split(assignment, operands, request, names, options.path, options.contract)
-    before = parts.assignments[:-1]
-    known = parts.operands
-    made = [known[part.target.tensor] for part in before]
-    types = (*(temporary.type for temporary in made), request.type)
-    kernels = [partial(_nest_cost, part, known) for part in parts.assignments]
-    estimate = in_turn(made, kernels, request, keeping)
-    *others, whole = (
-        _nest(part, known, replace(request, type=type))
-        for part, type in zip(parts.assignments, types, strict=True)
-    )
-    for part, statement in zip(reversed(before), reversed(others), strict=True):
-        type = known[part.target.tensor].type
-        workspace = Workspace(part.target.tensor, part.target.indices, _kind(type), type.dtype)
+def chosen_nests(chosen: Chosen, request: Request) -> Nests | None:
+    """The kernels of a plan as one statement; None where one runs over other indices than its text:
+    over modes that were fused, or over values alone."""
+    program, loops = chosen.program, chosen.loops
+    parts = (*program.temporaries, program.define(program.result))
+    if any(loops.get(part.target) is None for part in parts):
+        return None
+    kernels = [
+        _Kernel(program, part.assignment, loops[part.target] or (), request) for part in parts
+    ]
+    *others, whole = (kernel.nest() for kernel in kernels)
+    estimate = sum(kernel.cost() for kernel in kernels)
+    for part, statement in zip(reversed(program.temporaries), reversed(others), strict=True):
+        facts = program.facts[part.target]
+        target = part.assignment.target
+        kind = _kind(facts.type)
+        workspace = Workspace(target.tensor, target.indices, kind, facts.type.dtype)
         whole = Where(workspace, whole, statement)
-    targets = [part.target for part in before]
-    walked = tuple(t for t in targets if not known[t.tensor].type.format.is_dense)
+        estimate += keeping(facts)
+    targets = [part.assignment.target for part in program.temporaries]
+    walked = tuple(t for t in targets if not program.facts[t.tensor].type.format.is_dense)
     return Nests(whole, walked, estimate)
 
 
@@ -113,45 +105,53 @@ def _kind(type: TensorType) -> WorkspaceKind:
     return WorkspaceKind.DENSE if type.format.is_dense else WorkspaceKind.HASH
 
 
-def _best(
-    part: Assignment, operands: Mapping[str, Operand], request: Request
-) -> tuple[Problem, tuple[Ranked, ...]]:
-    """One kernel, and the best loops of each of its terms."""
-    stats = statistics(part, operands)
-    draft = draft_of(part, operands, request)
-    terms = split_terms(part.value)
-    return draft, tuple(chosen_order(draft, term, stats, request.effort) for term in terms)
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """One assignment of a program, with the loop order of each of its terms."""
+
+    program: Program
+    assignment: Assignment
+    orders: tuple[Order, ...]
+    request: Request
+
+    @property
+    def problem(self) -> Problem:
+        """The assignment over the types of its operands."""
+        type = self.program.facts[self.assignment.target.tensor].type
+        return draft_of(self.assignment, self.program.facts, replace(self.request, type=type))
+
+    def cost(self) -> float:
+        """The expected cost of the loops."""
+        stats, problem = statistics(self.assignment, self.program.facts), self.problem
+        terms = split_terms(self.assignment.value)
+        if any(map(_any_sum, terms)):
+            return sum(term_cost(problem, term, stats, self.request.effort) for term in terms)
+        pairs = zip(terms, self.orders, strict=True)
+        return sum(order_cost(problem, term, stats, order) for term, order in pairs)
+
+    def nest(self) -> Statement:
+        """The loops: terms share the loops with which all begin, and have nests of their own inside
+        them."""
+        terms, orders, target = (
+            split_terms(self.assignment.value),
+            self.orders,
+            self.assignment.target,
+        )
+        if any(map(_any_sum, terms)):
+            return concretize(self.problem, orders)
+        shared = shared_prefix(self.problem, terms, orders) if len(terms) > 1 else ()
+        if set(orders) == {shared}:
+            return forall(shared, Assign(target, self.assignment.value))
+        nests = tuple(
+            forall(order[len(shared) :], Assign(target, term.body, SUB if term.negative else ADD))
+            for term, order in zip(terms, orders, strict=True)
+        )
+        return nests[0] if len(nests) == 1 else forall(shared, Both(nests))
 
 
-def _nest_cost(part: Assignment, operands: Mapping[str, Operand], request: Request) -> float:
-    """What the best loops of one kernel cost."""
-    if not _sums_inside(part):
-        return sum(found.cost for found in _best(part, operands, request)[1])
-    stats, draft = statistics(part, operands), draft_of(part, operands, request)
-    terms = split_terms(part.value)
-    return sum(term_cost(draft, term, stats, request.effort) for term in terms)
-
-
-def _sums_inside(part: Assignment) -> bool:
-    """Whether terms have sums inside them."""
-    return any(True for term in split_terms(part.value) for _ in reductions(term.body))
-
-
-def _nest(part: Assignment, operands: Mapping[str, Operand], request: Request) -> Statement:
-    """The best loops of one kernel: terms share the loops with which all begin, and have nests of
-    their own inside them."""
-    draft, best = _best(part, operands, request)
-    if _sums_inside(part):
-        return concretize(draft, tuple(found.order for found in best))
-    terms, orders = split_terms(part.value), tuple(found.order for found in best)
-    shared = shared_prefix(draft, terms, orders) if len(terms) > 1 else ()
-    if set(orders) == {shared}:
-        return forall(shared, Assign(part.target, part.value))
-    nests = tuple(
-        forall(order[len(shared) :], Assign(part.target, term.body, SUB if term.negative else ADD))
-        for term, order in zip(terms, orders, strict=True)
-    )
-    return nests[0] if len(nests) == 1 else forall(shared, Both(nests))
+def _any_sum(term: Term) -> bool:
+    """Whether a term has a sum inside it."""
+    return any(True for _ in reductions(term.body))
 
 
 def _in_turn(statement: Statement) -> bool:
@@ -209,23 +209,26 @@ def report(
     assignment: Assignment,
     operands: Mapping[str, Operand],
     request: Request,
-    options: Options,
+    plan: Plan,
     budget: float,
 ) -> str:
-    """The schedules of an assignment, and where the chosen kernels stand among them, half of the
-    `budget` (seconds) for each, with the estimates; why not, where the model of costs does not
+    """The schedules of an assignment, and where the kernels of its plan stand among them, half of
+    the `budget` (seconds) for each, with the estimates; why not, where the model of costs does not
     cover them."""
     every = (assignment.target, *accesses(assignment))
     twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
     if twice:
         return f"schedules not compared: {twice[0]} has an index twice, take the diagonal first"
     assignment = apart(assignment, operands)
-    nests = chosen_nests(assignment, operands, request, options)
     formats = {name: operand.type.format for name, operand in operands.items()}
     half = budget / 2
     until = monotonic() + half
     found = frontier(assignment, formats, budget=half * SEARCH, dtype=request.type.dtype)
     known = with_estimates(found, operands, request, until)
+    nests = None if plan.chosen is None else chosen_nests(plan.chosen, request)
+    if nests is None:
+        why = "for its kernels run over other indices than the text: modes fused, or values alone"
+        return f"{known.explain()}\nchosen: not compared, {why}"
     met = {loop.index for loop in foralls(nests.statement)}
     foreign = met - set(all_indices(assignment))
     if foreign:

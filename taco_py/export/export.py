@@ -16,7 +16,8 @@ from taco_py.execute.run import promise_broken_in
 from taco_py.execute.transform import satisfies, transformed
 from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
-from taco_py.plan.ir.nodes import Compute, Locate, Plan, Reformat, TakeSize
+from taco_py.plan.ir.nodes import Compute, Locate, Reformat, TakeSize
+from taco_py.plan.ir.plan import Plan
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 

@@ -1,52 +1,38 @@
-"""One assignment over given operands → the steps that compute it."""
+"""One assignment over given operands → the steps that compute it.
+
+text → program (`plan.search`: rules in the order of the catalogue) → kernels (`plan.single`)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from codegen.names import Names
 from taco_py.concrete.terms import split_terms, sums_outside
-from taco_py.convert.diagonal import diagonal_format
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.checks import accesses, all_indices, rename
-from taco_py.notation.nodes import Access, Assignment
-from taco_py.notation.tree import map_accesses
-from taco_py.plan.algebra.normal_form import apart
-from taco_py.plan.ir.formats import without_modes
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import (
-    Cast,
-    Compute,
-    Gather,
-    Operand,
-    Plan,
-    Reformat,
-    Squeeze,
-    Step,
-    TakeDiagonal,
-    Unfuse,
-)
-from taco_py.plan.rules.forms.widen_sums import Widened, widened
-from taco_py.plan.rules.layout.copy_dense_across import turn
-from taco_py.plan.rules.layout.copy_small_across import line_up
+from taco_py.notation.checks import accesses, all_indices, operand_names
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import Request, real_statistics
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Operand, Reformat, Step, TakeSize, Unfuse
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import Chosen, Define, Node, Program
+from taco_py.plan.lookahead import Lookahead
+from taco_py.plan.rules import catalogue
 from taco_py.plan.rules.layout.fuse_modes import Fused, fuse
-from taco_py.plan.rules.layout.store_temporary import leave_unsorted
 from taco_py.plan.rules.needed.narrow_sums import has_narrow_sums
+from taco_py.plan.rules.needed.squeeze_unit_modes import squeezed
 from taco_py.plan.rules.needed.sum_in_chunks import check_together
-from taco_py.plan.rules.split.absorb_factor import WHY as ABSORBED
-from taco_py.plan.rules.split.absorb_factor import absorb
-from taco_py.plan.rules.split.multiply_small_first import WHY as SMALL
-from taco_py.plan.rules.split.multiply_small_first import small_first
 from taco_py.plan.rules.tidy.canonical_names import canonical
+from taco_py.plan.rules.tidy.leave_unsorted import leave_unsorted
 from taco_py.plan.rules.tidy.share_equal_steps import once
+from taco_py.plan.search import Search, tried
 from taco_py.plan.single import plan_single
-from taco_py.plan.split import Split, split
-from taco_py.problem import TensorType
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
@@ -75,88 +61,168 @@ def make_plan(
     operands: Mapping[str, Operand],
     request: Request,
     options: Options = Options(),
-    squeezed: Sequence[tuple[str, tuple[int, ...]]] = (),
+    unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
 ) -> Plan:
     """The steps that compute `assignment`, whose sums are explicit and whose sizes agree.
 
-    squeezed  axes of size 1 to take off operands first; `assignment` no longer has their indices.
+    unit_modes  modes of size 1 to take off operands first; `assignment` no longer has their indices
 
     Raises ScheduleError when the schedule does not fit the assignment.
     """
-    names = Names((*operands, assignment.target.tensor))
-    request = replace(request, libraries=options.libraries)
-    known = dict(operands)
-    steps: list[Step] = []
-    notes: tuple[str, ...] = ()
-    for source, axes in squeezed:
-        assignment = _squeeze(assignment, source, axes, known, names, steps)
-    assignment = _take_diagonals(assignment, known, names, steps)
-    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in known.items()}
-    assignment = apart(assignment, known)
-    if options.schedule is not None and (options.schedule.shapes or options.schedule.merges):
-        if has_narrow_sums(assignment, known):
-            raise ScheduleError(
-                "Expected sums in the result's own type under commands on loops, found one in a "
-                "narrower integer type, which must be computed first",
-                hint="convert the operands, or leave the schedule open",
-            )
-        assignment, schedule = _distributed(sums_outside(assignment), options.schedule, dtypes)
-        check_together(assignment, known, request)
-        return Plan((*steps, *plan_single(assignment, known, request, names, schedule)))
-    free = request.forms is not False and options.contract and options.path is None
-    told = Widened(known)
-    if free and (options.schedule is None or not options.schedule.marked):
-        told = widened(assignment, known)
-        known.update(told.operands)
-    if options.schedule is None:
-        if options.path is None and options.contract:
-            assignment, notes, small = _multiplied_first(
-                assignment, known, request, names, options.libraries
-            )
-            steps += small
-        assignment, lined = line_up(assignment, known, request, names)
-        assignment, copies = turn(assignment, known, request, names)
-        fused = fuse(assignment, known, request, names)
-        assignment, request = fused.assignment, fused.request
-        steps += (*lined, *copies, *fused.steps)
+    schedule = options.schedule
+    context = _context(request, options)
+    program = _program(assignment, operands, context.goal, unit_modes)
+    if schedule is not None and (schedule.shapes or schedule.merges):
+        return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
+    prepared = tried(catalogue.PREPARATION, program, context)
+    split = prepared.spliced(context.following.split(prepared.only(prepared.result), context))
+    if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
+        check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
+        split = prepared.with_assignment(sums_outside(prepared.last))
+    steps, loops = _kernels(split, context)
+    shared = once(_with_threads(leave_unsorted(steps), schedule))
+    return replace(_plan(shared, split, context), chosen=Chosen(split, loops))
+
+
+def program_of(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, options: Options
+) -> tuple[Program, Context]:
+    """The program of an assignment before its kernels are planned, and what it is made for."""
+    context = _context(request, options)
+    program = _program(assignment, operands, context.goal)
+    return Search().run(program, context), context
+
+
+def _context(request: Request, options: Options) -> Context:
+    """The goal of a call without the rules that its options leave out."""
+    request = replace(request, libraries=options.libraries, path=options.path)
     if options.schedule is not None and options.schedule.marked:
         request = request.as_written  # for these are the text's loops
-    parts = split(assignment, known, request, names, options.path, options.contract)
-    marks_others = _marks_others(options.schedule, parts.assignments[-1])
-    if marks_others and not has_narrow_sums(assignment, known):
-        check_together(assignment, known, request)
-        parts = Split((sums_outside(assignment),), known, ())
-    known.update(parts.operands)
-    steps += parts.sizes
-    for part in parts.assignments[:-1]:
-        steps += _temporary(part, known, request, names, options.libraries)
-    last = parts.assignments[-1]
-    steps += plan_single(last, known, request, names, libraries=options.libraries)
-    shared = once(_with_threads(leave_unsorted(steps), options.schedule))
-    forms = (*told.told, *told.left, *parts.forms)
-    cuts = request.effort.notes
-    made = {step.target for step in shared}
-    before = zip(parts.assignments, parts.notes, strict=False)
-    notes += tuple(note for part, note in before if part.target.tensor in made)
-    return Plan(shared, notes, cuts, request.stored, forms, parts.rewritten)
+    request = replace(request, left_out=request.left_out | _left_out(request, options))
+    return Context(request, Lookahead(), Search())
 
 
-def _multiplied_first(
+def _program(
     assignment: Assignment,
-    known: dict[str, Operand],
+    operands: Mapping[str, Operand],
     request: Request,
-    names: Names,
-    libraries: Libraries | None,
-) -> tuple[Assignment, tuple[str, ...], tuple[Step, ...]]:
-    """The assignment with small dense factors multiplied by each other before, why, and how."""
-    notes: list[str] = []
+    unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
+) -> Program:
+    """The program of a text: its operands are given, and one assignment is to be computed."""
+    target = assignment.target
+    facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
+    program = Program((Define(assignment),), facts, target.tensor, {}, request.static)
+    program = squeezed(program, unit_modes)
+    sizes = real_statistics(program.last, program.facts).sizes
+    shape = tuple(int(sizes.get(index, 1)) for index in target.indices)
+    result = Operand(request.type, shape, float(prod(shape)))
+    return replace(program.with_facts({target.tensor: result}), sizes=sizes)
+
+
+def _plan(steps: tuple[Step, ...], program: Program, context: Context) -> Plan:
+    """The steps with what explain() tells of how they were chosen."""
+    targets = {step.target for step in steps}
+    notes = (
+        f"{step.target}: {step.note}"
+        for step in program.temporaries
+        if step.note and step.target in targets
+    )
+    log = context.log
+    forms = [
+        line
+        for entry in log.entries
+        if entry.rule in ("widen_sums", "multiply_out") and entry.why
+        for line in entry.why.splitlines()
+    ]
+    dense = program.result_type.format.is_dense  # its modes may be fused
+    return Plan(
+        steps,
+        context.goal.type if dense else program.result_type,
+        tuple(notes),
+        context.effort.notes,
+        next((entry.why for entry in log.of("order_result")), ""),
+        tuple(forms),
+        any(log.of("multiply_out")),
+        log=log,
+    )
+
+
+def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) -> Plan:
+    """The kernel of a text whose loops the user names. Raises ScheduleError."""
+    if has_narrow_sums(program.last, program.facts):
+        raise ScheduleError(
+            "Expected sums in the result's own type under commands on loops, found one in a "
+            "narrower integer type, which must be computed first",
+            hint="convert the operands, or leave the schedule open",
+        )
+    assignment, schedule = _distributed(sums_outside(program.last), schedule, program.dtypes)
+    request = context.request(program, program.result)
+    check_together(assignment, program.facts, request)
+    *before, _ = program.steps
+    names = Names(program.facts)
+    kernel = plan_single(assignment, program.facts, request, names, schedule)
+    return _plan((*_planned(before), *kernel), program, context)
+
+
+def _planned(steps: Iterable[Node]) -> Iterator[Step]:
+    return (step for step in steps if not isinstance(step, Define))
+
+
+Loops = Mapping[str, tuple[tuple[str, ...], ...] | None]
+
+
+def _kernels(program: Program, context: Context) -> tuple[tuple[Step, ...], Loops]:
+    """The steps of a program with a kernel, and the copies it needs, for each assignment; and the
+    loops of each kernel."""
+    names = Names(program.facts)
+    read = {name for each in program.defines for name in operand_names(each.assignment)}
+    libraries = context.goal.libraries
     steps: list[Step] = []
-    for first, why in ((absorb, ABSORBED), (small_first, SMALL)):
-        *parts, assignment = first(assignment, known, request, names)
-        for part in parts:
-            steps += _temporary(part, known, request, names, libraries)
-            notes.append(f"{part.target.tensor}: {why}")
-    return assignment, tuple(notes), tuple(steps)
+    loops: dict[str, tuple[tuple[str, ...], ...] | None] = {}
+    for step in program.steps:
+        if not isinstance(step, Define):
+            if not isinstance(step, TakeSize) or step.target in read:
+                steps.append(step)
+            continue
+        request, part = context.request(program, step.target), step.assignment
+        fused = None
+        if step.target != program.result:
+            facts = dict(program.facts)
+            fused = fuse(part, facts, request, names)
+        if fused is not None and len(fused.assignment.target.indices) < len(part.target.indices):
+            steps += _taken_apart(part, fused, facts, names, libraries)
+            loops[step.target] = None
+            continue
+        planned = plan_single(part, program.facts, request, names, libraries=libraries)
+        loops[step.target] = _loops_of(part, planned)
+        steps += planned if fused is None else _as_temporary(planned, step.target, names)
+    return tuple(steps), loops
+
+
+def _loops_of(assignment: Assignment, steps: Sequence[Step]) -> tuple[tuple[str, ...], ...] | None:
+    """The loop orders of the kernel among steps; None where its indices are not those of the
+    assignment, or no loops make it."""
+    (kernel,) = (step for step in steps if isinstance(step, Compute))
+    same = {*all_indices(kernel.problem.assignment)} == {*all_indices(assignment)}
+    return kernel.orders if same else None
+
+
+def _left_out(request: Request, options: Options) -> frozenset[str]:
+    """The rules that a call's options leave out."""
+    names: set[str] = set()
+    if not request.any_order:
+        names.add("order_result")
+    if request.forms is False:
+        names |= catalogue.FORMS
+    if not request.look_up:
+        names |= catalogue.WALKED
+    if not options.contract:
+        names |= catalogue.ONE_KERNEL
+    if options.path is not None:
+        names |= catalogue.GIVEN_PATH
+    if options.schedule is not None:
+        names |= catalogue.UNDER_COMMANDS
+    return frozenset(names)
 
 
 def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
@@ -207,21 +273,10 @@ def _strategy(step: Compute, schedule: Schedule) -> Strategy:
     return step.strategy if names_none else Strategy.LOOPS
 
 
-def _temporary(
-    part: Assignment,
-    known: Mapping[str, Operand],
-    request: Request,
-    names: Names,
-    libraries: Libraries | None,
-) -> tuple[Step, ...]:
-    wanted = replace(request, type=known[part.target.tensor].type)
-    operands = dict(known)
-    fused = fuse(part, operands, wanted, names)
-    if len(fused.assignment.target.indices) < len(part.target.indices):
-        return _taken_apart(part, fused, operands, names, libraries)
-    steps = plan_single(part, known, wanted, names, libraries=libraries)
+def _as_temporary(steps: Sequence[Step], target: str, names: Names) -> tuple[Step, ...]:
+    """The steps that make a temporary, with names that equal kernels share."""
     named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
-    return _landing_at(named, part.target.tensor, names)
+    return _landing_at(named, target, names)
 
 
 def _taken_apart(
@@ -257,64 +312,3 @@ def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step,
         for s in steps[:-1]
     )
     return (*renamed, replace(last, target=name, source=raw))
-
-
-# ---------------------------------------------------------------- operands made simpler
-
-
-def squeezed_operand(old: Operand, axes: tuple[int, ...]) -> Operand:
-    """What is known of an operand without its modes `axes`, of size 1."""
-    shape = tuple(n for axis, n in enumerate(old.shape) if axis not in axes)
-    return Operand(_without_modes(old.type, axes), shape, old.nnz)
-
-
-def _squeeze(
-    assignment: Assignment,
-    source: str,
-    axes: tuple[int, ...],
-    known: dict[str, Operand],
-    names: Names,
-    steps: list[Step],
-) -> Assignment:
-    """A copy of `source` without the modes `axes`, in place of it."""
-    target = names.fresh(f"{source}_squeezed")
-    known[target] = squeezed_operand(known[source], axes)
-    steps.append(Squeeze(target, source, axes))
-    return rename(assignment, tensors={source: target})
-
-
-def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
-    form = without_modes(type.format, type.format.order - len(axes))
-    return replace(type, format=form, unit_stride=not type.format.is_dense)
-
-
-def _take_diagonals(
-    assignment: Assignment, known: dict[str, Operand], names: Names, steps: list[Step]
-) -> Assignment:
-    """A diagonal in place of each access that has an index twice."""
-    made: dict[tuple[str, tuple[str, ...]], str] = {}
-    take = partial(_diagonal, known=known, names=names, steps=steps, made=made)
-    return replace(assignment, value=map_accesses(assignment.value, take))
-
-
-def _diagonal(
-    access: Access,
-    known: dict[str, Operand],
-    names: Names,
-    steps: list[Step],
-    made: dict[tuple[str, tuple[str, ...]], str],
-) -> Access:
-    indices = tuple(dict.fromkeys(access.indices))
-    if indices == access.indices:
-        return access
-    key = (access.tensor, access.indices)
-    if key not in made:
-        source = known[access.tensor]
-        target = names.fresh(f"{access.tensor}_diagonal")
-        form = diagonal_format(source.type.format, access.indices)
-        shape = tuple(source.shape[access.indices.index(i)] for i in indices)
-        type = replace(source.type, format=form, unit_stride=False)
-        known[target] = Operand(type, shape, source.nnz / max(1, source.shape[0]))
-        steps.append(TakeDiagonal(target, access.tensor, access.indices))
-        made[key] = target
-    return replace(access, tensor=made[key], indices=indices)

@@ -11,7 +11,8 @@ import numpy as np
 from taco_py.driver import CompiledKernel
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.ir.nodes import Compute, Fuse, Plan, Squeeze, TakeSize, TakeValues, Unfuse
+from taco_py.plan.ir.nodes import Compute, Fuse, Squeeze, TakeSize, TakeValues, Unfuse
+from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.replay.operand_text import Reading
 from taco_py.values.operands import Given

@@ -17,7 +17,6 @@ from time import perf_counter
 
 import numpy as np
 
-from codegen.names import Names
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_outside
 from taco_py.cost.effort import Effort
 from taco_py.cost.machine import STEP
@@ -29,9 +28,10 @@ from taco_py.plan.algebra.contraction_trees import simple_trees
 from taco_py.plan.algebra.normal_form import apart
 from taco_py.plan.algebra.products import as_product, flatten
 from taco_py.plan.ir.goal import Request, draft_of, statistics
-from taco_py.plan.ir.nodes import Operand, Plan, Step
-from taco_py.plan.rules.forms.widen_sums import widened
-from taco_py.plan.split import cost_of, split
+from taco_py.plan.ir.nodes import Operand, Step
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.make import Options, program_of
+from taco_py.plan.rules.forms.multiply_out import cost_of
 from taco_py.problem import TensorType
 from taco_py.schedule.commands import Reorder
 from taco_py.schedule.schedule import Schedule
@@ -99,16 +99,15 @@ def _forms(
     """Sums in products multiplied out, or as they are written, and in the types that are."""
     if not settings.contract:
         return
-    names = (*operands, assignment.target.tensor)
-    asked = {forms: replace(request, forms=forms) for forms in (False, True)}
-    read = {False: operands, True: widened(assignment, operands).operands}
-    parts = {f: split(assignment, read[f], asked[f], Names(names)) for f in asked}
-    if parts[False].assignments == parts[True].assignments and read[True] == operands:
+    programs = {
+        forms: program_of(assignment, operands, replace(request, forms=forms), Options())
+        for forms in (False, True)
+    }
+    written, multiplied = (program.steps for program, _ in programs.values())
+    if written == multiplied:
         return
     for forms, label in ((False, "sums as they are written"), (True, "sums multiplied out")):
-        yield Choice(
-            replace(settings, forms=forms), label, cost_of(parts[forms], asked[forms]) * STEP
-        )
+        yield Choice(replace(settings, forms=forms), label, cost_of(*programs[forms]) * STEP)
 
 
 def _contractions(

@@ -18,7 +18,9 @@ import taco_py as tp
 from codegen.toolchain.store import Store
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.kernels import KERNELS
-from taco_py.plan.ir.nodes import Plan, Squeeze
+from taco_py.plan.ir.nodes import Squeeze
+from taco_py.plan.ir.plan import Plan
+from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
 from taco_py.tune import candidates as measure
 from taco_py.tune.candidates import PLAIN, Choice, alternatives, fastest
@@ -230,7 +232,7 @@ def counting(order: dict[Settings, float]) -> Callable[[Settings], None]:
 
 def planned(choice: Settings) -> Plan:
     """Different steps for different settings."""
-    return Plan((Squeeze(str(choice.schedule), "", ()),))
+    return Plan((Squeeze(str(choice.schedule), "", ()),), TensorType(tp.dense(0), "float64"))
 
 
 def test_the_fastest_is_taken_and_refusals_are_passed_over() -> None:

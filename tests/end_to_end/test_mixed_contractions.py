@@ -10,7 +10,7 @@ import pytest
 
 import taco_py as tp
 from taco_py.diagnostics.errors import InternalError
-from taco_py.plan.costs import QUICKEST
+from taco_py.plan.price import QUICKEST
 
 TEXTS = ("ik,kj->ij", "bZ,XZ,Xb->b", "bki,bjk->bij")
 PAIRS = (("i4", "f8"), ("f8", "f4"), ("i2", "f4"), ("f4", "f4"))

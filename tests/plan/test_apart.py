@@ -12,8 +12,8 @@ import taco_py as tp
 from taco_py.explanation.standing import report
 from taco_py.plan.algebra.normal_form import apart
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.make import Options
-from taco_py.plan.rules.layout.order_result import arranged
+from taco_py.plan.make import make_plan
+from taco_py.problem import Problem
 from tests.problems import form, operands, problem
 
 TWICE = (
@@ -22,6 +22,13 @@ TWICE = (
     "Z = x[q] * (sum(i, sum(k, A[i,k])) + sum(k, sum(i, B[k,i])))",
     "Z[i] = A[i,j] * sum(m, B[j,m]) * sum(m, C[m,j])",
 )
+
+
+def report_of(known: Problem, budget: float) -> str:
+    """The report on the plan of a problem."""
+    given, request = operands(known), Request(known.result)
+    plan = make_plan(known.assignment, given, request)
+    return report(known.assignment, given, request, plan, budget)
 
 
 @pytest.mark.parametrize("text", TWICE)
@@ -34,7 +41,7 @@ def test_frontiers_and_their_estimates(text: str) -> None:
 @pytest.mark.parametrize("stored", ("dense", "CSR"))
 def test_where_the_chosen_schedule_stands(text: str, stored: str) -> None:
     known = problem(text, dict.fromkeys("AB", stored) if "A" in text else {})
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 60.0)
+    told = report_of(known, 60.0)
     assert "asymptotically better" in told
 
 
@@ -43,10 +50,10 @@ ROTATED = "Z[i,k] = S[i,k] * (sum(j, sum(m, F[m,j,i])) - sum(m, sum(j, G[i,j,m])
 
 def test_the_order_in_which_a_result_is_stored() -> None:
     known = problem(ROTATED, {"S": "ss", "Q": "ss:1,0"}, "ss")
-    request = Request(replace(known.result, format=form("ss", 2)))
+    request = Request(replace(known.result, format=form("ss", 2)), any_order=True)
     given = operands(known, {"j": 2, "m": 2}, {"S": 10.0, "Q": 1e5})
-    found = arranged(known.assignment, given, request)
-    assert str(found.type.format) == "ss:1,0"
+    plan = make_plan(known.assignment, given, request)
+    assert str(plan.result.format) == "ss:1,0"
 
 
 def test_such_a_result_is_computed() -> None:

@@ -11,11 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from codegen.names import Names
 from taco_py.concrete.cases import count_cases
 from taco_py.notation.nodes import Reduce
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.ir.program import Program
 from tests.problems import operands, problem
 
 
@@ -54,13 +52,11 @@ def test_cases_of_a_term(text: str, count: int) -> None:
 def test_cases_in_all_loops_together(text: str, count: int) -> None:
     """Each operand may end in any of its lists: A + B has A and B with both or one in each row."""
     known = problem(f"Z[i,j] = {text}", dict.fromkeys("ABCD", "DCSR") | {"T": "CSF"})
-    names = Names(dict(known.operands))
-    request = Request(known.result)
-    splitter = Splitter(operands(known), request, names, {}, [], [])
+    program = Program((), operands(known), "Z", {})
     value = known.assignment.value
     while isinstance(value, Reduce):
         value = value.body
-    assert count_cases(value, splitter.lists) == count
+    assert count_cases(value, program.lists) == count
 
 
 def test_products_that_took_minutes_to_compile() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Cast, Compute, Fuse, Plan, Unfuse
+from taco_py.plan.ir.nodes import Cast, Compute, Fuse, Unfuse
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, problem

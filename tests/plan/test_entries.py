@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Plan, TakeValues
+from taco_py.plan.ir.nodes import Compute, TakeValues
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import make_plan
 from tests.problems import operands, problem
 

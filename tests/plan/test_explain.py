@@ -14,7 +14,8 @@ import taco_py as tp
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.explanation.plan_report import explain
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Plan
+from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem
@@ -113,7 +114,7 @@ def test_diagonals_and_axes_of_size_one() -> None:
     whole = problem("y[i] = A[i] * x[i]", {"A": "COO"}, "d")
     known = operands(problem("y[i,j] = A[i,j] * x[i]", {"A": "COO"}, "dd"), {"j": 1})
     request = Request(whole.result)
-    made = make_plan(whole.assignment, known, request, Options(), squeezed=(("A", (1,)),))
+    made = make_plan(whole.assignment, known, request, Options(), unit_modes=(("A", (1,)),))
     assert shown(made)["squeeze"] == "A_squeezed from A, modes (1,) of size 1"
 
 
@@ -133,7 +134,7 @@ def test_where_the_kernel_came_from_and_how_long_that_took() -> None:
     for kernel in (first, again):
         (line,) = [
             line
-            for line in explain(Plan((step,)), [kernel]).splitlines()
+            for line in explain(Plan((step,), step.problem.result), [kernel]).splitlines()
             if line.startswith("  compiled")
         ]
         assert f"{kernel.seconds * 1e3:.1f} ms" in line
@@ -143,7 +144,9 @@ def test_where_the_kernel_came_from_and_how_long_that_took() -> None:
 @pytest.mark.parametrize("hit", HITS)
 def test_every_kind_of_hit_has_words(hit: str) -> None:
     (step,) = plan(problem(SPMV, {"A": "CSR"})).kernels
-    assert HITS[hit] in explain(Plan((step,)), [replace(compiled(step), hit=hit)])
+    assert HITS[hit] in explain(
+        Plan((step,), step.problem.result), [replace(compiled(step), hit=hit)]
+    )
 
 
 def test_made_for_static_sizes() -> None:

@@ -18,7 +18,8 @@ from taco_py.order import loop_costs
 from taco_py.order.loop_costs import storing_alone
 from taco_py.order.orders import best_order
 from taco_py.plan.ir.goal import statistics
-from taco_py.plan.ir.nodes import Gather, Plan, Reformat
+from taco_py.plan.ir.nodes import Gather, Reformat
+from taco_py.plan.ir.plan import Plan
 from tests.problems import operands, plan, problem
 
 LAST = "Y[j,k,p] = T[i,j,k] * A[i,p]"

@@ -11,12 +11,10 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.names import Names
-from taco_py.plan.costs import best_cost
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Cast, Compute
-from taco_py.plan.make import Options
+from taco_py.plan.make import Options, program_of
 from taco_py.plan.rules.layout.copy_into_rows import in_rows
-from taco_py.plan.splitter import Splitter
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem
 
@@ -139,10 +137,11 @@ def test_choices_between_kernels_know_what_copies_cost() -> None:
     known = problem("Y[i,r] = A[i,j] * H[r,j]", {"A": "CSR"})
     given_, request = operands(known, SIZES, ENTRIES), Request(known.result)
     names = Names(given_)
-    splitter = Splitter(dict(given_), request, names, {}, [], [])
     found = in_rows(known.assignment, given_, request, names)
     assert found.copies
-    assert best_cost(splitter, known.assignment, request) == pytest.approx(found.cost)
+    program, context = program_of(known.assignment, given_, request, Options())
+    cost = context.costs.loops(program, known.assignment, context)
+    assert cost == pytest.approx(found.cost)
 
 
 SHORT = (

@@ -7,7 +7,8 @@ import pytest
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Plan, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.ir.nodes import Compute, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
 from tests.problems import operands, plan, problem
@@ -90,7 +91,7 @@ def test_axes_of_size_one_are_taken_off_first() -> None:
     whole = problem("y[i] = A[i] * x[i]", {"A": "COO"}, "d")
     known = operands(problem("y[i,j] = A[i,j] * x[i]", {"A": "COO"}, "dd"), {"j": 1})
     made = make_plan(
-        whole.assignment, known, Request(whole.result), Options(), squeezed=(("A", (1,)),)
+        whole.assignment, known, Request(whole.result), Options(), unit_modes=(("A", (1,)),)
     )
     assert outline(made)[0] == "A_squeezed = A without (1,)"
     assert "A_squeezed[i] * x[i]" in outline(made)[-1]

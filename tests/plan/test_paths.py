@@ -16,7 +16,7 @@ from taco_py.notation.operators import MUL
 from taco_py.plan.algebra.contraction_trees import EXACT, near_trees
 from taco_py.plan.algebra.products import Product
 from taco_py.plan.ir.goal import Request, statistics
-from taco_py.plan.ir.nodes import Plan
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import make_plan
 from tests.problems import operands, problem
 

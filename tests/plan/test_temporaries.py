@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.plan.ir.nodes import Plan, Reformat
+from taco_py.plan.ir.nodes import Reformat
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options
 from tests.problems import plan, problem
 

@@ -14,7 +14,8 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Reduce
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Plan
+from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.ways.library_choice import Libraries
 from taco_py.ways.strategy import Strategy

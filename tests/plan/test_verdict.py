@@ -7,15 +7,32 @@ import pytest
 from taco_py.asymptotic.search import frontier
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.explanation import standing as standing_of
-from taco_py.explanation.standing import chosen_nests, report, verdict
+from taco_py.explanation.standing import Nests, chosen_nests, report, verdict
 from taco_py.notation.checks import accesses
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.make import Options
+from taco_py.plan.make import make_plan
+from taco_py.problem import Problem
 from tests.corpus.expressions import CASES
 from tests.problems import assignment, operands, problem
 
 CLOSE = 0.6
 """The share of the work above which the schedule that is asymptotically better gains little."""
+
+
+def nests_of(known: Problem, request: Request) -> Nests:
+    """The kernels of the plan of a problem as one statement."""
+    plan = make_plan(known.assignment, operands(known), request)
+    assert plan.chosen is not None
+    nests = chosen_nests(plan.chosen, request)
+    assert nests is not None
+    return nests
+
+
+def report_of(known: Problem, budget: float) -> str:
+    """The report on the plan of a problem."""
+    given, request = operands(known), Request(known.result)
+    plan = make_plan(known.assignment, given, request)
+    return report(known.assignment, given, request, plan, budget)
 
 
 def sparse(text: str) -> dict[str, str]:
@@ -50,7 +67,7 @@ def test_most_expressions_are_modelled() -> None:
 def test_no_schedule_is_asymptotically_and_clearly_better(text: str) -> None:
     known = problem(text, sparse(text))
     given, request = operands(known), Request(known.result)
-    nests = chosen_nests(known.assignment, given, request, Options())
+    nests = nests_of(known, request)
     formats = {name: operand.type.format for name, operand in given.items()}
     found = frontier(known.assignment, formats, budget=60.0)
     assert found.complete
@@ -61,13 +78,13 @@ def test_no_schedule_is_asymptotically_and_clearly_better(text: str) -> None:
 
 def test_pairs_are_taken_where_they_are_asymptotically_better() -> None:
     known = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
-    nests = chosen_nests(known.assignment, operands(known), Request(known.result), Options())
+    nests = nests_of(known, Request(known.result))
     assert len(nests.temporaries) == 1
 
 
 def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
     known = problem("C[i,j] = A[i,k] * B[k,j]", {"A": "CSR", "B": "CSR"})
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 5.0)
+    told = report_of(known, 5.0)
     for line in (
         "  candidates        6 loop nests of 1 groupings",
         "  after domination  12, of 1 different costs",
@@ -81,7 +98,7 @@ def test_the_report_says_what_was_found_and_where_the_choice_stands() -> None:
 
 def test_the_report_says_that_there_was_no_time() -> None:
     known = problem("C[i,j] = A[i,k] * B[k,j]", {"A": "CSR", "B": "CSR"})
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 0.0)
+    told = report_of(known, 0.0)
     assert "the budget ended before its cost was known" in told
     assert "asymptotically better" not in told
 
@@ -92,13 +109,13 @@ def test_loops_in_turn_are_told_from_the_frontiers() -> None:
         ("C[i,j] = A[i,j] + B[i,j]", False),
     ):
         known = problem(text, {"A": "CSR"})
-        told = report(known.assignment, operands(known), Request(known.result), Options(), 5.0)
+        told = report_of(known, 5.0)
         assert ("    a loop nest for each term, which none of those above has" in told) == in_turn
 
 
 def test_estimates_are_told_apart_or_once() -> None:
     known = problem("C[i,j] = A[i,j] * B[i,j]", {"A": "CSR", "B": "CSR"})
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 5.0)
+    told = report_of(known, 5.0)
     ranges = [line.split()[1:-2] for line in told.splitlines() if line.startswith("  estimated")]
     assert ranges
     assert all(len(ends) in (1, 3) and ends[0] != ends[2:] for ends in ranges)
@@ -106,7 +123,7 @@ def test_estimates_are_told_apart_or_once() -> None:
 
 def test_what_cannot_be_compared_is_told() -> None:
     known = problem("y[i] = A[i,i]", {"A": "CSR"})
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 1.0)
+    told = report_of(known, 1.0)
     assert told == "schedules not compared: A has an index twice, take the diagonal first"
 
 
@@ -122,7 +139,7 @@ INSIDE = (
 @pytest.mark.parametrize("text", INSIDE)
 def test_kernels_with_sums_inside_their_terms_are_compared_too(text: str) -> None:
     known = problem(text, dict.fromkeys("AC", "CSR"))
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 60.0)
+    told = report_of(known, 60.0)
     (chosen,) = (line for line in told.splitlines() if line.startswith("chosen, estimated "))
     estimate = float(chosen.removeprefix("chosen, estimated ").partition(":")[0])
     best = min(
@@ -137,7 +154,7 @@ def test_kernels_with_sums_inside_their_terms_are_compared_too(text: str) -> Non
 def test_loops_that_the_text_has_not_are_told() -> None:
     text = "y[i] = z[i] / (1 + (A[i,j] + B[i,j]) * x[j])"
     known = problem(text, dict.fromkeys("AB", "CSR"))
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 5.0)
+    told = report_of(known, 5.0)
     assert told.endswith(": not compared, for the text has no loops over j_1")
 
 
@@ -146,6 +163,6 @@ def test_a_report_without_time_says_that_not_all_were_compared(
 ) -> None:
     monkeypatch.setattr(standing_of, "monotonic", lambda: 0.0)  # time for the chosen one
     known = problem("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
-    told = report(known.assignment, operands(known), Request(known.result), Options(), 1e-9)
+    told = report_of(known, 1e-9)
     assert "    none of those looked at is asymptotically better" in told.splitlines()
     assert "    none is asymptotically better" not in told.splitlines()

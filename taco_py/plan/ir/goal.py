@@ -29,12 +29,14 @@ class Request:
     type    how it is stored
     static  sizes to compile in, by index
     effort  the searches for loop orders: how long they may take, and what they have found
-    stored  for explain(): why the result is stored in `type`, where that was chosen
     memory  elements that each intermediate of a contraction may store
     forms   False leaves sums in products as they are written, True multiplies them out; None for
             what costs less
     look_up whether copies may be made in which entries are looked up
     libraries  those whose routines may be called, or None for none (`make.Options`)
+    any_order  whether the modes of a sparse result may be stored in any order
+    path    pairwise contractions in einsum's numbering that the user asks for, None to choose
+    left_out  the rules that take no part, by name
     sized   whether the plan is for calls with operands of these size classes only, so that kernels
             may have short sizes compiled in
     """
@@ -42,12 +44,14 @@ class Request:
     type: TensorType
     static: tuple[tuple[str, int], ...] = ()
     effort: Effort = field(default_factory=Effort, compare=False, repr=False)
-    stored: str = ""
     memory: float = inf
     forms: bool | None = None
     look_up: bool = True
     libraries: Libraries | None = None
     sized: bool = False
+    any_order: bool = False
+    path: tuple[tuple[int, ...], ...] | None = None
+    left_out: frozenset[str] = frozenset()
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
         """`statistics`; of operands as they are where what is stored has a limit, for that counts
@@ -58,7 +62,8 @@ class Request:
     @property
     def as_written(self) -> Request:
         """For loops of the text: sums and operands stay as they are."""
-        return replace(self, forms=False, look_up=False, effort=replace(self.effort, rows=False))
+        effort = replace(self.effort, rows=False)
+        return replace(self, forms=False, look_up=False, effort=effort)
 
 
 def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

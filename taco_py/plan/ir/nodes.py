@@ -250,28 +250,3 @@ Transformation = (
     | Cast
 )
 Step = Transformation | Compute
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Steps in order; the last one's target is the result. The rest is for explain().
-
-    notes   why an assignment was split
-    cuts    which searches for loops ended early
-    stored  why the result is stored as it is, where that was chosen
-    forms   which sums in products are multiplied out and which are not, and why
-    rewritten  whether any are
-    sizes   what sizes were taken for that were not known
-    """
-
-    steps: tuple[Step, ...]
-    notes: tuple[str, ...] = ()
-    cuts: tuple[str, ...] = ()
-    stored: str = ""
-    forms: tuple[str, ...] = ()
-    rewritten: bool = False
-    sizes: str = ""
-
-    @property
-    def kernels(self) -> tuple[Compute, ...]:
-        return tuple(step for step in self.steps if isinstance(step, Compute))

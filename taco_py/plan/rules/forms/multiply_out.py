@@ -1,4 +1,4 @@
-"""Forms of an assignment: sums in its products multiplied out or left, by what the plans cost.
+"""Multiply sums in products out where all kernels then cost clearly less.
 
     y[i] = sum(k, (sum(j, A[i,j] * B[j,k]) + C[i,k]) * x[k])
     → y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k]) + sum(k, C[i,k] * x[k])
@@ -12,11 +12,13 @@ forms too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
+from codegen.names import Names
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_apart
 from taco_py.cost.effort import Effort
+from taco_py.cost.estimate import result_size
 from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
@@ -35,13 +37,101 @@ from taco_py.plan.algebra.distribution import (
 )
 from taco_py.plan.algebra.gaps import is_over_entries, without_gaps
 from taco_py.plan.algebra.products import nest
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import SMALL, real_statistics
 from taco_py.plan.ir.index_sizes import Sizes
+from taco_py.plan.ir.program import Program
+from taco_py.plan.price import merging
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
 from taco_py.schedule.distribute import count_terms, is_taken, multiplied
 
 TERMS, OPTIONS, ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
 that are multiplied out after the first."""
 Price = Callable[[Assignment], float]
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Choose the form of an assignment whose kernels cost least, after all rules that split it."""
+    assignment = program.last
+    names = Names(program.facts)
+    sizes = Sizes.of(assignment, program.facts, names, context.goal.sized)
+    drafts = _Drafts(program.only(program.result), sizes, context.drafting)
+    asked = context.goal.forms is True
+    forms = cheapest_form(assignment, sizes, drafts.price, context.effort, asked, drafts.fill)
+    why = "\n".join((*forms.kept, *drafts.compared(assignment, forms)))
+    if forms.chosen is assignment:
+        return Refusal(why)
+    steps = tuple(sizes.made.values())
+    program = program.before(program.result, steps, sizes.operands)
+    return Rewrite(program.with_assignment(sums_apart(forms.chosen)), why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafts:
+    """Programs of the forms of an assignment, each split once."""
+
+    before: Program
+    sizes: Sizes
+    context: Context
+    split: dict[Assignment, Program] = field(default_factory=dict)
+
+    def program(self, form: Assignment) -> Program:
+        """The program of a form before it is split."""
+        changed = self.before.with_facts(self.sizes.operands)
+        return changed.with_assignment(sums_apart(form))
+
+    def parts(self, form: Assignment) -> Program:
+        """The program of a form after all rules that split it."""
+        if form not in self.split:
+            self.split[form] = self.context.following.split(self.program(form), self.context)
+        return self.split[form]
+
+    def price(self, form: Assignment) -> float:
+        """The price of all kernels of a form."""
+        return cost_of(self.parts(form), self.context)
+
+    def real(self, form: Assignment) -> float:
+        """The price of a form on the operands as large as they are."""
+        return cost_of(self.parts(form), replace(self.context, known=real_statistics))
+
+    def fill(self, term: Expr) -> float:
+        """The share of its elements that a term is expected to store."""
+        own = free_indices(term)
+        if not own:
+            return 1.0
+        facts = self.sizes.operands
+        stats = self.context.goal.statistics(Assignment(Access("", own), term), facts)
+        return result_size(stats, term, own) / max(stats.volume(frozenset(own)), 1.0)
+
+    def compared(self, assignment: Assignment, forms: Forms) -> Iterator[str]:
+        """The prices of the chosen form and of the other one on the operands as they are."""
+        if forms.other is None:
+            return
+        mine, its = (f"{self.real(form):.2g}" for form in (forms.chosen, forms.other))
+        facts = self.sizes.operands
+        small = self.context.goal.statistics(assignment, facts).sizes
+        if small != real_statistics(assignment, facts).sizes:
+            its += f"; planned for sizes of {SMALL} and more"
+        target = assignment.target.tensor
+        if forms.chosen is assignment:
+            what = f"left, about {mine} operations, multiplied out {its}"
+        else:
+            how = "multiplied out"
+            if forms.counts:
+                how = "over entries alone, with what is between them counted"
+            what = f"{how}, about {mine} operations, as it is written {its}"
+            if forms.differs:
+                what += "; also a difference, most of whose elements have nothing to cancel"
+        yield f"{target}: sums in products are {what}"
+
+
+def cost_of(program: Program, context: Context) -> float:
+    """The price of a program, with what merging the terms of a sparse result takes."""
+    last = program.last
+    sizes = context.of(last, program.facts).sizes
+    program = replace(program, sizes=sizes)
+    return context.costs.program(program, context) + merging(program, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,3 +346,6 @@ def _is_distributed(term: Term, site: Call) -> bool:
     if count_terms(term.body) > TERMS or not is_taken(term):
         return False
     return not any(site == node for _, part in multiplied(term.body) for node, _ in walk(part))
+
+
+RULE = Rule("multiply_out", Phase.FORMS, apply, result, Numbers.SPECIALS, gain=GAIN)

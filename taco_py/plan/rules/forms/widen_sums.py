@@ -1,5 +1,4 @@
-"""Sums of integers or of narrower reals inside products of real numbers, computed in the products'
-type.
+"""Widen sums inside products of real numbers: compute them in the products' type.
 
     y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k]), A and B of int64, x of float64
     → the same with A and B read as float64, which may then be A·(B·x)
@@ -28,7 +27,10 @@ from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Redu
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import children, walk
 from taco_py.plan.algebra.products import as_product
+from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,15 @@ class _Factor:
     @property
     def may_widen(self) -> bool:
         return _is_exact(self.own, self.whole) and (self.own.kind == "f" or not _differs(self.expr))
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Read operands in the type of the products that sums of them are factors of."""
+    new = widened(program.last, program.facts)
+    why = "\n".join((*new.told, *new.left))
+    if not why and new.operands == program.facts:
+        return None
+    return Rewrite(program.with_facts(new.operands), why)
 
 
 def widened(assignment: Assignment, operands: Mapping[str, Operand]) -> Widened:
@@ -198,3 +209,6 @@ def _left(factor: _Factor) -> str:
         f'multiplied in {factor.whole}; dtype="{factor.whole}" computes all in one type, in '
         "whatever order is cheaper"
     )
+
+
+RULE = Rule("widen_sums", Phase.FORMS, apply, result, Numbers.WIDER_TYPE)

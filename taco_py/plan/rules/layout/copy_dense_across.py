@@ -1,4 +1,4 @@
-"""Copies of operands of a dense product in an order that its loops run along, where that pays.
+"""Copy operands of a dense product into an order that its loops run along, where that pays.
 
     C[c,f,a] = sum(e, A[a,e,c] * B[e,f,a])     a128 c3 e64 f24
     →   A_cea = A stored as c,e,a;  C[c,f,a] = sum(e, A_cea[a,e,c] * B[e,f,a])     loops along a
@@ -17,12 +17,26 @@ from taco_py.cost.machine import DENSE_GAIN
 from taco_py.formats import dense
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.plan.rules.layout.copy_small_across import LARGE
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import Turned, best, seconds_of_loops, seconds_of_tiles
 from taco_py.ways.tiles import contraction_of, factors_of
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Read copies of operands in another order."""
+    facts = dict(program.facts)
+    request = context.request(program, program.result)
+    assignment, copies = turn(program.last, facts, request, Names(facts))
+    if not copies:
+        return None
+    changed = program.before(program.result, copies, facts).with_assignment(assignment)
+    return Rewrite(changed, copies[0].reason)
 
 
 def turn(
@@ -74,3 +88,6 @@ def _copies(
         joined = (True,) * (len(order) - 1)
         operands[target] = Operand(type, source.shape, source.nnz, joined=joined)
     return steps
+
+
+RULE = Rule("copy_dense_across", Phase.LAYOUT, apply, result)

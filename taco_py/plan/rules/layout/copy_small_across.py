@@ -1,4 +1,4 @@
-"""Small dense factors copied into the order of the array that loops run through.
+"""Copy small dense factors into the order of the array that loops run through.
 
     C[b,a,d] = A[b,a] * v[d,a]     →     v_ad[a,d] = v[d,a];  C[b,a,d] = A[b,a] * v_ad[a,d]
 
@@ -21,14 +21,28 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.order.streams import stream_order
 from taco_py.plan.algebra.products import flatten
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.problem import Problem
 
 SMALL = 8
 """How many times fewer elements than iterations a factor has whose copy takes no time."""
 LARGE = 1 << 17
 """Iterations from which on the call that copies takes no time either."""
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Read copies of operands in another order."""
+    facts = dict(program.facts)
+    request = context.request(program, program.result)
+    assignment, copies = line_up(program.last, facts, request, Names(facts))
+    if not copies:
+        return None
+    changed = program.before(program.result, copies, facts).with_assignment(assignment)
+    return Rewrite(changed, copies[0].reason)
 
 
 def line_up(
@@ -85,3 +99,6 @@ def _copied(access: Access, order: tuple[str, ...], source: Operand, names: Name
     target = names.fresh(f"{access.tensor}_{''.join(access.indices[mode] for mode in wanted)}")
     why = f"loops run in the order {','.join(order)}, the innermost across it"
     return Cast(target, access.tensor, form, source.type.dtype, why)
+
+
+RULE = Rule("copy_small_across", Phase.LAYOUT, apply, result)

@@ -1,4 +1,4 @@
-"""Neighbouring indices that all arrays store one behind the other: one index, one loop.
+"""Fuse neighbouring indices that all arrays store one behind the other: one index, one loop.
 
     s = sum(a, b, c, A[c,a,b] * v[c])   →   s = sum(ab, c, A_fused[c,ab] * v[c])
 
@@ -16,8 +16,23 @@ from taco_py.formats import dense
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import children, map_children
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Fuse, Operand, Step
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Fuse all indices of a dense assignment that can be, those of the result included."""
+    facts = dict(program.facts)
+    request = context.request(program, program.result)
+    fused = fuse(program.last, facts, request, Names(facts))
+    if fused.assignment is program.last:
+        return None
+    facts[program.result] = replace(facts[program.result], type=fused.request.type)
+    changed = program.before(program.result, fused.steps, facts)
+    return Rewrite(changed.with_assignment(fused.assignment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,3 +201,6 @@ def _renamed(
     inside = {index for chain in named for index in chain[1:]}
     indices = tuple(first.get(index, index) for index in stored if index not in inside)
     return replace(access, tensor=tensor, indices=indices)
+
+
+RULE = Rule("fuse_modes", Phase.LAYOUT, apply, result)

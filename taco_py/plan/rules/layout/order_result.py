@@ -1,4 +1,4 @@
-"""The order in which a result's modes are stored, where nobody asks for one.
+"""Order the modes of a sparse result as costs least, where nobody asks for an order.
 
 Which indices are compressed follows from the operands; in which order they are stored does so only
 as far as the operands agree. Where they do not, some must be copied, or the result is met out of
@@ -10,50 +10,52 @@ order, and the least of that decides:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 
-from codegen.names import Names
 from taco_py.cost.machine import GAIN
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.algebra.normal_form import apart
-from taco_py.plan.costs import best_cost, chain_cost
-from taco_py.plan.ir.goal import Request, statistics
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.split import split
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Refusal, Rewrite, Rule, Site, result
 
 MODES = 3
 """Modes up to which every order is compared."""
 
 
-def arranged(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Request:
-    """The request for a sparse result whose modes are stored as costs least, with a note for
-    explain() where that is not the usual order.
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Store a sparse result in the order of modes in which all kernels cost least.
 
     Orders are compared by the last kernel of the usual order's, and the best of them then by all
     kernels that are best for it.
-
-    Raises what planning raises.
     """
-    usual = request.type.format
-    others = tuple(_others(assignment, operands, usual))
+    usual = program.result_type.format
+    others = tuple(_others(program.last, program.facts, usual))
     if not others:
-        return request
-    assignment = apart(assignment, operands)
-    before = _cost(assignment, operands, request)
-    asked = {form: _in(request, form) for form in others}
-    last = {form: before.in_format(asked[form]) for form in others}
-    form = min(others, key=lambda other: last[other])
-    if last[form] >= before.last:
-        return request
-    found = _cost(assignment, operands, asked[form])
-    if found.whole * GAIN >= before.whole:
-        return request
-    why = f"about {found.whole:.2g} operations instead of {before.whole:.2g} as {usual}"
-    return replace(asked[form], stored=f"{assignment.target.tensor} stored as {form}: {why}")
+        return None
+    written = program
+    program = program.with_assignment(apart(program.last, program.facts))
+    before = _split(program, context)
+    context = replace(context, known=statistics)
+
+    def last(program: Program) -> float:
+        return context.costs.loops(program, program.last, context)
+
+    prices = {form: last(_in(before, form)) for form in others}
+    form = min(others, key=lambda other: prices[other])
+    if prices[form] >= last(before):
+        return Refusal(f"the last kernel costs no less than as {usual}")
+    after = context.costs.in_loops(_split(_in(program, form), context), context)
+    cost = context.costs.in_loops(before, context)
+    if after * GAIN >= cost:
+        return Refusal(f"no order of modes costs clearly less than {usual}")
+    why = f"about {after:.2g} operations instead of {cost:.2g} as {usual}"
+    return Rewrite(_in(written, form), f"{program.result} stored as {form}: {why}", cost, after)
 
 
 def _others(
@@ -88,35 +90,17 @@ def _as_stored(
             yield access.indices[mode]
 
 
-def _in(request: Request, form: Format) -> Request:
-    return replace(request, type=replace(request.type, format=form))
+def _in(program: Program, form: Format) -> Program:
+    """The program with its result stored in another format."""
+    facts = program.facts[program.result]
+    changed = replace(facts, type=replace(facts.type, format=form))
+    return program.with_facts({program.result: changed})
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernels:
-    """The kernels that make a result: what is known of their operands, and what they cost.
-
-    assignment  the last of them
-    last        what it costs
-    whole       what all cost, with the temporaries between them
-    """
-
-    splitter: Splitter
-    assignment: Assignment
-    last: float
-    whole: float
-
-    def in_format(self, request: Request) -> float:
-        """What the last costs where the result is stored otherwise."""
-        return best_cost(self.splitter, self.assignment, request)
+def _split(program: Program, context: Context) -> Program:
+    """The program after all rules that split it, with the sizes of its text."""
+    split = context.following.forms(program, context.drafting)
+    return replace(split, sizes=statistics(program.last, program.facts).sizes)
 
 
-def _cost(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> _Kernels:
-    """The kernels that make the result, and their cost."""
-    names = Names((*operands, assignment.target.tensor))
-    parts = split(assignment, operands, request, names)
-    sizes = statistics(assignment, operands).sizes
-    splitter = Splitter(dict(parts.operands), request, names, sizes, [], [])
-    (*before, final) = parts.assignments
-    last = best_cost(splitter, final, request)
-    return _Kernels(splitter, final, last, chain_cost(splitter, before, final))
+RULE = Rule("order_result", Phase.LAYOUT, apply, result, gain=GAIN)

@@ -1,6 +1,6 @@
-"""Products of sums with too many cases for one kernel: some of the sums are computed first.
+"""Compute some sums of a product of sums first, where one kernel would have too many cases.
 
-    y = (A + B) * (C + D) * (E + F) * (G + H) * x    →    T = A + B;  y = T * (C + D) * …
+    y = (A + B) * (C + D) * (E + F) * (G + H) * x  →  T = A + B;  y = T * (C + D) * …
 
 Where A, B and all others are sparse, each sum has a case for A and B, for A and for B alone, and
 the product 3 · 3 · 3 · 3. In loops inside each other each case has those of the loops inside it.
@@ -12,35 +12,52 @@ from taco_py.concrete.cases import CASES, count_cases, sums_in
 from taco_py.concrete.terms import reductions
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Call, Expr
-from taco_py.notation.tree import exchange, map_children
-from taco_py.plan.rules.needed.sum_in_chunks import added_in_turn
-from taco_py.plan.splitter import Splitter
+from taco_py.notation.tree import exchange
+from taco_py.plan.context import Context
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.plan.rules.needed.sum_in_chunks import in_chunks
+from taco_py.plan.temporaries import through_children, with_temporary
 
 NESTED = 2 * CASES
 """Cases that the loops of a product have at most together. [Of 81, in one loop, gcc takes 12 s; of
 96, in three, a minute]"""
 
 
-def few_cases(splitter: Splitter, expr: Expr) -> Expr:
-    """`expr` with sums among the factors of its products computed first, as long as these have too
-    many cases: those with the most, in the order in which they are written."""
-    expr = map_children(expr, lambda child: few_cases(splitter, child))
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Compute sums among the factors of products first, as long as these have too many cases."""
+    value = site.term(program)
+    new, expr = _with_few_cases(program, context, value)
+    return None if expr is value else Rewrite(site.put(new, expr))
+
+
+def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
+    """Products in an expression with their sums of most cases in temporaries, in order."""
+    program, expr = through_children(
+        program, expr, lambda before, child: _with_few_cases(before, context, child)
+    )
     if not isinstance(expr, Call) or expr.operator.additive:
-        return expr
-    while (count := _too_many(splitter, expr)) is not None:
-        # a sum over an index may wrap in a type of its own (`narrow`)
+        return program, expr
+    while (count := _too_many(program, expr)) is not None:
+        # a sum over an index may wrap in a type of its own (`narrow_sums`)
         sums = [sum_ for sum_ in sums_in(expr) if not any(reductions(sum_))]
         if not sums:
             break
-        most = max(sums, key=lambda sum_: count_cases(sum_, splitter.lists))
+        most = max(sums, key=lambda sum_: count_cases(sum_, program.lists))
         why = f"in one kernel with the other sums of its product it has {count} cases"
-        made = splitter.temporary(added_in_turn(splitter, most), free_indices(most), why)
+        program, part = in_chunks(program, context, most)
+        program, access = with_temporary(program, context, part, free_indices(most), why)
         for sum_ in sums:
-            expr = exchange(expr, sum_, made) if sum_ == most else expr
-    return expr
+            expr = exchange(expr, sum_, access) if sum_ == most else expr
+        if not isinstance(expr, Call):
+            break
+    return program, expr
 
 
-def _too_many(splitter: Splitter, expr: Expr) -> int | None:
+def _too_many(program: Program, expr: Expr) -> int | None:
     """The cases of a product where one loop has too many, or all of its loops together have."""
-    once, every = (count_cases(expr, each) for each in (splitter.is_sparse, splitter.lists))
-    return max(once, every) if once > CASES or every > NESTED else None
+    one, every = (count_cases(expr, each) for each in (program.is_sparse, program.lists))
+    return max(one, every) if one > CASES or every > NESTED else None
+
+
+RULE = Rule("few_cases", Phase.NEEDED, apply, result)

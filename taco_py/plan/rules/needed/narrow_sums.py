@@ -1,6 +1,7 @@
-"""Sums of an integer or bool type that adding up in the result's type would not respect.
+"""Compute sums first that wrap in their own integer type before they are added to a wider result.
 
-y[i] = b[i] + sum(j, A[i,j] * x[j]) with A and x of int8 and b of float64: the sum wraps by itself.
+y[i] = b[i] + sum(j, A[i,j] * x[j])    A and x of int8, b of float64
+→ T[i] = sum(j, A[i,j] * x[j]);  y[i] = b[i] + T[i]
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.concrete.terms import split_terms
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Expr, Reduce
 from taco_py.plan.algebra.products import as_product
+from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, terms
+from taco_py.plan.temporaries import with_temporary
 
 
 def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
@@ -36,20 +40,22 @@ def _summed(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
             yield from _summed(factor, dtypes)
 
 
-def narrow_sums(splitter: Splitter, value: Expr) -> Expr:
-    """Compute first each sum whose own type wraps or saturates where the result's would not."""
-    dtypes = splitter.dtypes
-    whole = expression_dtype(value, dtypes)
-
-    def narrow(expr: Expr) -> Expr:
-        own = expression_dtype(expr, dtypes) if isinstance(expr, Reduce) else whole
-        if not _is_narrow(own, whole):
-            return expr
-        why = f"its sum is of type {own}, the result's of type {whole}"
-        return splitter.temporary(expr, free_indices(expr), why)
-
-    return map_terms(value, narrow)
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Compute a sum first whose own type wraps or saturates where the result's would not."""
+    expr = site.term(program)
+    if not isinstance(expr, Reduce):
+        return None
+    dtypes = program.dtypes
+    own, whole = (expression_dtype(each, dtypes) for each in (expr, program.last.value))
+    if not _is_narrow(own, whole):
+        return None
+    why = f"its sum is of type {own}, the result's of type {whole}"
+    program, access = with_temporary(program, context, expr, free_indices(expr), why)
+    return Rewrite(site.put(program, access), why)
 
 
 def _is_narrow(own: DType, whole: DType) -> bool:
     return own != whole and own.kind in "bui"
+
+
+RULE = Rule("narrow_sums", Phase.NEEDED, apply, terms)

@@ -1,8 +1,8 @@
-"""Sums of many sparse terms, a few terms in turn.
+"""Add up sums of many sparse terms a few terms at a time.
 
 A loop that merges n operands has a case for each set of them that may be present, 2^n - 1 in all:
 
-    C = A + B + D + E + F + G    →    T = A + B + D + E;  C = T + F + G
+    C = A + B + D + E + F + G  →  T = A + B + D + E;  C = T + F + G
 """
 
 from __future__ import annotations
@@ -11,62 +11,74 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from taco_py.concrete.cases import CASES, MERGED, cases_of_sum, count_cases
-from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr
-from taco_py.notation.tree import map_children
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result, terms
+from taco_py.plan.temporaries import through_children, with_temporary
 
 MOST = 6
 """Sparse terms that one kernel adds up at most, where a schedule says which loops there are."""
 
 
-def sum_in_turn(splitter: Splitter, value: Expr) -> Expr:
-    """`value` with sums of more sparse terms than one kernel adds up partly in temporaries.
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Put sums of more sparse terms than one kernel adds up partly into temporaries.
 
     Terms stay in order, so that numbers are rounded as in the sum as it is written; where partial
     sums are of another type than the whole, it stays whole. The terms of a dense result are left:
     its kernel adds them up one after another.
     """
-    if splitter.request.type.format.is_dense:
-        return map_terms(value, lambda term: added_in_turn(splitter, term))
-    return added_in_turn(splitter, value)
+    sites = terms(program) if program.result_type.format.is_dense else iter((site,))
+    before = program
+    for each in sites:
+        expr = each.term(program)
+        new, chunked = in_chunks(program, context, expr)
+        program = each.put(new, chunked) if chunked is not expr else new
+    return None if program is before else Rewrite(program)
 
 
-def added_in_turn(splitter: Splitter, expr: Expr) -> Expr:
-    """`expr` with each of its sums added up a few sparse terms in turn."""
+def in_chunks(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
+    """Each sum in an expression added up a few sparse terms at a time."""
     if not isinstance(expr, Call) or not expr.operator.additive:
-        return map_children(expr, lambda child: added_in_turn(splitter, child))
-    return _in_turn(splitter, expr, expression_dtype(expr, splitter.dtypes))
+        return through_children(program, expr, lambda p, child: in_chunks(p, context, child))
+    return _sum_in_chunks(program, context, expr, expression_dtype(expr, program.dtypes))
 
 
-def _in_turn(splitter: Splitter, expr: Expr, whole: DType) -> Expr:
+def _sum_in_chunks(
+    program: Program, context: Context, expr: Expr, whole: DType
+) -> tuple[Program, Expr]:
     if not isinstance(expr, Call) or not expr.operator.additive:
-        return added_in_turn(splitter, expr)
-    args = tuple(_in_turn(splitter, arg, whole) for arg in expr.args)
-    counts = [_count_sparse(splitter, arg) for arg in args]
-    cases = [count_cases(arg, splitter.is_sparse) for arg in args]
+        return in_chunks(program, context, expr)
+    args: tuple[Expr, ...] = ()
+    for arg in expr.args:
+        program, new = _sum_in_chunks(program, context, arg, whole)
+        args = (*args, new)
+    counts = [_count_sparse(program, arg) for arg in args]
+    cases = [count_cases(arg, program.is_sparse) for arg in args]
     place = cases.index(max(cases))
     largest = args[place]
-    same = expression_dtype(largest, splitter.dtypes) == whole
+    same = expression_dtype(largest, program.dtypes) == whole
     why = ""
     if sum(counts) > MERGED:
         why = f"{counts[place]} of the sparse terms, for a kernel adds up {MERGED} of them"
-    elif cases_of_sum(args, splitter.is_sparse) > CASES:
+    elif cases_of_sum(args, program.is_sparse) > CASES:
         why = "in one kernel with the other terms it has too many cases"
     if why and cases[place] > 1 and same:
-        part = splitter.temporary(largest, free_indices(largest), why)
+        program, part = with_temporary(program, context, largest, free_indices(largest), why)
         args = (*args[:place], part, *args[place + 1 :])
-    return replace(expr, args=args)
+    same_args = all(new is old for new, old in zip(args, expr.args, strict=True))
+    return program, expr if same_args else replace(expr, args=args)
 
 
-def _count_sparse(splitter: Splitter, expr: Expr) -> int:
+def _count_sparse(program: Program, expr: Expr) -> int:
     """The added terms with an operand that does not store everything."""
-    return sum(any(map(splitter.is_sparse, accesses(term.body))) for term in split_terms(expr))
+    return sum(any(map(program.is_sparse, accesses(term.body))) for term in split_terms(expr))
 
 
 def check_together(
@@ -92,3 +104,6 @@ def check_together(
             f"found {count}: a kernel has a case for each set of them",
             hint="leave the schedule open, or add some of them up first",
         )
+
+
+RULE = Rule("sum_in_chunks", Phase.NEEDED, apply, result)

@@ -1,4 +1,4 @@
-"""Dense factors multiplied into a small one that has all of their indices, before all else.
+"""Multiply dense factors into a small one that has all of their indices.
 
     C[b,a,c] = sum(d, A[b,d,a] * B[c,d,b] * v[b])
     →   T[c,d,b] = B[c,d,b] * v[b];  C[b,a,c] = sum(d, A[b,d,a] * T[c,d,b])
@@ -20,12 +20,26 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.algebra.products import Product, as_product, flatten
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Define, Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.plan.rules.layout.copy_small_across import LARGE, SMALL
 from taco_py.problem import TensorType
 
 WHY = "factors are multiplied into a small one that has all of their indices"
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Compute the product of such factors first, where they are small enough."""
+    facts = dict(program.facts)
+    request = context.request(program, program.result)
+    *parts, last = absorb(program.last, facts, request, Names(facts))
+    if not parts:
+        return None
+    steps = tuple(Define(part, WHY) for part in parts)
+    return Rewrite(program.before(program.result, steps, facts).with_assignment(last), WHY)
 
 
 def absorb(
@@ -102,3 +116,6 @@ def _product(
     joined = (True,) * (len(host.indices) - 1)
     operands[target.tensor] = Operand(type, source.shape, source.nnz, joined=joined)
     return Assignment(target, product.of(group))
+
+
+RULE = Rule("absorb_factor", Phase.SPLIT, apply, result, Numbers.ROUNDS)

@@ -1,7 +1,10 @@
-"""Products of three or more tensors as contractions in turn, where that is cheaper.
+"""Contract products of three or more tensors in turn, where that costs less than one kernel.
 
-A·B·x is A·(B·x), as `paths` finds; all steps but the last make temporaries. Most steps are pairs; a
-product that a sparse factor samples is a step of more, as S·U·V is in (S·U·V)·X.
+    y[i] = sum(j, k, A[i,j] * B[j,k] * x[k])
+    → T[j] = sum(k, B[j,k] * x[k]);  y[i] = sum(j, A[i,j] * T[j])
+
+All steps but the last make temporaries. Most steps are pairs; a product that a sparse factor
+samples is a step of more, as S·U·V is in (S·U·V)·X. Orders come from `algebra.contraction_trees`.
 """
 
 from __future__ import annotations
@@ -16,40 +19,59 @@ from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.algebra.contraction_trees import near_trees
 from taco_py.plan.algebra.products import Product, as_product, typed_first
-from taco_py.plan.costs import QUICKEST, chain_cost, kernel_cost
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import SMALL
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.ir.program import Program
+from taco_py.plan.price import QUICKEST
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.plan.temporaries import with_temporary
 
 Path = tuple[tuple[int, ...], ...]
 
 
-def contract(splitter: Splitter, assignment: Assignment, expr: Expr, path: Path | None) -> Expr:
-    """`expr`, a term with its sums, taken apart along `path`, or where None as is cheapest.
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Take the product of a term apart along the cheapest path, or the one that the user gave.
 
     It stays whole where it is no product of three tensors, where nothing is summed between them, or
-    where a step's own type would wrap or round differently, or would be too large.
+    where a step's own type would wrap or round differently, or its temporary would be too large.
     """
+    chain = _chain(program, site)
+    if chain is None:
+        return None
+    if context.goal.path is not None:
+        return _along(program, site, context, chain, context.goal.path)
+    if not chain.term.reduced:
+        return None
+    best = _cheapest(program, context, chain)
+    if best is None:
+        return Refusal("one kernel costs no more")
+    context = replace(context, full=best.full)
+    why = _why(program, context, chain, best)
+    program, value = chain.follow(program, context, best.path, why)
+    return Rewrite(site.put(program, value), why)
+
+
+def _chain(program: Program, site: Site) -> _Chain | None:
+    """The product at a site; None where it has no three tensors."""
+    expr = site.term(program)
     (term, *more) = split_terms(expr)
-    product = as_product(term.body, splitter.dtypes)
+    product = as_product(term.body, program.dtypes)
     if more or term.negative or product is None or any(True for _ in reductions(term.body)):
-        return expr
+        return None
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
     if len(tensors.factors) < 3:
-        return expr
+        return None
     numbers = tuple(f for f in product.factors if not free_indices(f))
-    chain = _Chain(replace(assignment, value=expr), term, tensors, numbers)
-    if path is not None:
-        draft = splitter.drafting()
-        chain.follow(draft, path, "")
-        known = chain.keeps_type(draft)
-        return chain.follow(splitter, path, "the contraction order was given") if known else expr
-    if not term.reduced:
-        return expr
-    found = _cheapest(splitter, chain)
-    if found is None:
-        return expr
-    splitter = replace(splitter, full=found.full)
-    return chain.follow(splitter, found.path, _why(splitter, chain, found))
+    return _Chain(replace(program.last, value=expr), term, tensors, numbers)
+
+
+def _along(program: Program, site: Site, context: Context, chain: _Chain, path: Path) -> Outcome:
+    """Contract along a path that was given."""
+    draft, _ = chain.follow(program.only_of(chain.assignment), context, path, "")
+    if not chain.keeps_type(draft):
+        return Refusal("a step's own type would wrap or round differently")
+    program, value = chain.follow(program, context, path, "the contraction order was given")
+    return Rewrite(site.put(program, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +99,46 @@ class _Chain:
         """The indices of the product and of what it is assigned to."""
         return frozenset(self.kept).union(*(free_indices(f) for f in self.tensors.factors))
 
-    def follow(self, splitter: Splitter, path: Path, why: str) -> Expr:
-        """Contract along `path`, but for the last product, which stays in the assignment."""
-        rest, whole = list(self.tensors.factors), expression_dtype(self.term.body, splitter.dtypes)
+    def follow(
+        self, program: Program, context: Context, path: Path, why: str
+    ) -> tuple[Program, Expr]:
+        """Contract along `path`, but for the last product, which is in the value that is left."""
+        rest, whole = list(self.tensors.factors), expression_dtype(self.term.body, program.dtypes)
         for pair in path:
             chosen = [rest[k] for k in pair]
             left = [f for k, f in enumerate(rest) if k not in pair]
             if not left:
                 break
             needed = {i for f in left for i in free_indices(f)} | set(self.kept)
-            product = self.tensors.of(typed_first(chosen, whole, splitter.dtypes))
+            product = self.tensors.of(typed_first(chosen, whole, program.dtypes))
             keep = tuple(i for i in free_indices(product) if i in needed)
-            rest = [*left, splitter.temporary(product, keep, why)]
-        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, splitter.dtypes))
+            program, access = with_temporary(program, context, product, keep, why)
+            rest = [*left, access]
+        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, program.dtypes))
         remaining = set(free_indices(value))
-        return summed(value, (i for i in self.term.reduced if i in remaining))
+        return program, summed(value, (i for i in self.term.reduced if i in remaining))
 
-    def keeps_type(self, draft: Splitter) -> bool:
+    def keeps_type(self, draft: Program) -> bool:
         """Whether each step's product is of the whole product's type, so that it is not rounded
         and does not wrap sooner."""
-        whole = expression_dtype(self.term.body, draft.dtypes)
-        return all(draft.dtypes[part.target.tensor] == whole for part in draft.made)
+        dtypes = draft.dtypes
+        whole = expression_dtype(self.term.body, dtypes)
+        return all(dtypes[step.target] == whole for step in draft.temporaries)
 
-    def cost_along(self, splitter: Splitter, path: Path, limit: float = inf) -> float:
-        """What the kernels of a path cost together, with their temporaries; infinite where the
-        temporaries alone cost more than the `limit`, or one is too large or of a type of its own.
-        """
-        draft = splitter.drafting()
-        value = self.follow(draft, path, "")
+    def cost_along(
+        self, program: Program, context: Context, path: Path, limit: float = inf
+    ) -> float:
+        """The cost of the kernels of a path with their temporaries; infinite where temporaries
+        alone cost more than the `limit`, or one is too large or of a type of its own."""
+        draft = program.only_of(self.assignment)
+        draft, value = self.follow(draft, context, path, "")
         if not self.keeps_type(draft):
             return inf
-        stored = (draft.operands[part.target.tensor].stored for part in draft.made)
-        if any(elements > draft.request.memory for elements in stored):
+        stored = (draft.facts[step.target].stored for step in draft.temporaries)
+        if any(elements > context.goal.memory for elements in stored):
             return inf
         last = replace(self.assignment, value=value)
-        return chain_cost(draft, draft.made, last, limit, kernel_cost)
+        return context.costs.program(draft.with_assignment(last), context, limit)
 
     def depth(self, path: Path) -> int:
         """The loops of the deepest kernel along a path."""
@@ -127,7 +154,7 @@ class _Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Best:
     """The path that is taken.
 
     full    whether its temporaries of one index are dense
@@ -139,7 +166,7 @@ class _Found:
     pairs: Path | None
 
 
-def _cheapest(splitter: Splitter, chain: _Chain) -> _Found | None:
+def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None:
     """The path that beats one kernel; None where none does.
 
     One kernel and several are compared by what all their loops, merges and copies cost. Loops that
@@ -147,43 +174,46 @@ def _cheapest(splitter: Splitter, chain: _Chain) -> _Found | None:
     they are clearly cheaper, as otherwise the steps must be. (Ahrens et al. 2022, section 7: the
     least depth.)
     """
-    request, stats = splitter.request, splitter.statistics(chain.assignment.value)
-    if request.memory < inf:
-        limit = f"intermediates of at most {request.memory:.10g} elements each"
-        request.effort.parts.append(f"only orders with {limit} were compared")
-    trees = near_trees(stats, chain.tensors, chain.kept, request.effort, request.memory)
-    whole = kernel_cost(splitter, chain.assignment, request)
+    goal, stats = context.goal, context.statistics(program, chain.assignment.value)
+    if goal.memory < inf:
+        limit = f"intermediates of at most {goal.memory:.10g} elements each"
+        goal.effort.parts.append(f"only orders with {limit} were compared")
+    trees = near_trees(stats, chain.tensors, chain.kept, goal.effort, goal.memory)
+    whole = context.costs.kernel(program, chain.assignment, context)
     least, best = whole * GAIN, None
     pairs, *_ = trees
     for full in (False, True):
         for tree in trees:
             if QUICKEST * tree.cost >= least:
                 continue
-            cost = chain.cost_along(replace(splitter, full=full), tree.path, least)
+            cost = chain.cost_along(program, replace(context, full=full), tree.path, least)
             if cost < least:
                 least = cost
-                best = _Found(tree.path, full, pairs.path if tree.most > 2 else None)
+                best = _Best(tree.path, full, pairs.path if tree.most > 2 else None)
     if best is None:
         return None
     shallow = chain.depth(best.path) < len(chain.indices)
     return best if shallow or least * GAIN < whole else None
 
 
-def _why(splitter: Splitter, chain: _Chain, found: _Found) -> str:
+def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
     """What the path and one kernel cost on the operands as large as they are; and the best pairs,
     where the path has larger steps."""
-    real = splitter.real(chain.assignment.value)
-    steps = chain.cost_along(real, found.path)
-    whole = kernel_cost(real, chain.assignment, real.request)
+    larger, real = context.real(program, chain.assignment.value)
+    steps = chain.cost_along(larger, real, best.path)
+    whole = context.costs.kernel(larger, chain.assignment, real)
     how, beside = "in pairs", ""
-    if found.pairs is not None:
-        how = f"in steps of up to {max(map(len, found.path))} factors"
-        pairs = chain.cost_along(real, found.pairs)
+    if best.pairs is not None:
+        how = f"in steps of up to {max(map(len, best.path))} factors"
+        pairs = chain.cost_along(larger, real, best.pairs)
         beside = f", {pairs:.2g} in pairs" if pairs < inf else "; pairs are too large or would wrap"
     if steps < whole:
         return f"{how} about {steps:.2g} operations instead of {whole:.2g} in one kernel{beside}"
     text = f"{how} about {steps:.2g} operations, in one kernel {whole:.2g}{beside}"
-    small = chain.cost_along(splitter, found.path)
-    if small < kernel_cost(splitter, chain.assignment, splitter.request):
+    small = chain.cost_along(program, context, best.path)
+    if small < context.costs.kernel(program, chain.assignment, context):
         return f"{text}; planned for sizes of {SMALL} and more, where they take fewer"
     return f"{text}, but in loops nested less deep, which pays the more the larger the operands"
+
+
+RULE = Rule("contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS, gain=GAIN)

@@ -1,4 +1,4 @@
-"""What is around a sum inside a product, computed first where a sparse operand samples it.
+"""Compute what is around a sum inside a product first, where a sparse operand samples it.
 
     O[i,f] = sum(j, (S[i,j] - M[i,j] * sum(r, U[i,r] * V[j,r])) * X[j,f])
     → T[i,j] = S[i,j] - M[i,j] * sum(r, U[i,r] * V[j,r]);  O[i,f] = sum(j, T[i,j] * X[j,f])
@@ -16,45 +16,49 @@ from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Assignment, Expr, Reduce
+from taco_py.notation.nodes import Expr, Reduce
 from taco_py.notation.tree import children, exchange, walk
-from taco_py.plan.costs import best_cost, chain_cost
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.context import Context
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Refusal, Rewrite, Site
+from taco_py.plan.temporaries import with_temporary
 
 
-def around_sum(splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Reduce) -> Expr | None:
-    """`expr`, a term, with the cheapest part around an inner sum computed first; None where one
-    kernel, or the sum by itself, is no dearer."""
-    options = tuple(_options(splitter, assignment, expr, sum_))
+def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> Outcome:
+    """Compute the cheapest part around an inner sum of a term first, where that pays.
+
+    Compared with one kernel, and with the inner sum computed first by itself.
+    """
+    term = site.term(program)
+    options = tuple(_options(program, context, term, sum_))
     if not options:
         return None
-    prices = [_price(splitter, assignment, expr, part) for part in options]
+    prices = [_price(program, context, term, part) for part in options]
     least = min(prices)
-    whole = replace(assignment, value=expr)
-    one = best_cost(splitter, whole, splitter.request)
-    if least * GAIN >= min(one, _price(splitter, assignment, expr, sum_)):
-        return None
+    whole = replace(program.last, value=term)
+    one = context.costs.loops(program, whole, context)
+    if least * GAIN >= min(one, _price(program, context, term, sum_)):
+        return Refusal("one kernel, or the inner sum computed first, costs no more")
     part = options[prices.index(least)]
     why = f"about {least:.2g} operations instead of {one:.2g} in loops around the sum in it"
-    return exchange(expr, part, splitter.temporary(part, free_indices(part), why))
+    program, access = with_temporary(program, context, part, free_indices(part), why)
+    return Rewrite(site.put(program, exchange(term, part, access)), why, one, least)
 
 
-def _options(
-    splitter: Splitter, assignment: Assignment, expr: Expr, sum_: Reduce
-) -> Iterator[Expr]:
-    """The parts of a term around a sum that are sparse, of the term's type with all their
-    sums, and need fewer loops than it."""
+def _options(program: Program, context: Context, expr: Expr, sum_: Reduce) -> Iterator[Expr]:
+    """The parts of a term around a sum that are sparse, of the term's type with all their sums, and
+    need fewer loops than the term."""
     (term,) = split_terms(expr)
-    every = {*assignment.target.indices, *_indices(expr)}
-    dtypes = splitter.dtypes
+    every = {*program.last.target.indices, *_indices(expr)}
+    dtypes = program.dtypes
     whole = expression_dtype(term.body, dtypes)
     for part in _around(term.body, sum_):
         sums = (node for node, _ in walk(part) if isinstance(node, Reduce))
         alike = all(expression_dtype(each, dtypes) == whole for each in (part, *sums))
         if alike and _indices(part) < every:
-            draft = splitter.drafting()
-            made = draft.operands[draft.temporary(part, free_indices(part), "").tensor]
-            if not made.type.format.is_dense and made.stored <= splitter.request.memory:
+            draft, access = with_temporary(program, context, part, free_indices(part), "")
+            facts = draft.facts[access.tensor]
+            if not facts.type.format.is_dense and facts.stored <= context.goal.memory:
                 yield part
 
 
@@ -63,7 +67,7 @@ def _indices(expr: Expr) -> set[str]:
 
 
 def _around(body: Expr, sum_: Reduce) -> tuple[Expr, ...]:
-    """What is inside of `body` and around `sum_`, the smallest first."""
+    """The expressions inside of `body` and around `sum_`, the smallest first."""
     for child in children(body):
         if child is sum_:
             return ()
@@ -72,8 +76,9 @@ def _around(body: Expr, sum_: Reduce) -> tuple[Expr, ...]:
     return ()
 
 
-def _price(splitter: Splitter, assignment: Assignment, expr: Expr, part: Expr) -> float:
-    """What two kernels cost of which the first computes `part`."""
-    draft = splitter.drafting()
-    value = exchange(expr, part, draft.temporary(part, free_indices(part), ""))
-    return chain_cost(draft, draft.made, replace(assignment, value=value))
+def _price(program: Program, context: Context, expr: Expr, part: Expr) -> float:
+    """The price of two kernels of which the first computes `part`."""
+    draft = program.only_of(program.last)
+    draft, access = with_temporary(draft, context, part, free_indices(part), "")
+    last = replace(draft.last, value=exchange(expr, part, access))
+    return context.costs.in_loops(draft.with_assignment(last), context)

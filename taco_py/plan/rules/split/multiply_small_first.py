@@ -1,4 +1,4 @@
-"""Small dense factors that vary along the innermost loop, multiplied by each other first.
+"""Multiply small dense factors that vary along the innermost loop by each other first.
 
     s = sum(a, b, c, A[a,b,c] * v[a,c] * w[c,a])
     →   T[a,c] = v[a,c] * w[c,a];  s = sum(a, b, c, A[a,b,c] * T[a,c])
@@ -20,12 +20,26 @@ from taco_py.formats import dense
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.algebra.products import as_product, flatten, typed_first
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Define, Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.plan.rules.layout.copy_small_across import LARGE, SMALL, walked_order
 from taco_py.problem import TensorType
 
 WHY = "small factors that vary along the innermost loop are multiplied by each other first"
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Compute the product of such factors first, where they are small enough."""
+    facts = dict(program.facts)
+    request = context.request(program, program.result)
+    *parts, last = small_first(program.last, facts, request, Names(facts))
+    if not parts:
+        return None
+    steps = tuple(Define(part, WHY) for part in parts)
+    return Rewrite(program.before(program.result, steps, facts).with_assignment(last), WHY)
 
 
 def small_first(
@@ -61,3 +75,6 @@ def small_first(
     factors = typed_first((*others, target), whole, {**dtypes, target.tensor: whole})
     value = summed(product.of(factors), term.reduced)
     return Assignment(target, product.of(few)), replace(assignment, value=value)
+
+
+RULE = Rule("multiply_small_first", Phase.SPLIT, apply, result, Numbers.ROUNDS)

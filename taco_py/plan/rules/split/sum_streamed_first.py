@@ -1,4 +1,4 @@
-"""Sums over the outer dimensions of the array that a dense product reads through, done first.
+"""Sum over the outer dimensions of the array that a dense product reads through first.
 
     y[a] = sum(b, c, A[c,b,a] * v[a,b])    →    T[b,a] = sum(c, A[c,b,a])
                                                 y[a] = sum(b, T[b,a] * v[a,b])
@@ -22,11 +22,14 @@ from taco_py.concrete.terms import split_terms, summed
 from taco_py.cost.machine import NEAR
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.notation.nodes import Access
 from taco_py.notation.tree import exchange
 from taco_py.order.streams import stream_order
 from taco_py.plan.algebra.products import as_product
-from taco_py.plan.splitter import Splitter
+from taco_py.plan.context import Context
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.plan.temporaries import with_temporary
 
 ROUNDS = 8
 """Terms of such a sum from which on the product is worth a kernel of its own."""
@@ -37,38 +40,43 @@ SHORT_BYTES = 256
 16 floats in a tenth of the time where they are added up by themselves before]"""
 
 
-def sum_first(splitter: Splitter, assignment: Assignment, expr: Expr) -> Expr:
-    """The term with the sums that only its largest factor has, and stores outermost, done first:
-    where what is left of that factor stays in the near caches."""
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Compute the sums first that the largest factor of a term alone has and stores outermost.
+
+    Only where what is left of that factor stays in the near caches.
+    """
+    expr = site.term(program)
     (term, *more) = split_terms(expr)
-    product = as_product(term.body, splitter.dtypes)
+    product = as_product(term.body, program.dtypes)
     if more or term.negative or product is None:
-        return expr
-    order = stream_order(splitter.draft(assignment, expr), term.body, term.reduced)
+        return None
+    order = stream_order(program.problem(program.last, expr), term.body, term.reduced)
     if order is None:
-        return expr
+        return None
     whole = [f for f in product.factors if isinstance(f, Access) and {*f.indices} == {*order}]
     users = [access.indices for access in accesses(term.body)]
     alone = {i for i in order if i in term.reduced and sum(i in indices for indices in users) == 1}
-    dtype = expression_dtype(expr, splitter.dtypes)
-    stats, itemsize = splitter.statistics(expr), np.dtype(dtype).itemsize
+    dtype = expression_dtype(expr, program.dtypes)
+    stats, itemsize = context.statistics(program, expr), np.dtype(dtype).itemsize
     row = stats.volume(_row(order, alone, users)) * itemsize
     first = _first(order, alone, row <= SHORT_BYTES)
     rest = tuple(index for index in order if index not in first)
     if len(whole) != 1 or not first or not rest:
-        return expr
-    dtype = expression_dtype(whole[0], splitter.dtypes)
+        return None
+    dtype = expression_dtype(whole[0], program.dtypes)
     summed_row = frozenset(takewhile(alone.__contains__, reversed(order)))
     if stats.volume(summed_row) * itemsize >= ROW_BYTES:
-        return expr
+        return Refusal("rows that are summed are long: each is multiplied once anyway")
     near = stats.volume(frozenset(rest)) * itemsize <= NEAR
     long = stats.volume(frozenset(first)) >= ROUNDS
-    if not near or not long or dtype != expression_dtype(term.body, splitter.dtypes):
-        return expr
+    if not near or not long or dtype != expression_dtype(term.body, program.dtypes):
+        return Refusal("what is left of the factor is not near, or its sums are short")
     place = "outermost" if order[: len(first)] == first else "outside of short rows"
     why = f"the sum over {','.join(first)} of one factor alone, which stores it {place}"
-    body = exchange(term.body, whole[0], splitter.temporary(whole[0], rest, why))
-    return summed(body, (index for index in term.reduced if index not in first))
+    program, access = with_temporary(program, context, whole[0], rest, why)
+    body = exchange(term.body, whole[0], access)
+    left = summed(body, (index for index in term.reduced if index not in first))
+    return Rewrite(site.put(program, left), why)
 
 
 def _first(order: Sequence[str], alone: Set[str], short: bool) -> tuple[str, ...]:
@@ -88,3 +96,6 @@ def _row(order: Sequence[str], alone: Set[str], users: Sequence[Sequence[str]]) 
 
     together = takewhile(lambda i: having(i) == having(order[-1]), reversed(order))
     return frozenset(takewhile(lambda i: i not in alone, together))
+
+
+RULE = Rule("sum_streamed_first", Phase.SPLIT, apply, terms, Numbers.ROUNDS)

@@ -1,0 +1,48 @@
+"""What the search for a program has taken and refused, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One rule at one site.
+
+    rule    its name
+    target  the tensor whose assignment it rewrites
+    taken   whether the program was rewritten
+    why     what the rule did, or the precondition that failed
+    before, after   steps that both programs are expected to take; None where the rule asks for none
+    """
+
+    rule: str
+    target: str
+    taken: bool
+    why: str = ""
+    before: float | None = None
+    after: float | None = None
+
+    def __str__(self) -> str:
+        prices = ""
+        if self.before is not None and self.after is not None:
+            prices = f"{self.before:.2g} → {self.after:.2g}, "
+        verdict = "taken" if self.taken else "refused"
+        return f"{self.rule:20} {self.target}: {prices}{verdict}{self.why and ': ' + self.why}"
+
+
+@dataclass(slots=True)
+class Log:
+    """Entries in the order in which rules were tried."""
+
+    entries: list[Entry] = field(default_factory=list)
+
+    def add(self, entry: Entry) -> None:
+        """Append an entry unless the same one is there."""
+        if entry not in self.entries:
+            self.entries.append(entry)
+
+    def of(self, rule: str, taken: bool = True) -> Iterator[Entry]:
+        """The entries of one rule."""
+        return (each for each in self.entries if each.rule == rule and each.taken is taken)

@@ -1,0 +1,41 @@
+"""Plans: programs whose kernels are planned, with what explain() tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from taco_py.plan.ir.log import Log
+from taco_py.plan.ir.nodes import Compute, Step
+from taco_py.plan.ir.program import Chosen
+from taco_py.problem import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in order; the last one's target is the result. The rest is for explain().
+
+    result  how the result is stored
+    notes   why an assignment was split
+    cuts    which searches for loops ended early
+    stored  why the result is stored as it is, where that was chosen
+    forms   which sums in products are multiplied out and which are not, and why
+    rewritten  whether any are
+    sizes   what sizes were taken for that were not known
+    chosen  the program whose kernels these are, and their loops
+    log     what rules took and refused
+    """
+
+    steps: tuple[Step, ...]
+    result: TensorType
+    notes: tuple[str, ...] = ()
+    cuts: tuple[str, ...] = ()
+    stored: str = ""
+    forms: tuple[str, ...] = ()
+    rewritten: bool = False
+    sizes: str = ""
+    chosen: Chosen | None = field(default=None, compare=False, repr=False)
+    log: Log = field(default_factory=Log, compare=False, repr=False)
+
+    @property
+    def kernels(self) -> tuple[Compute, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Compute))

@@ -1,0 +1,197 @@
+"""Programs: named tensors made in order, of which some are wanted.
+
+    A, B, x                        given
+    T[k] = sum(j, B[k,j] * x[j])   a kernel that is yet to be planned (`Define`)
+    y[i] = sum(k, A[i,k] * T[k])
+
+Rules rewrite programs (`plan.rules`): they put temporaries, copies and kernels in the place of what
+is to be computed. Every program is a value; a rewritten one shares what did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.formats import Format
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.dtypes import DType
+from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.plan.ir.formats import temporary_format
+from taco_py.plan.ir.nodes import Operand, Step
+from taco_py.problem import Problem, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """An assignment whose kernel is yet to be planned.
+
+    note  why it is a step of its own, for explain(); "" where the user wrote it
+    """
+
+    assignment: Assignment
+    note: str = ""
+
+    @property
+    def target(self) -> str:
+        """The tensor that it makes."""
+        return self.assignment.target.tensor
+
+
+Node = Define | Step
+"""What a program is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A program whose kernels are planned, and the loops of each.
+
+    loops  by the tensor that an assignment makes: the loop order of each of its terms; None where
+           the kernel runs over other indices than the assignment
+    """
+
+    program: Program
+    loops: Mapping[str, tuple[tuple[str, ...], ...] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps in order, each of which makes one tensor, and facts of every tensor.
+
+    steps    what is done, in order
+    facts    type, shape and entries of every tensor, given or made
+    result   the tensor that is wanted
+    sizes    the size of each index of the steps
+    static   the sizes that are compiled in, by index
+    """
+
+    steps: tuple[Node, ...]
+    facts: Mapping[str, Operand]
+    result: str
+    sizes: Mapping[str, float]
+    static: tuple[tuple[str, int], ...] = ()
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def defines(self) -> Iterator[Define]:
+        """The assignments whose kernels are yet to be planned."""
+        return (step for step in self.steps if isinstance(step, Define))
+
+    def define(self, target: str) -> Define:
+        """The assignment to one tensor."""
+        return next(each for each in self.defines if each.target == target)
+
+    @property
+    def last(self) -> Assignment:
+        """The assignment that makes the result."""
+        return self.define(self.result).assignment
+
+    @property
+    def temporaries(self) -> tuple[Define, ...]:
+        """The assignments but for the one that makes the result."""
+        return tuple(each for each in self.defines if each.target != self.result)
+
+    @property
+    def result_type(self) -> TensorType:
+        """How the result is stored."""
+        return self.facts[self.result].type
+
+    def only(self, target: str) -> Program:
+        """The program of one assignment alone, whose target is the result."""
+        return replace(self, steps=(self.define(target),), result=target)
+
+    def only_of(self, assignment: Assignment) -> Program:
+        """The program of an assignment to one of the tensors, which is the result."""
+        return replace(self, steps=(Define(assignment),), result=assignment.target.tensor)
+
+    def spliced(self, part: Program) -> Program:
+        """The program with the steps of `part` in place of the assignment to its result.
+
+        part  what `only` gave, rewritten
+        """
+        place = next(
+            k for k, s in enumerate(self.steps) if isinstance(s, Define) and s.target == part.result
+        )
+        steps = (*self.steps[:place], *part.steps, *self.steps[place + 1 :])
+        return replace(self, steps=steps, facts={**self.facts, **part.facts})
+
+    def with_parts(self, part: Program) -> Program:
+        """The program with the temporaries of `part` before its result."""
+        steps = part.temporaries
+        facts = {step.target: part.facts[step.target] for step in steps}
+        return self.before(self.result, steps, facts) if steps else self
+
+    def readers(self, tensor: str) -> Iterator[Define]:
+        """The assignments that read a tensor."""
+        return (each for each in self.defines if tensor in operand_names(each.assignment))
+
+    @property
+    def dtypes(self) -> dict[str, DType]:
+        """The dtype of every tensor."""
+        return {name: np.dtype(facts.type.dtype) for name, facts in self.facts.items()}
+
+    def is_full(self, tensor: str) -> bool:
+        """Whether a tensor stores every coordinate."""
+        return self.facts[tensor].type.format.is_dense
+
+    def is_sparse(self, access: Access) -> bool:
+        """Whether a tensor leaves coordinates out."""
+        return not self.is_full(access.tensor)
+
+    def lists(self, access: Access) -> int:
+        """How many levels of a tensor leave coordinates out."""
+        return sum(not level.full for level in self.facts[access.tensor].type.format.levels)
+
+    def usual_format(self, assignment: Assignment) -> Format:
+        """The format of a temporary where no other is better."""
+        return temporary_format(assignment, {n: f.type.format for n, f in self.facts.items()})
+
+    def problem(self, assignment: Assignment, value: Expr) -> Problem:
+        """`value` assigned to the target of `assignment`, a tensor stored as the result is."""
+        names = dict.fromkeys(access.tensor for access in accesses(value))
+        types = tuple((name, self.facts[name].type) for name in names)
+        return Problem(replace(assignment, value=value), types, self.result_type, self.static)
+
+    def fresh(self, wish: str) -> str:
+        """A name like `wish` that no tensor has."""
+        return Names(self.facts).fresh(wish)
+
+    # ------------------------------------------------------------ rewriting
+
+    def with_facts(self, facts: Mapping[str, Operand]) -> Program:
+        """The program with facts of more tensors, or other ones."""
+        return replace(self, facts={**self.facts, **facts})
+
+    def with_assignment(self, assignment: Assignment) -> Program:
+        """The program with another assignment to the same tensor.
+
+        T[k] = B[k,j] * x[j]  →  T[k] = x[j] * B[k,j]
+        """
+        target = assignment.target.tensor
+        steps = tuple(
+            replace(step, assignment=assignment)
+            if isinstance(step, Define) and step.target == target
+            else step
+            for step in self.steps
+        )
+        return replace(self, steps=steps)
+
+    def noted(self, target: str, note: str) -> Program:
+        """The program with another note beside the assignment to one tensor."""
+        steps = tuple(
+            replace(step, note=note) if isinstance(step, Define) and step.target == target else step
+            for step in self.steps
+        )
+        return replace(self, steps=steps)
+
+    def before(self, target: str, steps: Sequence[Node], facts: Mapping[str, Operand]) -> Program:
+        """The program with more steps right before the assignment to `target`."""
+        place = next(
+            k for k, s in enumerate(self.steps) if isinstance(s, Define) and s.target == target
+        )
+        whole = (*self.steps[:place], *steps, *self.steps[place:])
+        return replace(self, steps=whole, facts={**self.facts, **facts})

@@ -1,0 +1,164 @@
+"""What programs are expected to cost, in steps (`cost.machine`): nothing is rewritten here.
+
+    T[k] = sum(j, B[k,j] * x[j]);  y[i] = sum(k, A[i,k] * T[k])
+    → the loops and copies of both kernels, and what it takes to write and read T
+
+A search compares many programs; each price is found once and kept in the memo of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from math import inf, prod
+
+from codegen.types import scalar
+from taco_py.concrete.concretize import repeated
+from taco_py.concrete.terms import Term, reductions, split_terms, summed
+from taco_py.cost.effort import Effort
+from taco_py.cost.estimate import Statistics, result_size
+from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
+from taco_py.notation.checks import accesses, all_indices, free_indices
+from taco_py.notation.nodes import Access, Assignment, Reduce
+from taco_py.order.loop_costs import copying
+from taco_py.order.orders import best_order, known_steps, needs_copy
+from taco_py.order.steps import loops_of
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import draft_of
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Program
+from taco_py.problem import Problem
+from taco_py.ways.choose import in_tiles
+
+QUICKEST = min(VECTOR, 1 / RATE / STEP)
+"""Steps of an innermost iteration at least, in whatever way a kernel is made."""
+
+KernelCost = Callable[[Program, Assignment, Context], float]
+
+
+def price(program: Program, context: Context, kernel: KernelCost, limit: float = inf) -> float:
+    """The price of a program: its kernels, and keeping what they hand to each other.
+
+    kernel  the price of one kernel
+    limit   the price is infinite where temporaries and the kernels that make them cost more
+    """
+    total = 0.0
+    for step in program.temporaries:
+        total += keeping(program.facts[step.target])
+        if total <= limit:
+            total += kernel(program, step.assignment, context)
+        if total > limit:
+            return inf
+    return total + kernel(program, program.last, context)
+
+
+def keeping(facts: Operand) -> float:
+    """The price of keeping a temporary beside the loops that write and read it: its elements and,
+    where it stores coordinates, those of each block."""
+    form = facts.type.format
+    if form.is_dense:
+        return DENSE_TEMPORARY * facts.stored
+    block = prod(form.stored(facts.shape)[form.depth :])
+    elements = DENSE_TEMPORARY * facts.stored if block > 1 else 0.0
+    return elements + TEMPORARY * facts.stored / max(block, 1)
+
+
+def merging(program: Program, context: Context) -> float:
+    """The price of merging the terms of a sparse result, beside the loops of each."""
+    assignment = program.last
+    terms = split_terms(assignment.value)
+    if len(terms) < 2 or program.result_type.format.is_dense:
+        return 0.0
+    kept, stats = assignment.target.indices, context.statistics(program, assignment.value)
+    return MERGE * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
+
+
+def loops_price(program: Program, assignment: Assignment, context: Context) -> float:
+    """The price of the best loops of one kernel, with the copies that they need."""
+    problem = draft_of(
+        assignment, program.facts, context.request(program, assignment.target.tensor)
+    )
+    stats = context.statistics(program, assignment.value)
+    terms = split_terms(assignment.value)
+    return sum(term_cost(problem, term, stats, context.effort) for term in terms)
+
+
+def meets_again(program: Program, assignment: Assignment, context: Context) -> bool:
+    """Whether the loops of a term come to an element of the result more than once."""
+    problem = draft_of(
+        assignment, program.facts, context.request(program, assignment.target.tensor)
+    )
+    return any(repeated(problem, term) for term in split_terms(assignment.value))
+
+
+def tiles_price(program: Program, assignment: Assignment, context: Context) -> float | None:
+    """The price of a product of dense matrices in register tiles; None where it has none."""
+    request = context.request(program, assignment.target.tensor)
+    problem = draft_of(assignment, program.facts, request)
+    if not all(type.format.is_dense for _, type in problem.operands):
+        return None
+    stats = context.statistics(program, assignment.value)
+    if not in_tiles(problem, stats, context.goal.libraries):
+        return None
+    real = 4 if scalar(problem.result.dtype).kind == "complex" else 1
+    return real * stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
+
+
+# ---------------------------------------------------------------- loops of one term
+
+
+def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -> float:
+    """What the best loops of a term cost: around all its inner sums those that they need, and
+    inside these each sum's own beside the others'."""
+    best = best_order(problem, term, stats, effort)
+    inner_sums = tuple(reductions(term.body))
+    if not inner_sums:
+        return best.cost
+    needed = {i for sum_ in inner_sums for i in free_indices(sum_)}
+    places = [place for place, index in enumerate(best.order) if index in needed]
+    around = best.order[: max(places, default=-1) + 1]
+    inner = best.order[len(around) :]
+    own = [{i for a in accesses(sum_) for i in a.indices} for sum_ in inner_sums]
+    steps = known_steps(problem, term, stats, effort)
+    rest = [i for i in inner if not any(i in indices for indices in own)]
+    beside = steps.nest(around, rest)
+    kept = takewhile(problem.assignment.target.indices.__contains__, around)
+    shared = sum(1 for _ in kept)  # loops over the result's indices are around all sums
+    for sum_, indices in zip(inner_sums, own, strict=True):
+        group = [i for i in inner if i in indices]
+        depth = max((around.index(i) + 1 for i in free_indices(sum_)), default=0)
+        alone = _alone(problem, sum_, stats, effort, around[: max(depth, shared)], group)
+        beside += min(steps.nest(around, group), alone)
+    return best.cost - steps.nest(around, inner) + beside
+
+
+def _alone(
+    problem: Problem,
+    sum_: Reduce,
+    stats: Statistics,
+    effort: Effort,
+    around: Sequence[str],
+    group: Sequence[str],
+) -> float:
+    """What an inner sum's own loops cost inside those that it depends on. They run where its body
+    is stored, whatever is added to it: in sum(i, sum(j, A[i,j] * x[j]) + s) over A's entries."""
+    body = Term(False, (), sum_.body)
+    known, _ = loops_of(problem, body)
+    others = stats.volume(index for index in around if index not in known)
+    return others * known_steps(problem, body, stats, effort).nest(around, group)
+
+
+def copy_cost(
+    stats: Statistics,
+    problem: Problem,
+    term: Term,
+    effort: Effort,
+    among: Sequence[Access] | None = None,
+) -> float:
+    """What the copies cost that the term's best order needs, of all operands or those `among`."""
+    order = best_order(problem, term, stats, effort).order
+    return sum(
+        copying(stats, a)
+        for a in dict.fromkeys(accesses(term.body) if among is None else among)
+        if needs_copy(problem, term, a, order)
+    )

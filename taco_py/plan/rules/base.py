@@ -1,0 +1,178 @@
+"""What a rule is: before → after on a program, at a site.
+
+    hoist_sum    y[i] = sum(j, A[i,j] * sum(k, B[j,k]))
+                 → T[j] = sum(k, B[j,k]);  y[i] = sum(j, A[i,j] * T[j])
+
+A rule is a file: its docstring shows the rewrite, its `apply` makes it or refuses in words.
+The search (`plan.search`) tries rules in the order of the catalogue, compares prices and keeps the
+log. No rule knows another one, and none changes what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.tree import children, map_children
+from taco_py.plan.context import Context
+from taco_py.plan.ir.program import Program
+
+
+class Phase(Enum):
+    """What a rule is for: the kind of rewrite, not its place in the order."""
+
+    NEEDED = "what no kernel could compute otherwise"
+    FORMS = "the same value by another expression"
+    SPLIT = "one assignment as several"
+    LAYOUT = "tensors stored in another way"
+    KERNEL = "how one kernel is made"
+    TIDY = "names and repetitions"
+
+
+class Numbers(Enum):
+    """What a rule may change in the numbers of a result."""
+
+    EXACT = "nothing"
+    ROUNDS = "rounding"
+    WIDER_TYPE = "a wider type: rounding, and sums that no longer wrap"
+    SPECIALS = "rounding; NaN and infinity beside what is not stored"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a rule may apply: an assignment of a program, or one term of its value.
+
+    target  the tensor that is assigned to
+    path    which argument to go to, at each step from the root of the value to the term
+    """
+
+    target: str
+    path: tuple[int, ...] = ()
+
+    def term(self, program: Program) -> Expr:
+        """The term at the site."""
+        expr = program.define(self.target).assignment.value
+        for place in self.path:
+            expr = children(expr)[place]
+        return expr
+
+    def put(self, program: Program, term: Expr) -> Program:
+        """The program with another term at the site."""
+        assignment = program.define(self.target).assignment
+        value = _put(assignment.value, self.path, term)
+        if value is assignment.value:
+            return program
+        return program.with_assignment(replace(assignment, value=value))
+
+
+def _put(expr: Expr, path: tuple[int, ...], term: Expr) -> Expr:
+    if not path:
+        return term
+    below = children(expr)
+    new = _put(below[path[0]], path[1:], term)
+    places = iter(range(len(below)))
+    return map_children(expr, lambda child: new if next(places) == path[0] else child)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A program that a rule has made.
+
+    why            for explain()
+    before, after  the prices of both programs where the rule has to bring a gain, in steps
+    """
+
+    program: Program
+    why: str = ""
+    before: float | None = None
+    after: float | None = None
+
+    def gains(self, gain: float) -> bool:
+        """Whether the program has become so many times cheaper, or was not priced."""
+        if self.before is None or self.after is None:
+            return True
+        return self.after * gain < self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The precondition that failed at a site, in words."""
+
+    why: str
+
+
+Outcome = Rewrite | Refusal | None
+"""None where there is nothing to rewrite."""
+Sites = Callable[[Program], Iterator[Site]]
+Apply = Callable[[Program, Site, Context], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rewrite of programs.
+
+    name     verb and object: its name in explain(), in `forbid=`, in the documentation
+    phase    what it is for
+    apply    (program, site, context) → the program after it, a refusal, or None for nothing to do
+    sites    where it is tried
+    numbers  what it may change in numbers
+    gain     how many times cheaper the program must become; None where the rule is no question of
+             price
+    """
+
+    name: str
+    phase: Phase
+    apply: Apply
+    sites: Sites
+    numbers: Numbers = Numbers.EXACT
+    gain: float | None = None
+
+
+# ---------------------------------------------------------------- sites
+
+
+def result(program: Program) -> Iterator[Site]:
+    """The assignment that makes the result."""
+    yield Site(program.result)
+
+
+def assignments(program: Program) -> Iterator[Site]:
+    """Every assignment whose kernel is yet to be planned, in order."""
+    return iter([Site(each.target) for each in program.defines])
+
+
+def temporaries(program: Program) -> Iterator[Site]:
+    """The assignments that make temporaries, in order."""
+    return iter([Site(each.target) for each in program.temporaries])
+
+
+def terms(program: Program) -> Iterator[Site]:
+    """Each additive term of the assignment that makes the result, with its sums.
+
+    y[i] = a[i] - sum(j, A[i,j])  →  a[i], sum(j, A[i,j])
+    """
+    return iter([Site(program.result, path) for path in _terms(program.last.value)])
+
+
+def _terms(expr: Expr, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    if isinstance(expr, Call) and expr.operator.additive:
+        for place, arg in enumerate(expr.args):
+            yield from _terms(arg, (*path, place))
+    else:
+        yield path
+
+
+# ---------------------------------------------------------------- rules on expressions
+
+
+def on_terms(rewrite: Callable[[Program, Expr], Expr]) -> Apply:
+    """An `apply` that rewrites the term at a site, and makes nothing else."""
+
+    def apply(program: Program, site: Site, context: Context) -> Outcome:
+        term = site.term(program)
+        new = rewrite(program, term)
+        return None if new is term else Rewrite(site.put(program, new))
+
+    return apply

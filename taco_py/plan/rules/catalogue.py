@@ -1,0 +1,109 @@
+"""The rules of the planner, in order, and why each stands where it does.
+
+A search (`plan.search`) runs the groups one after another. `EXPRESSION` and `TERM` are run for the
+assignment and, before its terms are split, for each sum inside them, the innermost first.
+"""
+
+from __future__ import annotations
+
+from taco_py.plan.rules.base import Rule
+from taco_py.plan.rules.forms import (
+    divide_last,
+    divisor_as_factor,
+    flatten_product,
+    multiply_out,
+    push_sum_in,
+    widen_sums,
+)
+from taco_py.plan.rules.layout import (
+    copy_dense_across,
+    copy_small_across,
+    fuse_modes,
+    order_result,
+    store_temporary,
+)
+from taco_py.plan.rules.needed import (
+    few_cases,
+    narrow_sums,
+    normal_form,
+    sum_in_chunks,
+    take_diagonal,
+)
+from taco_py.plan.rules.split import (
+    absorb_factor,
+    contract,
+    hoist_sum,
+    hoist_term,
+    multiply_small_first,
+    split_dense_product,
+    sum_streamed_first,
+)
+
+Entries = tuple[tuple[Rule, str], ...]
+
+PREPARATION: Entries = (
+    (order_result.RULE, "first of all: which format the result has decides what all others gain"),
+    (take_diagonal.RULE, "before all that reads indices: each access then has an index once"),
+    (normal_form.RULE, "sums are known by the names of their indices from here on"),
+    (widen_sums.RULE, "before products are looked at: factors of one type are free to move"),
+    (absorb_factor.RULE, "fewer factors first: what is left is often a product of two matrices"),
+    (multiply_small_first.RULE, "after absorb_factor, which leaves a product of fewer factors"),
+    (copy_small_across.RULE, "after factors are multiplied: their product may need no copy"),
+    (copy_dense_across.RULE, "of what is a product of two by now"),
+    (fuse_modes.RULE, "after copies, which lie in the order that lets modes be fused"),
+    (multiply_out.RULE, "before anything is split: its forms are compared by how they split"),
+)
+"""What is done to the text as a whole."""
+
+WHOLE: Entries = ((few_cases.RULE, "first: no kernel of too many cases may even be priced"),)
+EXPRESSION: Entries = (
+    (flatten_product.RULE, "one product under all its sums: the next rules look at its factors"),
+    (divisor_as_factor.RULE, "before divide_last, which takes the divisors that are left"),
+    (divide_last.RULE, "before sums move into factors: a divisor would hold them back"),
+    (sum_streamed_first.RULE, "before push_sum_in, which would move the same sums one by one"),
+    (push_sum_in.RULE, "last of these: sums are where they stay when terms are split"),
+)
+"""What is done to each term, one rule after the other."""
+TERM: Entries = (
+    (hoist_sum.RULE, "after inner sums were split themselves: what they cost is known"),
+    (contract.RULE, "of the product that hoisting leaves"),
+)
+"""What is done to one term after the other."""
+REST: Entries = (
+    (hoist_term.RULE, "terms that are left whole"),
+    (narrow_sums.RULE, "after hoist_term, which adds up in the type of the whole"),
+    (few_cases.RULE, "again: temporaries are sparse operands too"),
+    (sum_in_chunks.RULE, "of the terms that one kernel is left with"),
+    (split_dense_product.RULE, "of every kernel: what keeps it from register tiles is known now"),
+    (store_temporary.RULE, "last: all readers of a temporary are known"),
+)
+"""What is done to the assignment after its terms were split."""
+
+CATALOGUE: Entries = (*PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST)
+
+NORMAL: Entries = tuple(
+    entry for entry in PREPARATION if entry[0].name in ("take_diagonal", "normal_form")
+)
+"""What is done to a text whose loops the user names."""
+
+FORMS = frozenset(("widen_sums", "multiply_out", "split_dense_product"))
+"""The rules that loops of the text leave out: sums stay as they are written."""
+WALKED = frozenset(
+    ("values_only", "locate_entries", "copy_into_rows", "look_up_row", "add_term_by_term")
+)
+"""The rules that loops of the text leave out: operands are walked as they are stored."""
+ONE_KERNEL = frozenset(
+    ("widen_sums", "absorb_factor", "multiply_small_first", "multiply_out", "divisor_as_factor",
+     "sum_streamed_first", "push_sum_in", "contract", "split_dense_product")
+)  # fmt: skip
+"""The rules that `optimize=False` leaves out: every product stays in one kernel."""
+GIVEN_PATH = frozenset(
+    ("widen_sums", "absorb_factor", "multiply_small_first", "multiply_out", "divisor_as_factor",
+     "sum_streamed_first", "push_sum_in")
+)  # fmt: skip
+"""The rules that would change the factors which a user's contraction order counts."""
+UNDER_COMMANDS = frozenset(
+    ("absorb_factor", "multiply_small_first", "copy_small_across", "copy_dense_across",
+     "fuse_modes", "order_result")
+)  # fmt: skip
+"""The rules that would change the indices which a user's commands name."""

@@ -1,0 +1,57 @@
+"""Push a sum into the one factor that has its index.
+
+    sum(j, sum(k, A[i,j] * B[i,k]))  →  sum(j, A[i,j]) * sum(k, B[i,k])
+
+Where the loops run as a dense array is stored, these are the sums that it stores innermost. Else
+they are all that may move. Sums into a factor with all indices, whose loops are as many either
+way, stay where moving them clearly costs more:
+
+    sum(j, k, T[i,j,k] * z[k])    stays where T is stored in this order: its sum over j would be a
+                                  matrix, made out of order
+"""
+
+from __future__ import annotations
+
+from taco_py.concrete.terms import split_terms
+from taco_py.cost.machine import GAIN
+from taco_py.notation.checks import free_indices
+from taco_py.notation.nodes import Expr
+from taco_py.order.streams import innermost_sums
+from taco_py.plan.algebra.products import as_product, push_in
+from taco_py.plan.context import Context
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, terms
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Move the sums of a term into the factors that alone have their indices."""
+    expr = site.term(program)
+    dtypes = program.dtypes
+    (term, *more) = split_terms(expr)
+    only = None if more else innermost_sums(program.problem(program.last, expr), term)
+    moved = push_in(expr, dtypes, only)
+    if moved is expr:
+        return None
+    if only is not None:
+        return Rewrite(site.put(program, moved))
+    indices = set(free_indices(term.body))
+    product = as_product(term.body, dtypes)
+    factors = product.factors if product is not None else ()
+    others = [i for f in factors if set(free_indices(f)) != indices for i in free_indices(f)]
+    kept = push_in(expr, dtypes, set(others))
+    if kept == moved:
+        return Rewrite(site.put(program, moved))
+    prices = {each: _price(program, context, each) for each in (kept, moved)}
+    new = kept if prices[kept] * GAIN < prices[moved] else moved
+    return None if new is expr else Rewrite(site.put(program, new))
+
+
+def _price(program: Program, context: Context, term: Expr) -> float:
+    """The price of the program of one term, after the rules that split it."""
+    alone = program.only_of(program.last)
+    draft = Site(program.result).put(alone, term)
+    split = context.following.split_term(draft, context.drafting)
+    return context.costs.program(split, context)
+
+
+RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.SPECIALS)

@@ -1,0 +1,37 @@
+"""Squeeze operands: take off modes of size 1 whose indices the assignment no longer has.
+
+y[i] = A[i,u]    u of size 1, summed over
+→ A_squeezed is A without its mode u;  y[i] = A_squeezed[i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from taco_py.notation.checks import rename
+from taco_py.plan.ir.formats import without_modes
+from taco_py.plan.ir.nodes import Operand, Squeeze
+from taco_py.plan.ir.program import Program
+from taco_py.problem import TensorType
+
+
+def squeezed(program: Program, axes: Sequence[tuple[str, tuple[int, ...]]]) -> Program:
+    """Read copies of operands without the modes `axes` in place of the operands."""
+    for source, modes in axes:
+        target = program.fresh(f"{source}_squeezed")
+        facts = {target: squeezed_facts(program.facts[source], modes)}
+        program = program.before(program.result, (Squeeze(target, source, modes),), facts)
+        program = program.with_assignment(rename(program.last, tensors={source: target}))
+    return program
+
+
+def squeezed_facts(facts: Operand, axes: tuple[int, ...]) -> Operand:
+    """The facts of an operand without its modes `axes`, of size 1."""
+    shape = tuple(n for axis, n in enumerate(facts.shape) if axis not in axes)
+    return Operand(_without_modes(facts.type, axes), shape, facts.nnz)
+
+
+def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
+    form = without_modes(type.format, type.format.order - len(axes))
+    return replace(type, format=form, unit_stride=not type.format.is_dense)

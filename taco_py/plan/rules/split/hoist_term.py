@@ -1,0 +1,49 @@
+"""Hoist a term that would be added up for every coordinate of an index that it does not have.
+
+    y[i] = A[i] - sum(j, x[j])  →  T = sum(j, x[j]);  y[i] = A[i] - T
+
+The sum is added up in the type of the whole, as it is beside the other terms. A sum that wraps in a
+type of its own is computed first anyway (`narrow_sums`).
+"""
+
+from __future__ import annotations
+
+from taco_py.concrete.terms import split_terms
+from taco_py.cost.estimate import result_size
+from taco_py.cost.machine import GAIN, TEMPORARY
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Reduce
+from taco_py.plan.context import Context
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.plan.temporaries import with_temporary
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Compute a sum first that lacks an index of the result, where the loop would repeat it."""
+    expr = site.term(program)
+    if not isinstance(expr, Reduce) or not expr.operator.additive:
+        return None
+    target = program.last.target.indices
+    needs = tuple(index for index in target if index in free_indices(expr))
+    others = tuple(index for index in target if index not in needs)
+    dtypes = program.dtypes
+    whole, type = (expression_dtype(each, dtypes) for each in (program.last.value, expr))
+    if not others or (type != whole and type.kind not in "fc"):
+        return None
+    (term, *more) = split_terms(expr)
+    if more:
+        return None
+    stats = context.statistics(program, expr)
+    own = frozenset((*needs, *(i for a in accesses(expr) for i in a.indices)))
+    alone = stats.iterations(term.body, own) + TEMPORARY * result_size(stats, expr, needs)
+    repeated = stats.iterations(term.body, own | frozenset(others))
+    if alone * GAIN >= repeated:
+        return Refusal(f"loops over {','.join(others)} repeat it too few times")
+    why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
+    program, access = with_temporary(program, context, expr, needs, why, whole)
+    return Rewrite(site.put(program, access), why, repeated, alone)
+
+
+RULE = Rule("hoist_term", Phase.SPLIT, apply, terms, Numbers.EXACT)

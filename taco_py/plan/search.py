@@ -1,0 +1,98 @@
+"""The search for a program: rules are tried in the order of the catalogue, what pays is taken.
+
+    for each rule: for each site: before → after, taken where after · gain < before
+
+Rules that compare many candidates (`multiply_out`, `push_sum_in`, `order_result`) ask the search
+what a candidate becomes by the rules that follow, for only that tells its cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from taco_py.concrete.terms import reductions, split_terms
+from taco_py.notation.tree import exchange
+from taco_py.plan.context import Context
+from taco_py.plan.ir.log import Entry
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules import catalogue
+from taco_py.plan.rules.base import Refusal, Rule, Site, terms
+from taco_py.plan.rules.catalogue import Entries
+from taco_py.plan.temporaries import program_of_sum
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The catalogue as a procedure; it holds nothing and changes nothing but the log."""
+
+    def run(self, program: Program, context: Context) -> Program:
+        """The program with its result's assignment in the cheapest form, split and stored well."""
+        program = tried(catalogue.PREPARATION, program, context)
+        return program.spliced(self.split(program.only(program.result), context))
+
+    def forms(self, program: Program, context: Context) -> Program:
+        """The program in its cheapest form, after all rules that split assignments."""
+        form = [each for each in catalogue.PREPARATION if each[0].name == "multiply_out"]
+        program = tried(tuple(form), program, context)
+        return self.split(program.only(program.result), context)
+
+    def split(self, program: Program, context: Context) -> Program:
+        """The program of one assignment after all rules that split assignments."""
+        program = replace(program, sizes=context.of(program.last, program.facts).sizes)
+        program = tried(catalogue.WHOLE, program, context)
+        program = self._split_terms(program, context)
+        return tried(catalogue.REST, program, context)
+
+    def split_term(self, program: Program, context: Context) -> Program:
+        """The program of one term after the rules that split terms."""
+        (site,) = terms(program)
+        return self._split_term(program, site, context)
+
+    def _split_terms(self, program: Program, context: Context) -> Program:
+        """The program with each term of its result's assignment split, and the sums inside it."""
+        program = tried(catalogue.EXPRESSION, program, context)
+        for site in terms(program):
+            program = self._split_term(program, site, context)
+        return program
+
+    def _split_term(self, program: Program, site: Site, context: Context) -> Program:
+        """The program with the inner sums of a term split, the innermost first, then the term."""
+        (first, *_) = split_terms(site.term(program))
+        inside = _inside(context)
+        for sum_ in reductions(first.body):
+            own = self._split_terms(program_of_sum(program, sum_), inside)
+            program = program.with_parts(own)
+            program = site.put(program, exchange(site.term(program), sum_, own.last.value))
+        for rule, _ in catalogue.TERM:
+            program = tried_at(rule, program, site, context)
+        return program
+
+
+def _inside(context: Context) -> Context:
+    """The context for inner sums: a contraction order that was given is about the whole."""
+    if context.goal.path is None:
+        return context
+    left_out = context.goal.left_out | catalogue.ONE_KERNEL
+    return replace(context, goal=replace(context.goal, path=None, left_out=left_out))
+
+
+def tried(entries: Entries, program: Program, context: Context) -> Program:
+    """The program after rules in order, each at all of its sites."""
+    for rule, _ in entries:
+        for site in rule.sites(program) if context.may(rule.name) else ():
+            program = tried_at(rule, program, site, context)
+    return program
+
+
+def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Program:
+    """The program after a rule at one site, or as it was where the rule is refused; in the log."""
+    outcome = rule.apply(program, site, context) if context.may(rule.name) else None
+    if outcome is None:
+        return program
+    if isinstance(outcome, Refusal):
+        context.log.add(Entry(rule.name, site.target, False, outcome.why))
+        return program
+    pays = rule.gain is None or outcome.gains(rule.gain)
+    entry = Entry(rule.name, site.target, pays, outcome.why, outcome.before, outcome.after)
+    context.log.add(entry)
+    return outcome.program if pays else program

@@ -1,0 +1,114 @@
+"""Temporaries: parts of an assignment computed first, and inner sums by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+from taco_py.concrete.terms import summed
+from taco_py.cost.estimate import result_size
+from taco_py.cost.machine import DENSE_SIZE, FULL
+from taco_py.formats import dense
+from taco_py.notation.checks import free_indices
+from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.tree import children, map_children
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Define, Program
+from taco_py.problem import TensorType
+
+
+def with_temporary(
+    program: Program,
+    context: Context,
+    value: Expr,
+    keep: Sequence[str],
+    why: str,
+    dtype: DType | None = None,
+) -> tuple[Program, Access]:
+    """Assign `value`, summed over all indices but `keep`, to a new tensor before the result.
+
+        y[i] = A[i,j] * sum(k, B[j,k])
+        → T[j] = sum(k, B[j,k]);  y[i] = A[i,j] * sum(k, B[j,k]),  and the access T[j]
+
+    dtype  the type that the sum is added up in, where that is not its own
+    """
+    value = summed(value, (i for i in free_indices(value) if i not in keep))
+    target = Access(program.fresh("T"), tuple(keep))
+    assignment = Assignment(target, value)
+    facts = described(program, context, assignment)
+    if dtype is not None:
+        facts = replace(facts, type=replace(facts.type, dtype=dtype.name))
+    if facts.type.format.is_dense and not program.usual_format(assignment).is_dense:
+        fill = fill_of(program, context, value, keep)
+        cheap = "for" if fill >= FULL else "which is cheaper here, though"
+        why = f"{why}; dense, {cheap} {fill:.0%} of it is expected to be there"
+    name = target.tensor
+    return program.before(program.result, (Define(assignment, why),), {name: facts}), target
+
+
+def described(program: Program, context: Context, assignment: Assignment) -> Operand:
+    """The facts that are expected of the target of `assignment`, a temporary."""
+    key = (Operand, program.result_type, context.full, *context.key(program, assignment))
+    return context.effort.once(key, lambda: _described(program, context, assignment))
+
+
+def _described(program: Program, context: Context, assignment: Assignment) -> Operand:
+    value, keep = assignment.value, assignment.target.indices
+    sizes = real_statistics(Assignment(Access("", ()), value), program.facts).sizes
+    shape = tuple(int(sizes[i]) for i in keep)
+    nnz = result_size(context.statistics(program, value), value, keep)
+    dtype = expression_dtype(value, program.dtypes).name
+    form = program.usual_format(assignment)
+    if not form.is_dense and _better_dense(program, context, assignment, shape):
+        form = dense(len(keep))
+    return Operand(TensorType(form, dtype, program.result_type.index_dtype), shape, nnz)
+
+
+def _better_dense(
+    program: Program, context: Context, assignment: Assignment, shape: Sequence[int]
+) -> bool:
+    """Whether a temporary is so full that coordinates cost more than the zeros between them, or is
+    asked to be dense.
+
+    Not where the result is sparse: its entries would be those of all the zeros too.
+    """
+    if prod(shape) > DENSE_SIZE or not program.result_type.format.is_dense:
+        return False
+    if context.full and len(shape) == 1:
+        return True
+    return fill_of(program, context, assignment.value, assignment.target.indices) >= FULL
+
+
+def fill_of(program: Program, context: Context, value: Expr, keep: Sequence[str]) -> float:
+    """The share of the elements of `value` over `keep` that is expected to be stored."""
+    stats = context.statistics(program, value)
+    return result_size(stats, value, keep) / max(stats.volume(frozenset(keep)), 1.0)
+
+
+def program_of_sum(program: Program, sum_: Reduce) -> Program:
+    """A program whose result is an inner sum, dense where the whole result is dense.
+
+    y[i] = A[i,j] * sum(k, B[j,k])  →  [j] = sum(k, B[j,k])
+    """
+    own = Assignment(Access("", free_indices(sum_)), sum_)
+    whole = program.result_type
+    order = len(own.target.indices)
+    form = dense(order) if whole.format.is_dense else program.usual_format(own)
+    facts = {**program.facts, "": Operand(replace(whole, format=form), (), 0.0)}
+    return replace(program, steps=(Define(own),), facts=facts, result="")
+
+
+def through_children(
+    program: Program, expr: Expr, visit: Callable[[Program, Expr], tuple[Program, Expr]]
+) -> tuple[Program, Expr]:
+    """The expression with `visit` applied to each child, which may put temporaries before it."""
+    new: list[Expr] = []
+    for child in children(expr):
+        program, changed = visit(program, child)
+        new.append(changed)
+    rest = iter(new)
+    return program, map_children(expr, lambda _: next(rest))
