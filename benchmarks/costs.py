@@ -1,8 +1,9 @@
-"""What do the operations cost that schedules are chosen by (`taco_py/cost/machine.py`)?
+"""What do the operations cost that schedules are chosen by (`taco_py.cost.machine.Machine`)?
 
-Each in units of an iteration of an SpMV, a gather and a multiplication, in the same round; one
-thread, matrices of 10 entries a row that fit the caches. The lines are those of a dense matrix that
-does not fit the near ones: with the step, or the eight iterations, that each goes with.
+Each record is called like a field of `Machine`: its number is what that field is on this computer.
+The unit is an iteration of an SpMV, a gather and a multiplication, in the same round; one thread,
+matrices of 10 entries a row that fit the caches. The lines are those of a dense matrix that does
+not fit the near ones: with the step, or the eight iterations, that each goes with.
 """
 
 from __future__ import annotations
@@ -51,41 +52,43 @@ def contenders() -> tuple[dict[str, Any], dict[str, float]]:
     run = partial(tp.evaluate, threads=1)
     ways = {
         UNIT: lambda: run(spmv, A=a, x=x),
-        "VECTOR": lambda: run(spmv, A=dense, x=x[: SIZE // 4]),
-        "MERGE": lambda: run("s = A[i,j] * B[i,j]", A=a, B=b),
-        "SCATTER": lambda: run("y[j] = A[i,j] * x[i]", A=a, x=x),
-        "LINE, with its step": lambda: run(spmm, A=wide, X=panel, schedule="reorder(f,i,j)"),
-        "NEXT_LINE, with its eight": lambda: run(spmm, A=wide, X=panel, schedule="reorder(i,j,f)"),
-        "ROW": lambda: run(gemm, A=a, B=b),
-        "ROW, 1.5 products an element": lambda: run(gemm, A=a, B=narrow),
-        "HASH": lambda: run(gemm, A=columns, B=b, schedule="reorder(k,i,j)"),
-        "HASH, 1.5 products an element": lambda: run(
+        "dense_vector_steps": lambda: run(spmv, A=dense, x=x[: SIZE // 4]),
+        "merge_steps": lambda: run("s = A[i,j] * B[i,j]", A=a, B=b),
+        "scatter_steps": lambda: run("y[j] = A[i,j] * x[i]", A=a, x=x),
+        "line_steps, with its step": lambda: run(spmm, A=wide, X=panel, schedule="reorder(f,i,j)"),
+        "next_line_steps, with its eight": lambda: run(
+            spmm, A=wide, X=panel, schedule="reorder(i,j,f)"
+        ),
+        "row_workspace_steps": lambda: run(gemm, A=a, B=b),
+        "row_workspace_steps, 1.5 products an element": lambda: run(gemm, A=a, B=narrow),
+        "hash_workspace_steps": lambda: run(gemm, A=columns, B=b, schedule="reorder(k,i,j)"),
+        "hash_workspace_steps, 1.5 products an element": lambda: run(
             gemm, A=columns, B=narrow, schedule="reorder(k,i,j)"
         ),
-        "CONVERSION": lambda: stored.to_format(tp.CSC),
-        "FOLDING": lambda: listed.to_format(tp.DCSR),
-        "SORTING, coordinate list": lambda: listed.to_format("ss:1,0"),
-        "SORTING, three modes": lambda: tensor.to_format("sss:2,0,1"),
-        "TEMPORARY": lambda: run("C[i,j] = 2 * A[i,j]", A=doubly),
-        "LOOKED_UP_ROW": lambda: doubly.to_format(tp.CSR),
+        "transposed_entry_steps": lambda: stored.to_format(tp.CSC),
+        "folded_entry_steps": lambda: listed.to_format(tp.DCSR),
+        "sorted_entry_steps, coordinate list": lambda: listed.to_format("ss:1,0"),
+        "sorted_entry_steps, three modes": lambda: tensor.to_format("sss:2,0,1"),
+        "temporary_entry_steps": lambda: run("C[i,j] = 2 * A[i,j]", A=doubly),
+        "dense_root_row_steps": lambda: doubly.to_format(tp.CSR),
     }
     counts = {
         UNIT: float(a.nnz),
-        "VECTOR": float(dense.size),
-        "MERGE": float(a.nnz + b.nnz),
-        "SCATTER": float(a.nnz),
-        "LINE, with its step": lines,
-        "NEXT_LINE, with its eight": lines / 8,
-        "ROW": products,
-        "ROW, 1.5 products an element": multiplied(a, narrow),
-        "HASH": products,
-        "HASH, 1.5 products an element": multiplied(a, narrow),
-        "CONVERSION": float(a.nnz),
-        "FOLDING": float(a.nnz),
-        "SORTING, coordinate list": float(a.nnz),
-        "SORTING, three modes": float(tensor.nnz),
-        "TEMPORARY": float(a.nnz),
-        "LOOKED_UP_ROW": float(SIZE),
+        "dense_vector_steps": float(dense.size),
+        "merge_steps": float(a.nnz + b.nnz),
+        "scatter_steps": float(a.nnz),
+        "line_steps, with its step": lines,
+        "next_line_steps, with its eight": lines / 8,
+        "row_workspace_steps": products,
+        "row_workspace_steps, 1.5 products an element": multiplied(a, narrow),
+        "hash_workspace_steps": products,
+        "hash_workspace_steps, 1.5 products an element": multiplied(a, narrow),
+        "transposed_entry_steps": float(a.nnz),
+        "folded_entry_steps": float(a.nnz),
+        "sorted_entry_steps, coordinate list": float(a.nnz),
+        "sorted_entry_steps, three modes": float(tensor.nnz),
+        "temporary_entry_steps": float(a.nnz),
+        "dense_root_row_steps": float(SIZE),
     }
     return ways, counts
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.rules.layout.copy_small_across import LARGE
 from taco_py.storage.tensor_data import Array
 from taco_py.values.keys import stride_order
 from taco_py.values.settings import Settings
@@ -84,7 +83,8 @@ def _product(
     left, right = (_stored(access, arrays[access.tensor]) for access in found)
     product = DenseProduct(kept, left, right, sizes, one.dtype.itemsize)
     counts = (sum(index in array for array in product.arrays) for index in product.indices)
-    return product if product.points >= LARGE and min(counts) > 1 else None
+    large = product.points >= product.machine.small_factor_iterations
+    return product if large and min(counts) > 1 else None
 
 
 def _stored(access: Access, array: Array) -> tuple[str, ...]:

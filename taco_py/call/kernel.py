@@ -268,7 +268,8 @@ class Kernel:
     ) -> Execution:
         tensors = {name: g.data for name, g in given.items()}
         limit = threads or self.settings.threads or KERNELS.cores
-        return Execution(tensors, limit, out, informer(given), self.kernels, shape=shape)
+        known, machine = informer(given), self.plan.machine
+        return Execution(tensors, limit, out, known, self.kernels, shape=shape, machine=machine)
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         names = tuple(self.formats)

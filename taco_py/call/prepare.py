@@ -193,4 +193,5 @@ def start(prepared: Prepared, settings: Settings, out: Array | None) -> Executio
     tensors = {name: g.data for name, g in given.items()}
     threads = settings.threads or KERNELS.cores
     known = informer(given), prepared.kernels
-    return Execution(tensors, threads, out, *known, shape=prepared.shape)
+    machine = prepared.plan.machine
+    return Execution(tensors, threads, out, *known, shape=prepared.shape, machine=machine)

@@ -20,6 +20,7 @@ import numpy as np
 
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.joint import Joint
+from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.cost.sets import Bound, Number, Numbers, One, Sets, product
 from taco_py.cost.shares import independent
 from taco_py.cost.spread import Entries, once_in
@@ -46,23 +47,24 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The sizes of all indices and the pattern of each tensor.
+    """The sizes of all indices and the pattern of each tensor, and the machine they are met on.
 
     joints  what is known of several operands together, by the expression they are in
     """
 
     sizes: Mapping[str, float]
     patterns: Mapping[str, Pattern]
+    machine: Machine = NOMINAL
     joints: dict[Expr, Joint] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def key(self, *found: Access) -> tuple[object, ...]:
         """What is known of these accesses and their indices, to be compared and hashed."""
-        return self._sizes(found), tuple(self._patterns(found))
+        return self.machine, self._sizes(found), tuple(self._patterns(found))
 
     def stored(self, *found: Access) -> tuple[object, ...]:
         """`key` but for the formats of sparse tensors."""
         known = ((name, p and (p.nnz, p.entries, p.sparse)) for name, p in self._patterns(found))
-        return self._sizes(found), tuple(known)
+        return self.machine, self._sizes(found), tuple(known)
 
     def _sizes(self, found: Iterable[Access]) -> tuple[tuple[str, float | None], ...]:
         indices = dict.fromkeys(i for access in found for i in access.indices)

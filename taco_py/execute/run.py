@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from codegen.runtime.signature import Kind
+from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import (
     IndexOverflowError,
     InternalError,
@@ -51,6 +52,7 @@ class Execution:
     kernels  those of the plan that are compiled already, by target and phase; more are added
     wide     targets whose entries int32 cannot count, so that they have int64 indices
     shape    of a dense result, whose modes the plan may have fused; None to leave it as it is made
+    machine  that the plan was made for: how much work is worth several threads
     """
 
     tensors: dict[str, TensorData]
@@ -60,6 +62,7 @@ class Execution:
     kernels: dict[tuple[str, str], CompiledKernel] = field(default_factory=dict)
     wide: set[str] = field(default_factory=set)
     shape: tuple[int, ...] | None = None
+    machine: Machine = NOMINAL
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
@@ -206,7 +209,9 @@ def _computed(
     kernel = _kernel(step, execution, phase)
     operands = _prepared(kernel, step, execution)
     _check_keys(kernel, step, operands)
-    threads = useful_threads(step.problem, operands, execution.threads) if kernel.threaded else 1
+    threads = 1
+    if kernel.threaded:
+        threads = useful_threads(step.problem, operands, execution.threads, execution.machine)
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)

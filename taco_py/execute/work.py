@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from taco_py.concrete.terms import Term, reductions, split_terms
-from taco_py.cost.machine import PARALLEL
+from taco_py.cost.machine import Machine
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.plan.ir.nodes import Compute
@@ -86,9 +86,13 @@ def _within(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:
     return None
 
 
-def useful_threads(problem: Problem, tensors: Mapping[str, TensorData], limit: int) -> int:
+def useful_threads(
+    problem: Problem, tensors: Mapping[str, TensorData], limit: int, machine: Machine
+) -> int:
     """`limit`, or 1 where the work is too little to share."""
-    return limit if limit == 1 or work_of(problem, tensors) >= PARALLEL else 1
+    if limit == 1 or work_of(problem, tensors) >= machine.parallel_iterations:
+        return limit
+    return 1
 
 
 def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
@@ -102,7 +106,9 @@ def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
     )
 
 
-def told_threads(step: Compute, tensors: Mapping[str, TensorData] | None, limit: int) -> str:
+def told_threads(
+    step: Compute, tensors: Mapping[str, TensorData] | None, limit: int, machine: Machine
+) -> str:
     """How many threads run a kernel with a loop to share, and why, for explain().
 
     tensors  what is known of its operands, by their names in the plan; None for nothing
@@ -110,13 +116,14 @@ def told_threads(step: Compute, tensors: Mapping[str, TensorData] | None, limit:
     """
     if limit == 1:
         return "1, for no more may be used: threads=, set_threads() and the process's cores say so"
+    least = machine.parallel_iterations
     known = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
     found = {name: data for name, data in known.items() if data is not None}
     if not known or len(found) < len(known):
-        return f"{limit}, and 1 where there are less than {PARALLEL} iterations to share"
+        return f"{limit}, and 1 where there are less than {least} iterations to share"
     work = work_of(step.problem, found)
-    if work < PARALLEL:
-        return f"1, for {work} iterations are less than the {PARALLEL} that others are woken for"
+    if work < least:
+        return f"1, for {work} iterations are less than the {least} that others are woken for"
     return f"{limit}, for there are up to {work} iterations to share{_idle(step, found, limit)}"
 
 

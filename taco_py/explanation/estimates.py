@@ -103,7 +103,7 @@ def _cost(candidate: Candidate, operands: Mapping[str, Operand], request: Reques
     known = set(all_indices(whole))
     if order is not None and len(terms) == 1 and known.issuperset(order):
         draft = draft_of(whole, operands, request)
-        costs = LoopCosts(draft, terms[0], statistics(whole, operands), rows=False)
+        costs = LoopCosts(draft, terms[0], statistics(whole, operands, request.machine), rows=False)
         cost = costs.fused(candidate.statement, order)
         if not isinf(cost):  # as it is where a quotient's sums are around it in these loops alone
             return cost
@@ -131,7 +131,7 @@ def sequence_cost(
         made = described(program, context, kernel.assignment)
         made = made if stored else _as_filled(made, kernel)
         program = program.with_facts({kernel.assignment.target.tensor: made})
-        total += keeping(made) if stored else 0.0
+        total += keeping(made, request.machine) if stored else 0.0
         total += kernel_cost(kernel, program.facts, replace(request, type=made.type))
     return total + kernel_cost(last, program.facts, request)
 
@@ -151,7 +151,7 @@ def kernel_cost(
     kernel: ScheduledKernel, operands: Mapping[str, Operand], request: Request
 ) -> float:
     """What one kernel costs in its loop order, copies included."""
-    stats = statistics(kernel.assignment, operands)
+    stats = statistics(kernel.assignment, operands, request.machine)
     problem = draft_of(kernel.assignment, operands, request)
     return sum(
         order_cost(problem, term, stats, _order(kernel, term))

@@ -14,7 +14,7 @@ from codegen.target import Target
 from codegen.types import scalar
 from polyhedral.nests.traffic import told
 from polyhedral.products.contraction_plan import plan_contraction
-from taco_py.cost.machine import LINE_BYTES
+from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.execute.run import sizes_of
 from taco_py.execute.work import work_of
 from taco_py.notation.checks import accesses
@@ -25,7 +25,12 @@ from taco_py.ways.strategy import Strategy
 from taco_py.ways.tiles import contraction_of, machine_of
 
 
-def told_traffic(step: Compute, tensors: Mapping[str, TensorData] | None, target: Target) -> str:
+def told_traffic(
+    step: Compute,
+    tensors: Mapping[str, TensorData] | None,
+    target: Target,
+    machine: Machine = NOMINAL,
+) -> str:
     """A line for a kernel of loops or tiles; nothing where an operand is not known."""
     known = {n: (tensors or {}).get(step.source(n)) for n, _ in step.problem.operands}
     found = {name: data for name, data in known.items() if data is not None}
@@ -33,7 +38,9 @@ def told_traffic(step: Compute, tensors: Mapping[str, TensorData] | None, target
         return ""
     if step.strategy.kind == Strategy.TILES.kind:
         return _of_tiles(step, found, target)
-    return _of_loops(step, found, target.caches) if step.strategy == Strategy.LOOPS else ""
+    if step.strategy != Strategy.LOOPS:
+        return ""
+    return _of_loops(step, found, target.caches, machine.line_bytes)
 
 
 def _of_tiles(step: Compute, tensors: Mapping[str, TensorData], target: Target) -> str:
@@ -46,25 +53,27 @@ def _of_tiles(step: Compute, tensors: Mapping[str, TensorData], target: Target) 
     return next((line for line in made.reasons if line.startswith("traffic")), "")
 
 
-def _of_loops(step: Compute, found: Mapping[str, TensorData], caches: Sequence[int]) -> str:
+def _of_loops(
+    step: Compute, found: Mapping[str, TensorData], caches: Sequence[int], line: int
+) -> str:
     work = work_of(step.problem, found)
     used = tuple(dict.fromkeys(accesses(step.problem.assignment)))
     written = _written(step, found, work)
     amounts = [
-        written + sum(_read(step, each, found[each.tensor], work, cache) for each in used)
+        written + sum(_read(step, each, found[each.tensor], work, cache, line) for each in used)
         for cache in caches
     ]
     return f"{told(amounts)}, at most"
 
 
-def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int) -> int:
-    """The bytes of an operand that come into a cache of so many."""
+def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int, line: int) -> int:
+    """The bytes of an operand that come into a cache of so many, with lines of so many."""
     order = step.orders[0]
     stored = data.format.stored(access.indices)
     size = bytes_of(data)
     if size <= cache or not stored or stored[0] == order[0]:
         return size
-    return work * (data.values.itemsize if stored[-1] == order[-1] else LINE_BYTES)
+    return work * (data.values.itemsize if stored[-1] == order[-1] else line)
 
 
 def _written(step: Compute, tensors: Mapping[str, TensorData], work: int) -> int:

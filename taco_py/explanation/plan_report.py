@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from taco_py.cost.machine import Machine
 from taco_py.driver import CompiledKernel, native_target
 from taco_py.execute.run import IN_ORDER
 from taco_py.execute.transform import transformed
@@ -41,7 +42,7 @@ def explain(
         lines.append(f"split     {note}")
     for step in plan.steps:
         if isinstance(step, Compute):
-            lines += _kernel(step, next(compiled), known, limit)
+            lines += _kernel(step, next(compiled), known, limit, plan.machine)
         else:
             lines.append(step.told)
     return "\n".join(lines)
@@ -66,6 +67,7 @@ def _kernel(
     kernel: CompiledKernel,
     tensors: Mapping[str, TensorData] | None,
     limit: int,
+    machine: Machine,
 ) -> Iterator[str]:
     problem = step.problem
     yield f"kernel    {to_text(problem.assignment)}"
@@ -79,7 +81,7 @@ def _kernel(
     yield f"  loop order  {_order(step)}"
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
-    yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors)))
+    yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors, machine)))
     yield from _block("  library     ", step.why)
     yield from _block("  looks up    ", step.looked_up)
     yield from _block("  adds        ", step.added)
@@ -97,7 +99,7 @@ def _kernel(
         yield f"  otherwise   {IN_ORDER}"
     yield f"  parallel    {kernel.report.parallel}"
     if kernel.threaded:
-        yield f"  threads     {told_threads(step, tensors, limit)}"
+        yield f"  threads     {told_threads(step, tensors, limit, machine)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
 
 
@@ -112,12 +114,15 @@ def _order(step: Compute) -> str:
 
 
 def _tiles(
-    step: Compute, kernel: CompiledKernel, tensors: Mapping[str, TensorData] | None
+    step: Compute,
+    kernel: CompiledKernel,
+    tensors: Mapping[str, TensorData] | None,
+    machine: Machine,
 ) -> Iterator[str]:
     """What was made of the loops, and the bytes that move where the sizes are known."""
     tiles = kernel.report.tiles
     yield from tiles
-    traffic = told_traffic(step, tensors, native_target()) if tiles else ""
+    traffic = told_traffic(step, tensors, native_target(), machine) if tiles else ""
     if traffic and not any("traffic: " in line for line in tiles):
         yield f"  {traffic}"
 

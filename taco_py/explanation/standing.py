@@ -92,7 +92,7 @@ def chosen_nests(chosen: Chosen, request: Request) -> Nests | None:
         kind = _kind(facts.type)
         workspace = Workspace(target.tensor, target.indices, kind, facts.type.dtype)
         whole = Where(workspace, whole, statement)
-        estimate += keeping(facts)
+        estimate += keeping(facts, request.machine)
     targets = [part.assignment.target for part in program.temporaries]
     walked = tuple(t for t in targets if not program.facts[t.tensor].type.format.is_dense)
     return Nests(whole, walked, estimate)
@@ -122,7 +122,8 @@ class _Kernel:
 
     def cost(self) -> float:
         """The expected cost of the loops."""
-        stats, problem = statistics(self.assignment, self.program.facts), self.problem
+        problem, machine = self.problem, self.request.machine
+        stats = statistics(self.assignment, self.program.facts, machine)
         terms = split_terms(self.assignment.value)
         if any(map(_any_sum, terms)):
             return sum(term_cost(problem, term, stats, self.request.effort) for term in terms)

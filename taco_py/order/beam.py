@@ -21,7 +21,7 @@ from taco_py.cost.estimate import Statistics
 from taco_py.cost.sets import Sets
 from taco_py.cost.shares import independent
 
-WIDTH = 8
+BEAM_SETS = 8
 """Sets of as many loops each that are followed."""
 
 
@@ -50,7 +50,7 @@ def first_order(
             (cost + count, bound, order)
             for (bound, (cost, order)), count in zip(found.items(), counts, strict=True)
         )
-        beam = {bound: (cost, order) for cost, bound, order in costs[:WIDTH]}
+        beam = {bound: (cost, order) for cost, bound, order in costs[:BEAM_SETS]}
     ((_, order),) = beam.values()
     return order
 

@@ -16,7 +16,7 @@ again before so many others that it is gone: a vector or a few columns that the 
 read, which is itself read through once.
 
 What does not fit the far caches either comes from memory: the same is counted again for these, of
-lines that cost FAR_LINE more.
+lines that cost `Machine.far_line_steps` more.
 
 (The footprints of Wolf and Lam 1991, A data locality optimizing algorithm, with the counts of
 sparse loops in place of products of bounds.)
@@ -34,7 +34,7 @@ from math import prod
 
 import numpy as np
 
-from taco_py.cost.machine import CACHES, FAR_LINE, LINE, LINE_BYTES, NEAR, NEXT_LINE
+from taco_py.cost.machine import Machine
 from taco_py.cost.sets import Bits, Lattice, Numbers, Places, Sets, product
 
 
@@ -66,15 +66,13 @@ class Fetch:
     def lines(self) -> Numbers:
         return self.runs * self.each
 
-    @property
-    def cost(self) -> Numbers:
-        """Steps: of each run the first line is waited for, others are fetched ahead of use."""
-        return self.runs * (LINE + NEXT_LINE * (self.each - 1))
+    def steps(self, machine: Machine) -> Numbers:
+        """Return the steps: of each run the first line is waited for, others are fetched ahead."""
+        return self.runs * (machine.line_steps + machine.next_line_steps * (self.each - 1))
 
-    @property
-    def far_cost(self) -> Numbers:
-        """Steps that it takes more where the lines come from memory."""
-        return FAR_LINE * self.lines
+    def far_steps(self, machine: Machine) -> Numbers:
+        """Return the steps that it takes more where the lines come from memory."""
+        return machine.far_line_steps * self.lines
 
 
 class Locality:
@@ -87,12 +85,15 @@ class Locality:
 
     def __init__(
         self,
+        machine: Machine,
         lattice: Lattice,
         sets: Sets,
         arrays: Sequence[Touched],
         counts: Numbers,
         count_of: Callable[[Sets], Numbers],
     ) -> None:
+        self.machine = machine
+        self.line_bytes = machine.line_bytes
         self.lattice = lattice
         self.arrays = tuple(arrays)
         self.counts = counts
@@ -102,25 +103,31 @@ class Locality:
     @property
     def near(self) -> bool:
         """Whether all that is touched fits, so that no loop fetches any."""
-        if sum(self._at_most(array) for array in self.arrays) * LINE_BYTES <= NEAR:
+        room = self.machine.near_cache_bytes
+        if sum(self._at_most(array) for array in self.arrays) * self.line_bytes <= room:
             return True
-        return bool(_fits([self._touched(array, FIRST) for array in self.arrays], NEAR)[0])
+        return bool(self._fits([self._touched(array, NO_LOOPS) for array in self.arrays], room)[0])
 
     def _at_most(self, array: Touched) -> float:
-        """No fewer lines than all loops touch of an array: a run costs NEXT_LINE for each but the
-        first, and no other way to touch it costs more than one run of all."""
+        """No fewer lines than all loops touch of an array: a run costs `next_line_steps` for each
+        line but the first, and no other way to touch it costs more than one run of all."""
         dense = len(array.sizes) == len(array.stored)
         elements = prod(array.sizes) if dense else float(self.counts[-1])
-        return elements * array.bytes / LINE_BYTES + LINE / NEXT_LINE
+        machine = self.machine
+        return (
+            elements * array.bytes / self.line_bytes + machine.line_steps / machine.next_line_steps
+        )
 
     def fetching(self) -> Numbers:
         """Steps of the fetches that belong to the loop over an index, a row each, inside loops over
         each set: those from beyond the near caches, and what those from memory cost more."""
         every = np.arange(len(self.counts))
         touched = [self._touched(array, every) for array in self.arrays]
-        found = self._from_beyond(touched, NEAR, [each.cost for each in touched])
-        if not _fits(touched, CACHES)[0]:
-            found += self._from_beyond(touched, CACHES, [each.far_cost for each in touched], 1)
+        machine, far = self.machine, self.machine.far_cache_bytes
+        steps = [each.steps(machine) for each in touched]
+        found = self._from_beyond(touched, machine.near_cache_bytes, steps)
+        if not self._fits(touched, far)[0]:
+            found += self._from_beyond(touched, far, [e.far_steps(machine) for e in touched], 1)
         return found
 
     def _from_beyond(
@@ -132,16 +139,16 @@ class Locality:
         most   how often a line counts: once where what is written goes back while others come
         """
         inside = self.lattice.inside
-        fits = _fits(touched, room)
+        fits = self._fits(touched, room)
         fits[-1] = True  # no loop is inside all
         entered, rounds = self.counts, self.counts[inside]
         round_lines = fold(np.add, (each.lines for each in touched))[inside]
         found = np.zeros(inside.shape)
         for array, each, cost in zip(self.arrays, touched, costs, strict=True):
             lines = each.lines
-            led = lines > lines[inside] * LED
+            led = lines > lines[inside] * ELSEWHERE_RATIO
             between = lines * round_lines / lines[inside]  # what is touched before a line again
-            kept = between * LINE_BYTES <= room
+            kept = between * self.line_bytes <= room
             steps = np.where(led & ~kept, rounds, entered) * np.where(
                 led & kept, cost, cost[inside]
             )
@@ -157,7 +164,7 @@ class Locality:
         met = np.minimum(self._joined(array.stored, places), self.counts[-1])
         elements = np.maximum(1.0, met / around)
         if len(array.sizes) < len(array.stored):
-            return _blocks_met(array, elements, has[list(array.stored)])
+            return self._blocks_met(array, elements, has[list(array.stored)])
         run, room = np.ones_like(elements), np.ones_like(elements)
         inner = np.ones(has.shape[1], np.bool_)
         for level, size in reversed(tuple(enumerate(array.sizes))):
@@ -167,15 +174,18 @@ class Locality:
             above, met = (
                 self._joined(array.stored[:count], places[asked]) for count in (level, level + 1)
             )
-            longer = asked[met >= above * size * DENSE]
+            longer = asked[met >= above * size * NEIGHBOUR_SHARE]
             run[longer] = room[longer]
         others = product(np.array(array.sizes), ~has[list(array.stored)])
         options = (
-            Fetch(np.maximum(1.0, elements / run), np.maximum(1.0, run * array.bytes / LINE_BYTES)),
-            Fetch(others / room, np.maximum(1.0, room * array.bytes / LINE_BYTES)),
+            Fetch(
+                np.maximum(1.0, elements / run),
+                np.maximum(1.0, run * array.bytes / self.line_bytes),
+            ),
+            Fetch(others / room, np.maximum(1.0, room * array.bytes / self.line_bytes)),
             Fetch(elements, np.ones_like(elements)),
         )
-        return _cheapest(options)
+        return self._cheapest(options)
 
     def _joined(self, rows: Sequence[int], places: Places) -> Numbers:
         """The iterations over each of some sets with the indices of some rows too."""
@@ -185,47 +195,46 @@ class Locality:
             return found
         return self.count_of(self.sets.joined(places, rows))
 
+    def _fits(self, touched: Sequence[Fetch], room: int) -> Bits:
+        """Inside which sets of loops the others are a nest, for caches of some bytes."""
+        lines = fold(np.add, (each.lines for each in touched), np.zeros(1))
+        found: Bits = lines * self.line_bytes <= room
+        return found
 
-def _fits(touched: Sequence[Fetch], room: int) -> Bits:
-    """Inside which sets of loops the others are a nest, for caches of some bytes."""
-    lines = fold(np.add, (each.lines for each in touched), np.zeros(1))
-    found: Bits = lines * LINE_BYTES <= room
-    return found
+    def _blocks_met(self, array: Touched, elements: Numbers, has: Bits) -> Fetch:
+        """Lines of the entries of a sparse array, which lie in blocks one after another: of each
+        block some places where loops around have others of its indices, or all of them.
+
+        has  the indices of each level that are around, for each set
+        """
+        count = len(array.sizes)
+        if not count:
+            return Fetch(
+                np.ones_like(elements), np.maximum(1.0, elements * array.bytes / self.line_bytes)
+            )
+        free = ~has[len(has) - count :]
+        run, inner = np.ones_like(elements), np.ones(has.shape[1], np.bool_)
+        for row in reversed(range(count)):
+            inner = inner & free[row]
+            run = np.where(inner, run * array.sizes[row], run)
+        sizes = np.array(array.sizes)
+        skipped = product(sizes, ~free)
+        whole = np.maximum(1.0, elements * skipped * array.bytes / self.line_bytes)
+        runs = np.where(skipped > 1.0, np.maximum(1.0, elements / run), 1.0)
+        each = np.maximum(1.0, elements / runs * array.bytes / self.line_bytes)
+        return self._cheapest((Fetch(np.ones_like(elements), whole), Fetch(runs, each)))
+
+    def _cheapest(self, options: Sequence[Fetch]) -> Fetch:
+        """For each set the one that costs least, of equal ones the first."""
+        best = np.argmin([each.steps(self.machine) for each in options], axis=0)
+        return Fetch(
+            np.choose(best, [e.runs for e in options]), np.choose(best, [e.each for e in options])
+        )
 
 
-def _blocks_met(array: Touched, elements: Numbers, has: Bits) -> Fetch:
-    """Lines of the entries of a sparse array, which lie in blocks one after another: of each block
-    some places where loops around have others of its indices, or all of them.
-
-    has  the indices of each level that are around, for each set
-    """
-    count = len(array.sizes)
-    if not count:
-        return Fetch(np.ones_like(elements), np.maximum(1.0, elements * array.bytes / LINE_BYTES))
-    free = ~has[len(has) - count :]
-    run, inner = np.ones_like(elements), np.ones(has.shape[1], np.bool_)
-    for row in reversed(range(count)):
-        inner = inner & free[row]
-        run = np.where(inner, run * array.sizes[row], run)
-    sizes = np.array(array.sizes)
-    skipped = product(sizes, ~free)
-    whole = np.maximum(1.0, elements * skipped * array.bytes / LINE_BYTES)
-    runs = np.where(skipped > 1.0, np.maximum(1.0, elements / run), 1.0)
-    each = np.maximum(1.0, elements / runs * array.bytes / LINE_BYTES)
-    return _cheapest((Fetch(np.ones_like(elements), whole), Fetch(runs, each)))
-
-
-def _cheapest(options: Sequence[Fetch]) -> Fetch:
-    """For each set the one that costs least, of equal ones the first."""
-    best = np.argmin([each.cost for each in options], axis=0)
-    return Fetch(
-        np.choose(best, [e.runs for e in options]), np.choose(best, [e.each for e in options])
-    )
-
-
-FIRST = np.array([0])
+NO_LOOPS = np.array([0])
 """The place of the set of no loops."""
-DENSE = 0.5
+NEIGHBOUR_SHARE = 0.5
 """The share of an index's coordinates from which on a loop over it meets neighbours."""
-LED = 1.5
+ELSEWHERE_RATIO = 1.5
 """How many times more lines all rounds of a loop touch than one, where each leads elsewhere."""

@@ -17,7 +17,7 @@ from math import inf
 import numpy as np
 
 from taco_py.concrete.concretize import restricts
-from taco_py.cost.machine import BEGUN, ENTERED, LINE, LOOKED_UP, MERGE, NEAR, UNFORESEEN
+from taco_py.cost.machine import Machine
 from taco_py.cost.sets import Bits, Numbers
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
@@ -72,15 +72,15 @@ def lookups(walks: Walks) -> Iterator[Lookup]:
 
 def _lookup(walks: Walks, access: Access, row: int, lengths: Numbers, place: int) -> Lookup:
     """Rows of an access along an index, where several have these lengths, its own at a place."""
-    index, size = walks.sets.names[row], walks.sizes[row]
+    index, size, machine = walks.sets.names[row], walks.sizes[row], walks.statistics.machine
     own = [other for other, name in enumerate(walks.sets.names) if name in access.indices]
     own.remove(row)
     around = (lengths > 0.0).all(axis=0) & _scattered(walks, index) & ~walks.sets.has[row]
     around &= walks.sets.has[own].all(axis=0)
-    round = _round(np.delete(lengths, place, axis=0), lengths[place] / size, size)
+    round = _round(np.delete(lengths, place, axis=0), lengths[place] / size, size, machine)
     cost = np.where(around, walks.counts * round, inf)
-    written = ENTERED * walks.counts * np.maximum(lengths[place], 0.0)
-    least = ENTERED * walks.entries(access, index)
+    written = machine.row_lookup_entry_steps * walks.counts * np.maximum(lengths[place], 0.0)
+    least = machine.row_lookup_entry_steps * walks.entries(access, index)
     return Lookup(access, row, sum(1 << other for other in own), cost, written, least)
 
 
@@ -110,16 +110,17 @@ def _scattered(walks: Walks, index: str) -> Bits:
     return found
 
 
-def _round(others: Numbers, share: Numbers, size: float) -> Numbers:
+def _round(others: Numbers, share: Numbers, size: float, machine: Machine) -> Numbers:
     """One round: each coordinate of the others is asked for.
 
     share  of the coordinates that are there
     """
     there = np.clip(share, 0.0, 1.0)
-    each = LOOKED_UP + UNFORESEEN * np.minimum(there, 1.0 - there)
-    if size > NEAR:
-        each = each + LINE
+    rarer = np.minimum(there, 1.0 - there)
+    each = machine.row_lookup_steps + machine.misprediction_steps * rarer
+    if size > machine.near_cache_bytes:
+        each = each + machine.line_steps
     if len(others) > 1:
-        each = each + MERGE
-    found: Numbers = BEGUN + each * others.sum(axis=0)
+        each = each + machine.merge_steps
+    found: Numbers = machine.row_lookup_loop_steps + each * others.sum(axis=0)
     return found

@@ -21,28 +21,6 @@ from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, rest
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import (
-    CLEARING,
-    CONVERSION,
-    FOLDING,
-    GATHERED,
-    GATHERED_SIZE,
-    GATHERING,
-    HASH,
-    KEY,
-    LINE,
-    LINE_BYTES,
-    MARKING,
-    NEAR,
-    NEXT_LINE,
-    PLACING,
-    POINTER,
-    ROW,
-    SCATTER,
-    SORTING,
-    STRAY,
-    VECTOR,
-)
 from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Iterator as Walk
@@ -56,22 +34,18 @@ from taco_py.order.steps import Steps
 from taco_py.problem import Problem
 
 State = tuple[int, int, int, float | None, tuple[int, ...]]
-IN_VECTORS, HELD = VECTOR * (SCATTER - 1.0), 0.0
-"""What an accumulation into memory costs more in an innermost loop that vectorises, and one into
-registers that hold a row of the result while the sums around it run (`codegen.passes.panels`).
-[0.05 for rows of 16 to 64 in the near caches]"""
 
 
 def copying(statistics: Statistics, access: Access) -> float:
     """What a copy of an operand in another order costs: that of a matrix has a place for each row
     of its own."""
-    pattern = statistics.patterns[access.tensor]
+    pattern, machine = statistics.patterns[access.tensor], statistics.machine
     if pattern.format.order > 2 or pattern.format.is_coo:
-        return SORTING * pattern.nnz
+        return machine.sorted_entry_steps * pattern.nnz
     rows = 0.0
     if pattern.format.order == 2 and pattern.format.levels[0].full:
         rows = statistics.sizes[access.indices[pattern.format.mode_order[1]]]
-    return CONVERSION * pattern.nnz + POINTER * rows
+    return machine.transposed_entry_steps * pattern.nnz + machine.transposed_row_steps * rows
 
 
 def made_as_array(problem: Problem, statistics: Statistics) -> bool:
@@ -87,9 +61,9 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
     if all(level.full for level in form.levels[1:]):
         return True
     keep = problem.assignment.target.indices
-    volume = statistics.volume(keep)
+    volume, machine = statistics.volume(keep), statistics.machine
     made = result_size(statistics, problem.assignment.value, keep)
-    return volume <= GATHERED_SIZE and made >= GATHERED * volume
+    return volume <= machine.gathered_elements and made >= machine.gathered_share * volume
 
 
 def storing_alone(problem: Problem) -> Access | None:
@@ -159,6 +133,8 @@ class LoopCosts:
         self.problem = problem
         self.term = term
         self.statistics = statistics
+        self.machine = statistics.machine
+        self.row_steps = self.machine.held_row_steps, self.machine.vector_scatter_steps
         self.steps = Steps(problem, term, statistics) if steps is None else steps
         self.bits = self.steps.bits
         self.innermost = self.steps.count(self.steps.every)
@@ -200,7 +176,7 @@ class LoopCosts:
             case Where(workspace, consumer, producer):
                 made, filled = self._rounds_of(producer, bound)
                 used, innermost = self._rounds_of(consumer, bound)
-                kept = ROW if workspace.indices else 0.0
+                kept = self.machine.row_workspace_steps if workspace.indices else 0.0
                 return made + kept * self.steps.count(filled) + used, innermost
             case _:
                 return 0.0, bound
@@ -229,7 +205,8 @@ class LoopCosts:
         strayed = outside.strayed
         if self.below and bound != self.steps.every:
             strayed = self._strayed(outside, bit)
-            cost += STRAY * (strayed.bit_count() - outside.strayed.bit_count()) * self.innermost
+            more = strayed.bit_count() - outside.strayed.bit_count()
+            cost += self.machine.misordered_array_steps * more * self.innermost
         return Outside((*outside.order, index), bound, cost, copied, strayed, write, written)
 
     def meetings(self, order: Sequence[str]) -> Iterator[Meeting]:
@@ -257,7 +234,8 @@ class LoopCosts:
     def _folded(self, access: Access) -> float:
         """What a copy costs that an access needs in any order; 0 where it needs none."""
         needed = repeats_matter(self.problem, self.term, access)
-        return FOLDING * self.statistics.patterns[access.tensor].nnz if needed else 0.0
+        each = self.machine.folded_entry_steps
+        return each * self.statistics.patterns[access.tensor].nnz if needed else 0.0
 
     def _repeated(self) -> frozenset[str]:
         """The indices whose coordinates loops may come to more than once in each order: not those
@@ -331,8 +309,12 @@ class LoopCosts:
         """What an iteration costs more at its best where these indices of the result come late."""
         levels = self.problem.result.format.levels
         if self._gathers(rest) or all(level.full for level in levels[len(levels) - len(rest) :]):
-            return HELD if len(rest) == 1 else IN_VECTORS
-        return ROW if len(rest) == 1 else HASH + KEY * self._fresh
+            held, added = self.row_steps
+            return held if len(rest) == 1 else added
+        machine = self.machine
+        if len(rest) == 1:
+            return machine.row_workspace_steps
+        return machine.hash_workspace_steps + machine.hash_key_steps * self._fresh
 
     def _added_up(self, write: float, last: str) -> float:
         """What an iteration costs more than at its best where the innermost loop is over `last`.
@@ -340,11 +322,11 @@ class LoopCosts:
         A row that this loop alone runs along is held in registers where it vectorises; if it does
         not, single elements are added to in memory.
         """
-        if write not in (HELD, IN_VECTORS):
+        if write not in self.row_steps:
             return 0.0
         if not self.steps.in_vectors(last):
-            return SCATTER - 1.0 - write
-        return 0.0 if last in self.result else IN_VECTORS - write
+            return self.machine.scatter_steps - 1.0 - write
+        return 0.0 if last in self.result else self.machine.vector_scatter_steps - write
 
     def _gathers(self, rest: tuple[str, ...]) -> bool:
         """Whether the result is made as an array, for several of its indices come late."""
@@ -355,18 +337,20 @@ class LoopCosts:
         """What it takes to gather the blocks of an array and, where its part over the indices that
         come late is beyond the near caches, to fetch a block whenever it is added to."""
         volume, size = self.statistics.volume, np.dtype(self.problem.result.dtype).itemsize
-        pattern = storing_alone(self.problem)
+        pattern, machine = storing_alone(self.problem), self.machine
         assert pattern is not None  # it is made as an array
         block = self.result[self.problem.result.format.depth :]
-        gathered = CLEARING * volume(self.result)
-        gathered += MARKING * self.statistics.patterns[pattern.tensor].nnz
+        gathered = machine.cleared_element_steps * volume(self.result)
+        gathered += machine.marked_entry_steps * self.statistics.patterns[pattern.tensor].nnz
         made = result_size(self.statistics, self.term.body, self.result)
-        gathered += made * (GATHERING + PLACING / max(volume(block), 1.0))
-        if size * volume(rest) <= NEAR:
+        placed = machine.placed_block_steps / max(volume(block), 1.0)
+        gathered += made * (machine.gathered_element_steps + placed)
+        if size * volume(rest) <= machine.near_cache_bytes:
             return gathered
-        lines = max(1.0, size * volume(block) / LINE_BYTES)
+        lines = max(1.0, size * volume(block) / machine.line_bytes)
         met = self.steps.count(self.steps.every & ~self.steps.bits_of(block))
-        return gathered + 2 * met * (LINE + NEXT_LINE * (lines - 1))  # each comes and goes
+        fetched = machine.line_steps + machine.next_line_steps * (lines - 1)
+        return gathered + 2 * met * fetched  # each comes and goes
 
     @cached_property
     def _is_array(self) -> bool:

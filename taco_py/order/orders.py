@@ -24,20 +24,19 @@ from taco_py.concrete.concretize import Order, result_order
 from taco_py.concrete.terms import Term
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import HASH, KEY, ROW, SCATTER
 from taco_py.iteration.graph import conflicts
 from taco_py.notation.nodes import Access
 from taco_py.order.beam import first_order, written_first
 from taco_py.order.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
-from taco_py.order.steps import FEW, Steps, asked_of_steps, loops_of
+from taco_py.order.steps import EVERY_SET_LOOPS, Steps, asked_of_steps, loops_of
 from taco_py.problem import Problem
 
-NODES = 4000
+SEARCH_NODES = 4000
 """Search nodes a term."""
-ROUNDS, BETTER = 3, 0.99
+NEAR_ROUNDS, BETTER_SHARE = 3, 0.99
 """How often the best of many loops is looked for near the best so far, which must cost at most such
 a share of the one before."""
-NEAR = 1e-9
+EQUAL_SHARE = 1e-9
 """Costs that differ by this share are equal."""
 
 
@@ -71,14 +70,14 @@ def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effo
         return _Search(costs, effort).run()
     before = _priced(costs, steps.indices)
     best = _Search(costs, effort, Ranked(steps.indices, before)).run()
-    for _ in range(ROUNDS):
-        if best.cost > BETTER * before:
+    for _ in range(NEAR_ROUNDS):
+        if best.cost > BETTER_SHARE * before:
             break
         before = best.cost
         steps = _steps_near(problem, term, statistics, effort, best.order)
         costs = LoopCosts(problem, term, statistics, steps, effort.rows)
         best = _Search(costs, effort, best).run()
-    effort.near[_alike(problem, steps.indices)] = best.order
+    effort.near[_alike(problem, steps.indices, statistics)] = best.order
     every = f"{factorial(len(steps.indices))} orders of {','.join(steps.indices)}"
     effort.parts.append(f"only orders near {','.join(best.order)} were compared, not all {every}")
     return best
@@ -89,12 +88,17 @@ def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Ef
     that was the best of the same loops before."""
     key = asked_of_steps(problem, term, statistics)
     indices, inner = loops_of(problem, term)
-    if len(indices) <= FEW:
+    if len(indices) <= EVERY_SET_LOOPS:
         return effort.once(key, lambda: Steps(problem, term, statistics))
-    near = effort.near.get(_alike(problem, indices))
+    near = effort.near.get(_alike(problem, indices, statistics))
     if near is None:
         kept, dense = result_order(problem), problem.result.format.is_dense
-        write = SCATTER - 1.0 if dense else HASH + KEY if len(kept) > 1 else ROW
+        machine = statistics.machine
+        write = machine.row_workspace_steps
+        if dense:
+            write = machine.scatter_steps - 1.0
+        elif len(kept) > 1:
+            write = machine.hash_workspace_steps + machine.hash_key_steps
         first = effort.once(
             (first_order, key), lambda: first_order(term, statistics, indices, inner)
         )
@@ -110,9 +114,13 @@ def _steps_near(
     return effort.once(key, lambda: Steps(problem, term, statistics, order))
 
 
-def _alike(problem: Problem, indices: Iterable[str]) -> Hashable:
+def _alike(problem: Problem, indices: Iterable[str], statistics: Statistics) -> Hashable:
     """What terms have in common whose best orders are near each other."""
-    return frozenset(indices), problem.result.format.is_dense or result_order(problem)
+    return (
+        statistics.machine,
+        frozenset(indices),
+        problem.result.format.is_dense or result_order(problem),
+    )
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
@@ -126,9 +134,9 @@ def ranked_orders(
     problem: Problem, term: Term, statistics: Statistics, count: int
 ) -> tuple[Ranked, ...]:
     """The `count` cheapest orders, in which operands are merged, the best first, of those that a
-    search of NODES orders sees."""
+    search of SEARCH_NODES orders sees."""
     costs = LoopCosts(problem, term, statistics, rows=False)
-    seen = islice(permutations(costs.steps.indices), NODES)
+    seen = islice(permutations(costs.steps.indices), SEARCH_NODES)
     known = [Ranked(order, cost) for order in seen if (cost := _priced(costs, order)) < inf]
     return tuple(sorted(known, key=lambda ranked: ranked.cost)[:count])
 
@@ -156,7 +164,7 @@ class _Search:
         self.nodes = 0
         self.orders = 0 if best.cost == inf else 1
         self.met: dict[State, float] = {}
-        self.limit = best.cost * (1 - NEAR) - NEAR
+        self.limit = best.cost * (1 - EQUAL_SHARE) - EQUAL_SHARE
 
     def run(self) -> Ranked:
         steps = self.costs.steps
@@ -175,13 +183,13 @@ class _Search:
         if outside.bound == self.costs.steps.every:
             self.orders += 1
             self.best = Ranked(outside.order, outside.cost)
-            self.limit = outside.cost * (1 - NEAR) - NEAR
+            self.limit = outside.cost * (1 - EQUAL_SHARE) - EQUAL_SHARE
             return True
         complete = True
         for bound, inner in self._next(outside):
             if bound >= self.limit or self._known(inner):
                 continue
-            if self.orders and (self.nodes > NODES or self.effort.over):
+            if self.orders and (self.nodes > SEARCH_NODES or self.effort.over):
                 return False
             complete = self._visit(inner) and complete
         return complete
@@ -194,7 +202,7 @@ class _Search:
             if outside.cost + step + left < self.limit:
                 inner = self.costs.inside(outside, index)
                 found.append((inner.cost + left, step, inner))
-        near = min((bound for bound, *_ in found), default=0.0) * (1 + NEAR) + NEAR
+        near = min((bound for bound, *_ in found), default=0.0) * (1 + EQUAL_SHARE) + EQUAL_SHARE
         found.sort(key=lambda each: (max(each[0], near), each[1], each[2].order))
         return [(bound, inner) for bound, _, inner in found]
 

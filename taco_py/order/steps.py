@@ -16,7 +16,6 @@ import numpy as np
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import ACROSS_LANES, DENSE_VECTOR, MERGE, STEP, VECTOR
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
@@ -26,9 +25,9 @@ from taco_py.order.lookups import Lookup, Meeting, lookups
 from taco_py.order.walk_counts import Walks, meet
 from taco_py.problem import Problem
 
-FEW, WIDTH = 11, 7
-"""Loops up to which all sets of them are known; of more, those that are the beginning of an order
-and some of the WIDTH loops after it."""
+EVERY_SET_LOOPS, NEAR_ORDER_LOOPS = 11, 7
+"""The most loops of which all sets are known. Of more loops, a set is known that begins an order
+and adds some of the NEAR_ORDER_LOOPS loops after that beginning."""
 Next = tuple[str, float, float]
 """An index, what the loop over it costs, and the least that all loops inside it cost."""
 
@@ -85,6 +84,7 @@ class Steps:
         self.problem = problem
         self.term = term
         self.statistics = statistics
+        self.machine = statistics.machine
         self.accesses = tuple(dict.fromkeys(accesses(term.body)))
         rest, inner = loops_of(problem, term)
         self.indices = tuple(dict.fromkeys((*around, *rest)))
@@ -208,11 +208,11 @@ class Steps:
 
     def _steps(self) -> Numbers:
         """`step` for each index, a row each, and each set."""
-        found = self.counts[self.lattice.inside]
+        found, machine = self.counts[self.lattice.inside], self.machine
         innermost = found[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
         mixed = [access for access in sparse if not restricts(self.term.body, access)]
-        vector = VECTOR if sparse and not mixed else DENSE_VECTOR
+        vector = machine.vector_steps if sparse and not mixed else machine.dense_vector_steps
         found[self.lattice.innermost] = vector * innermost
         for access in mixed:
             self._ask_at_each(access, found)
@@ -222,9 +222,8 @@ class Steps:
         rows, sets = self.lattice.innermost
         found[self.lattice.innermost] += innermost * reads[rows]
         found[self.lattice.innermost] += self._across_lanes()[rows] * self.counts[sets]
-        locality = Locality(
-            self.lattice, self.sets, tuple(self._touched()), self.counts, self.count_of
-        )
+        arrays = tuple(self._touched())
+        locality = Locality(machine, self.lattice, self.sets, arrays, self.counts, self.count_of)
         if not locality.near:
             found += locality.fetching()
         found[self.lattice.ends] = inf
@@ -240,7 +239,7 @@ class Steps:
             row = self.rows[index]
             others = [i for i in access.indices if i != index]
             last = self.sets.of(others).all(axis=0)
-            merged = MERGE * self.counts[self.lattice.inside[row]]
+            merged = self.machine.merge_steps * self.counts[self.lattice.inside[row]]
             found[row, last] = np.maximum(found[row, last], merged[last])
 
     def _across_lanes(self) -> Numbers:
@@ -248,7 +247,7 @@ class Steps:
         vectors, a row each, inside loops over each set."""
         kept = self.problem.assignment.target.indices
         summed = [index not in kept and self.in_vectors(index) for index in self.indices]
-        steps: Numbers = np.where(summed, ACROSS_LANES / STEP, 0.0)
+        steps: Numbers = np.where(summed, self.machine.lane_sum_steps, 0.0)
         return steps
 
     def _least(self) -> Numbers:
@@ -270,7 +269,7 @@ class Steps:
         written as seldom as may be; a row for each index."""
         known = self.statistics, self.lattice, self.sets, self.sizes, self.shares, self.counts
         walks = Walks(self.problem, self.term.body, sparse, *known)
-        found: Numbers = MERGE * self.counts * walks.rounds()
+        found: Numbers = self.machine.merge_steps * self.counts * walks.rounds()
         self.lookups = tuple(lookups(walks))
         if self.lookups:
             self.merges = found.copy()
@@ -301,7 +300,7 @@ class Steps:
 
 
 def _sets_of(count: int) -> Lattice:
-    return every_set(count) if count <= FEW else sets_near(count, WIDTH)
+    return every_set(count) if count <= EVERY_SET_LOOPS else sets_near(count, NEAR_ORDER_LOOPS)
 
 
 def loops_of(problem: Problem, term: Term) -> tuple[tuple[str, ...], Mapping[str, frozenset[str]]]:

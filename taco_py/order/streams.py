@@ -41,24 +41,18 @@ def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: E
     return Ranked(order, order_cost(problem, term, statistics, order))
 
 
-ROW, NEAREST = 1 << 10, 1 << 14
-"""Bytes of a row of the result from which on an array is read as fast row by row, and up to which
-rows stay in the nearest cache while others are read. [Of the time with sums outermost, for arrays
-of 2 to 100 MB: 1.1 to 0.7 where rows have 128 to 512 bytes, 0.77 to 0.45 from 1024 bytes on]"""
-
-
 def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
     """The order with sums right outside the rows of the result, where these are long."""
     target = problem.result.format.stored(problem.assignment.target.indices)
-    size = np.dtype(problem.result.dtype).itemsize
+    size, machine = np.dtype(problem.result.dtype).itemsize, statistics.machine
     row: Order = ()
     for index in reversed(target):
         longer = (index, *row)
         bytes = size * prod(statistics.sizes[i] for i in longer)
-        if order[-len(longer) :] != longer or (row and bytes > NEAREST):
+        if order[-len(longer) :] != longer or (row and bytes > machine.nearest_cache_bytes):
             break
         row = longer
-    if not row or size * prod(statistics.sizes[i] for i in row) < ROW:
+    if not row or size * prod(statistics.sizes[i] for i in row) < machine.row_by_row_bytes:
         return order
     outside = order[: -len(row)]
     sums = tuple(index for index in outside if index not in target)

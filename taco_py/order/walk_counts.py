@@ -15,7 +15,7 @@ import numpy as np
 
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import LEAP, LEAPS, REACH
+from taco_py.cost.machine import Machine
 from taco_py.cost.sets import Bits, Lattice, Numbers, One, Sets
 from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.notation.operators import MUL
@@ -29,7 +29,7 @@ may have none below it."""
 def may_leap(statistics: Statistics) -> bool:
     """Whether two sparse operands differ enough in their numbers of entries to leap through one."""
     sizes = [pattern.nnz for pattern in statistics.patterns.values() if pattern.sparse]
-    return len(sizes) > 1 and max(sizes) >= LEAP * min(sizes)
+    return len(sizes) > 1 and max(sizes) >= statistics.machine.gallop_ratio * min(sizes)
 
 
 def meet(accesses: Iterable[Access]) -> bool:
@@ -99,7 +99,7 @@ class Walks:
         for row in range(len(self.sets.names)):
             met, lengths = self.lengths(row)
             if len(met) > 1:
-                found[row] = _merged(lengths, [needed[k] for k in met])
+                found[row] = _merged(lengths, [needed[k] for k in met], self.statistics.machine)
         return found
 
     def _runs(self, access: Access) -> tuple[list[int], Numbers]:
@@ -194,7 +194,7 @@ class Walks:
         return found
 
 
-def _merged(runs: Numbers, needed: Sequence[bool]) -> Numbers:
+def _merged(runs: Numbers, needed: Sequence[bool], machine: Machine) -> Numbers:
     """The steps of walking runs of coordinates together; a row for each operand.
 
     needed  without which the product is zero: all that are walked, where they leap
@@ -205,8 +205,10 @@ def _merged(runs: Numbers, needed: Sequence[bool]) -> Numbers:
     found: Numbers = np.where(met, lengths.sum(axis=0), 0.0)
     first = np.maximum(1.0, np.where(walked, runs, inf).min(axis=0))
     others = walked[~np.array(needed, np.bool_)].any(axis=0)
-    leaps = (lengths.max(axis=0) >= LEAP * first) & (walked.sum(axis=0) > 1) & ~others
-    each = np.where(walked, np.maximum(lengths / first, 1.0) ** REACH, 0.0)
-    least = np.minimum(found, LEAPS * first * (each.sum(axis=0) - 1.0))
+    leaps = (
+        (lengths.max(axis=0) >= machine.gallop_ratio * first) & (walked.sum(axis=0) > 1) & ~others
+    )
+    each = np.where(walked, np.maximum(lengths / first, 1.0) ** machine.gallop_exponent, 0.0)
+    least = np.minimum(found, machine.gallop_merge_steps * first * (each.sum(axis=0) - 1.0))
     found = np.where(leaps, least, found)
     return found

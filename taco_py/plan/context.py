@@ -9,6 +9,7 @@ from typing import Protocol
 
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics
+from taco_py.cost.machine import Machine
 from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.ir.goal import Request, real_statistics, statistics
@@ -16,7 +17,7 @@ from taco_py.plan.ir.log import Log
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
 
-Known = Callable[[Assignment, Mapping[str, Operand]], Statistics]
+Known = Callable[[Assignment, Mapping[str, Operand], Machine], Statistics]
 """Sizes and patterns of the operands of an assignment."""
 
 
@@ -89,7 +90,7 @@ class Context:
 
     def statistics(self, program: Program, value: Expr) -> Statistics:
         """The patterns of the operands of `value`, and the sizes of all indices of a program."""
-        known = self.of(Assignment(Access("", ()), value), program.facts)
+        known = self.of(Assignment(Access("", ()), value), program.facts, self.goal.machine)
         return replace(known, sizes={**program.sizes, **known.sizes})
 
     @property
@@ -102,8 +103,9 @@ class Context:
     def key(self, program: Program, assignment: Assignment) -> tuple[object, ...]:
         """All that is known of an assignment and its operands, to be compared and hashed."""
         read = [program.facts[name] for name in operand_names(assignment)]
+        entries = tuple(facts.entries for facts in read)
         sizes = tuple(program.sizes.get(index) for index in assignment.target.indices)
-        return assignment, self.of, tuple(read), tuple(facts.entries for facts in read), sizes
+        return assignment, self.of, tuple(read), entries, sizes, self.goal.machine
 
     def request(self, program: Program, target: str) -> Request:
         """The goal of a kernel that makes one tensor of a program."""
@@ -116,6 +118,7 @@ class Context:
 
     def real(self, program: Program, value: Expr) -> tuple[Program, Context]:
         """The program and the context that take the operands of `value` as large as they are."""
-        sizes = real_statistics(Assignment(Access("", ()), value), program.facts).sizes
+        whole = Assignment(Access("", ()), value)
+        sizes = real_statistics(whole, program.facts, self.goal.machine).sizes
         changed = replace(program, sizes={**program.sizes, **sizes})
         return changed, replace(self, known=real_statistics)

@@ -15,7 +15,6 @@ from math import inf
 
 from codegen.names import Names
 from taco_py.concrete.concretize import fits_row
-from taco_py.cost.machine import DENSE_GAIN
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
@@ -43,7 +42,7 @@ class Lookahead:
         """The cost of an assignment as one kernel or, where that is cheaper, with its dense
         products in register tiles apart."""
         split, alone = self.ways(program, assignment, context)
-        return split if split * DENSE_GAIN < alone else alone
+        return split if split * context.goal.machine.dense_detour_gain < alone else alone
 
     def ways(
         self, program: Program, assignment: Assignment, context: Context
@@ -105,5 +104,6 @@ class Lookahead:
         )
         if not copies:
             return inf
-        copied = sum(rows_cost(facts[copy.source], copy.format) for copy in copies)
+        machine = request.machine
+        copied = sum(rows_cost(facts[copy.source], copy.format, machine) for copy in copies)
         return copied + self.loops(program.with_facts(facts), changed, context)

@@ -113,7 +113,7 @@ def _program(
     facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
     program = Program((Define(assignment),), facts, target.tensor, {}, request.static)
     program = squeezed(program, unit_modes)
-    sizes = real_statistics(program.last, program.facts).sizes
+    sizes = real_statistics(program.last, program.facts, request.machine).sizes
     shape = tuple(int(sizes.get(index, 1)) for index in target.indices)
     result = Operand(request.type, shape, float(prod(shape)))
     return replace(program.with_facts({target.tensor: result}), sizes=sizes)
@@ -143,6 +143,7 @@ def _plan(steps: tuple[Step, ...], program: Program, context: Context) -> Plan:
         next((entry.why for entry in log.of("order_result")), ""),
         tuple(forms),
         any(log.of("multiply_out")),
+        machine=context.goal.machine,
         log=log,
     )
 

@@ -17,7 +17,7 @@ from taco_py.concrete.concretize import repeated
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import DENSE_TEMPORARY, MERGE, RATE, STEP, TEMPORARY, VECTOR
+from taco_py.cost.machine import Machine
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.order.loop_costs import copying
@@ -30,9 +30,6 @@ from taco_py.plan.ir.program import Program
 from taco_py.problem import Problem
 from taco_py.ways.choose import in_tiles
 
-QUICKEST = min(VECTOR, 1 / RATE / STEP)
-"""Steps of an innermost iteration at least, in whatever way a kernel is made."""
-
 KernelCost = Callable[[Program, Assignment, Context], float]
 
 
@@ -44,7 +41,7 @@ def price(program: Program, context: Context, kernel: KernelCost, limit: float =
     """
     total = 0.0
     for step in program.temporaries:
-        total += keeping(program.facts[step.target])
+        total += keeping(program.facts[step.target], context.goal.machine)
         if total <= limit:
             total += kernel(program, step.assignment, context)
         if total > limit:
@@ -52,15 +49,15 @@ def price(program: Program, context: Context, kernel: KernelCost, limit: float =
     return total + kernel(program, program.last, context)
 
 
-def keeping(facts: Operand) -> float:
+def keeping(facts: Operand, machine: Machine) -> float:
     """The price of keeping a temporary beside the loops that write and read it: its elements and,
     where it stores coordinates, those of each block."""
     form = facts.type.format
     if form.is_dense:
-        return DENSE_TEMPORARY * facts.stored
+        return machine.dense_temporary_element_steps * facts.stored
     block = prod(form.stored(facts.shape)[form.depth :])
-    elements = DENSE_TEMPORARY * facts.stored if block > 1 else 0.0
-    return elements + TEMPORARY * facts.stored / max(block, 1)
+    elements = machine.dense_temporary_element_steps * facts.stored if block > 1 else 0.0
+    return elements + machine.temporary_entry_steps * facts.stored / max(block, 1)
 
 
 def merging(program: Program, context: Context) -> float:
@@ -70,7 +67,8 @@ def merging(program: Program, context: Context) -> float:
     if len(terms) < 2 or program.result_type.format.is_dense:
         return 0.0
     kept, stats = assignment.target.indices, context.statistics(program, assignment.value)
-    return MERGE * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
+    each = context.goal.machine.merge_steps
+    return each * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
 
 
 def loops_price(program: Program, assignment: Assignment, context: Context) -> float:
@@ -101,7 +99,9 @@ def tiles_price(program: Program, assignment: Assignment, context: Context) -> f
     if not in_tiles(problem, stats, context.goal.libraries):
         return None
     real = 4 if scalar(problem.result.dtype).kind == "complex" else 1
-    return real * stats.volume(frozenset(all_indices(assignment))) / RATE / STEP
+    products = real * stats.volume(frozenset(all_indices(assignment)))
+    machine = context.goal.machine
+    return products / machine.dense_products_per_second / machine.step_seconds
 
 
 # ---------------------------------------------------------------- loops of one term

@@ -38,7 +38,9 @@ class Search:
 
     def split(self, program: Program, context: Context) -> Program:
         """The program of one assignment after all rules that split assignments."""
-        program = replace(program, sizes=context.of(program.last, program.facts).sizes)
+        program = replace(
+            program, sizes=context.of(program.last, program.facts, context.goal.machine).sizes
+        )
         program = tried(catalogue.WHOLE, program, context)
         program = self._split_terms(program, context)
         return tried(catalogue.REST, program, context)
@@ -92,7 +94,7 @@ def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Prog
     if isinstance(outcome, Refusal):
         context.log.add(Entry(rule.name, site.target, False, outcome.why))
         return program
-    pays = rule.gain is None or outcome.gains(rule.gain)
+    pays = rule.gain is None or outcome.gains(rule.gain.of(context.goal.machine))
     entry = Entry(rule.name, site.target, pays, outcome.why, outcome.before, outcome.after)
     context.log.add(entry)
     return outcome.program if pays else program

@@ -78,7 +78,7 @@ def plan_single(
         turned = in_rows(assignment, operands, request, names)
         assignment, operands, casts = turned.assignment, turned.operands, (*casts, *turned.copies)
         request, why = turned.request, turned.why
-    stats = statistics(assignment, operands)
+    stats = statistics(assignment, operands, request.machine)
     draft = draft_of(assignment, operands, request)
     terms = split_terms(assignment.value)
     if schedule is None:
@@ -98,13 +98,13 @@ def plan_single(
     target = assignment.target.tensor
     kernel = Compute(target, final, orders, _size_sources(final))
     if schedule is None:
-        real = real_statistics(final.assignment, everything)
+        real = real_statistics(final.assignment, everything, request.machine)
         choice = choose_strategy(final, real, libraries)
         rows, found_rows = looked_up_rows(final, orders, real) if request.look_up else (OPEN, "")
         marks = rows.then(leaps(final, orders, real, rows))
         marks = marks.then(shared_inside(final, orders, real, marks))
         if request.sized and choice.strategy == Strategy.LOOPS:
-            kernel = replace(kernel, problem=with_short_sizes(final, real.sizes))
+            kernel = replace(kernel, problem=with_short_sizes(final, real.sizes, real.machine))
         kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=marks)
         kernel = replace(kernel, looked_up=found_rows)
         if request.look_up and kernel.strategy == Strategy.LOOPS and not marks.commands:
@@ -223,8 +223,9 @@ def _copies(
             type = problem.type_of(access.tensor)
             form = type.format
             rows = _entries_a_row(problem, access, order, stats)
+            empty = rows <= stats.machine.sparse_row_entries
             dense = _looked_up(problem, term, access, order, stats)
-            target = reordered(form, access, order, rows, dense)
+            target = reordered(form, access, order, empty, dense)
             key = (access.tensor, str(target))
             if key not in made:
                 reason = f"loops run in the order {','.join(order)}: {describe(form, target)}"

@@ -8,7 +8,6 @@ from math import prod
 
 from taco_py.concrete.terms import summed
 from taco_py.cost.estimate import result_size
-from taco_py.cost.machine import DENSE_SIZE, FULL
 from taco_py.formats import dense
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
@@ -44,7 +43,9 @@ def with_temporary(
         facts = replace(facts, type=replace(facts.type, dtype=dtype.name))
     if facts.type.format.is_dense and not program.usual_format(assignment).is_dense:
         fill = fill_of(program, context, value, keep)
-        cheap = "for" if fill >= FULL else "which is cheaper here, though"
+        cheap = (
+            "for" if fill >= context.goal.machine.full_share else "which is cheaper here, though"
+        )
         why = f"{why}; dense, {cheap} {fill:.0%} of it is expected to be there"
     name = target.tensor
     return program.before(program.result, (Define(assignment, why),), {name: facts}), target
@@ -57,8 +58,8 @@ def described(program: Program, context: Context, assignment: Assignment) -> Ope
 
 
 def _described(program: Program, context: Context, assignment: Assignment) -> Operand:
-    value, keep = assignment.value, assignment.target.indices
-    sizes = real_statistics(Assignment(Access("", ()), value), program.facts).sizes
+    value, keep, machine = assignment.value, assignment.target.indices, context.goal.machine
+    sizes = real_statistics(Assignment(Access("", ()), value), program.facts, machine).sizes
     shape = tuple(int(sizes[i]) for i in keep)
     nnz = result_size(context.statistics(program, value), value, keep)
     dtype = expression_dtype(value, program.dtypes).name
@@ -76,11 +77,14 @@ def _better_dense(
 
     Not where the result is sparse: its entries would be those of all the zeros too.
     """
-    if prod(shape) > DENSE_SIZE or not program.result_type.format.is_dense:
+    machine = context.goal.machine
+    if prod(shape) > machine.dense_elements or not program.result_type.format.is_dense:
         return False
     if context.full and len(shape) == 1:
         return True
-    return fill_of(program, context, assignment.value, assignment.target.indices) >= FULL
+    return (
+        fill_of(program, context, assignment.value, assignment.target.indices) >= machine.full_share
+    )
 
 
 def fill_of(program: Program, context: Context, value: Expr, keep: Sequence[str]) -> float:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from codegen.runtime.signature import Kind, Parameter
-from taco_py.cost.machine import PARALLEL
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.assemble_result import assembly, known_order
@@ -127,7 +126,8 @@ class KernelText:
     def argument(self, parameter: Parameter, source: Source | None) -> str:
         """The expression for one parameter of the kernel."""
         if parameter.kind is Kind.THREADS:
-            return f"threads if {self.work()} >= {PARALLEL} else 1"
+            least = self.state.task.plan.machine.parallel_iterations
+            return f"threads if {self.work()} >= {least} else 1"
         if parameter.kind is Kind.GROWING:
             return self.room(source)
         if source is None:

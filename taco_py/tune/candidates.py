@@ -19,7 +19,6 @@ import numpy as np
 
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_outside
 from taco_py.cost.effort import Effort
-from taco_py.cost.machine import STEP
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Assignment
@@ -87,7 +86,7 @@ def alternatives(
         found.append(Choice(replace(settings, libraries=False), "without a library's routine"))
     if not any(len(set(a.indices)) < len(a.indices) for a in accesses(assignment)):
         found += chain(
-            _contractions(assignment, operands, settings),
+            _contractions(assignment, operands, request, settings),
             _loops(assignment, operands, request, settings),
         )
     return tuple(found)
@@ -107,11 +106,15 @@ def _forms(
     if written == multiplied:
         return
     for forms, label in ((False, "sums as they are written"), (True, "sums multiplied out")):
-        yield Choice(replace(settings, forms=forms), label, cost_of(*programs[forms]) * STEP)
+        yield Choice(
+            replace(settings, forms=forms),
+            label,
+            cost_of(*programs[forms]) * request.machine.step_seconds,
+        )
 
 
 def _contractions(
-    assignment: Assignment, operands: Mapping[str, Operand], settings: Settings
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
 ) -> Iterator[Choice]:
     """Contractions of a product in turn, in other orders than the plan's."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
@@ -122,11 +125,13 @@ def _contractions(
         return
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
     if len(tensors.factors) > 2:
-        stats = statistics(assignment, operands)
+        stats = statistics(assignment, operands, request.machine)
         for tree in simple_trees(stats, tensors, assignment.target.indices):
             steps = ", ".join(f"({','.join(map(str, step))})" for step in tree.path)
             label = f"in {'pairs' if tree.most == 2 else 'steps'} {steps}"
-            yield Choice(replace(settings, path=tree.path), label, tree.cost * STEP)
+            yield Choice(
+                replace(settings, path=tree.path), label, tree.cost * request.machine.step_seconds
+            )
 
 
 def _loops(
@@ -135,16 +140,16 @@ def _loops(
     """One kernel, and one in each of its best loop orders: of several terms those of one are
     exchanged, and the others keep their best."""
     whole = sums_outside(assignment)
-    stats = statistics(whole, operands)
+    stats = statistics(whole, operands, request.machine)
     problem = draft_of(whole, operands, request)
     terms = _alike(whole)
     ranked = {key: ranked_orders(problem, term, stats, ORDERS) for key, term in terms.items()}
     if not all(ranked.values()):
         return
     best = {key: orders[0] for key, orders in ranked.items()}
-    one = replace(settings, contract=False)
+    one, step = replace(settings, contract=False), request.machine.step_seconds
     least = sum(found.cost for found in best.values())
-    yield Choice(replace(one, forms=False), "in one kernel", least * STEP)
+    yield Choice(replace(one, forms=False), "in one kernel", least * step)
     combined = dict.fromkeys(
         tuple({**best, key: order}.values()) for key, orders in ranked.items() for order in orders
     )
@@ -154,7 +159,7 @@ def _loops(
             cost = sum(found.cost for found in orders)
             told = "; ".join(",".join(found.order) for found in orders)
             schedule = Schedule(commands)
-            yield Choice(replace(one, schedule=schedule), f"loops {told}", cost * STEP)
+            yield Choice(replace(one, schedule=schedule), f"loops {told}", cost * step)
 
 
 def _alike(whole: Assignment) -> dict[frozenset[str], Term]:

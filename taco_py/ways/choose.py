@@ -16,7 +16,6 @@ from math import prod
 from codegen.types import scalar
 from polyhedral.products.contraction import Contraction
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import APART, APART_REUSE, DENSE_GAIN, REUSE, WORTH_COMPILING
 from taco_py.problem import Problem
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import seconds_of_loops, seconds_of_tiles
@@ -25,15 +24,6 @@ from taco_py.ways.staged_sum import staged_of
 from taco_py.ways.strategy import Strategy
 from taco_py.ways.tiles import contraction_of
 from taco_py.ways.transpose import permutation_of
-
-FEW = 3
-"""Rows or columns that are too few to fill tiles, or depth for which loops along rows do."""
-ROW = 8
-"""Columns from which the rows of a result are long enough for loops to run along them."""
-SHORT = 16
-"""Sizes too short for tiles that are transposed in registers."""
-NARROW = 32
-"""Columns of the matrices of a batch below which tiles are no wider than these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +48,7 @@ def choose_strategy(
     why = None if libraries is None else library_reason(problem, stats, libraries)
     if why is not None:
         return Choice(Strategy.LIBRARY, why)
-    few = products_at_most(found, stats) < WORTH_COMPILING
+    few = products_at_most(found, stats) < stats.machine.tile_compile_products
     plain = few or contraction_of(problem) is None or _along_batch(problem, stats)
     return Choice(Strategy.LOOPS if plain else tiled)
 
@@ -75,10 +65,11 @@ def in_tiles(problem: Problem, stats: Statistics, libraries: Libraries | None) -
 def worth_apart(problem: Problem, stats: Statistics, libraries: Libraries | None) -> bool:
     """Whether a product is made in tiles, and so large and with so much reuse that what keeps it
     from them may take kernels of its own."""
-    found = contraction_of(problem, ("float", "complex"))
-    if found is None or products_at_most(found, stats) < APART:
+    found, machine = contraction_of(problem, ("float", "complex")), stats.machine
+    if found is None or products_at_most(found, stats) < machine.own_kernel_products:
         return False
-    return _reuse(found, stats) >= APART_REUSE and in_tiles(problem, stats, libraries)
+    enough = _reuse(found, stats) >= machine.own_kernel_reuse_products
+    return enough and in_tiles(problem, stats, libraries)
 
 
 def _strides(problem: Problem, stats: Statistics) -> bool:
@@ -86,7 +77,7 @@ def _strides(problem: Problem, stats: Statistics) -> bool:
     product = dense_product(problem, stats)
     if product is None or any(map(product.along, product.indices)):
         return False
-    return seconds_of_tiles(product) * DENSE_GAIN < seconds_of_loops(product)
+    return seconds_of_tiles(product) * stats.machine.dense_detour_gain < seconds_of_loops(product)
 
 
 def _along_batch(problem: Problem, stats: Statistics) -> bool:
@@ -95,7 +86,7 @@ def _along_batch(problem: Problem, stats: Statistics) -> bool:
     product = dense_product(problem, stats)
     if product is None or not any(map(product.along, product.batch)):
         return False
-    return seconds_of_loops(product) * DENSE_GAIN < seconds_of_tiles(product)
+    return seconds_of_loops(product) * stats.machine.dense_detour_gain < seconds_of_tiles(product)
 
 
 def products_at_most(found: Contraction, stats: Statistics) -> float:
@@ -110,19 +101,19 @@ def products_at_most(found: Contraction, stats: Statistics) -> float:
 def _turning(problem: Problem, stats: Statistics) -> Strategy:
     """TRANSPOSE for copies in another order that fill tiles, STAGED for sums and products in
     another order that do, else LOOPS."""
-    copy = permutation_of(problem)
+    copy, filled = permutation_of(problem), stats.machine.transposed_tile_elements
     if copy is not None:
-        fills = min(stats.sizes[x] for x in (copy.along, copy.across)) >= SHORT
+        fills = min(stats.sizes[x] for x in (copy.along, copy.across)) >= filled
         return Strategy.TRANSPOSE if fills else Strategy.LOOPS
     found = staged_of(problem)
     if found is None:
         return Strategy.LOOPS
     row = found.row if found.joined else (found.across,)
     loops = (found.along, *row) if found.even else row
-    if prod(stats.sizes[loop] for loop in loops) < SHORT:
+    if prod(stats.sizes[loop] for loop in loops) < filled:
         return Strategy.LOOPS
     terms = prod((stats.sizes[loop] for loop in found.reduced), start=1.0)
-    return Strategy.STAGED if stats.sizes[found.along] * terms >= SHORT else Strategy.LOOPS
+    return Strategy.STAGED if stats.sizes[found.along] * terms >= filled else Strategy.LOOPS
 
 
 def _tiled(found: Contraction, stats: Statistics, strides: bool) -> Strategy | None:
@@ -130,14 +121,15 @@ def _tiled(found: Contraction, stats: Statistics, strides: bool) -> Strategy | N
 
     strides  whether tiles take clearly less time than loops, which stride through an array
     """
-    rows, columns, depth = _matrix(found, stats)
-    if _reuse(found, stats) < REUSE:
+    (rows, columns, depth), machine = _matrix(found, stats), stats.machine
+    if _reuse(found, stats) < machine.tile_reuse_products:
         return None
-    if min(rows, columns) <= FEW and not strides:
+    few = machine.tile_few_rows
+    if min(rows, columns) <= few and not strides:
         return None
-    if depth <= FEW and columns >= ROW and _along_columns(found):
+    if depth <= few and columns >= machine.loop_row_columns and _along_columns(found):
         return None
-    if found.batch and columns < NARROW:
+    if found.batch and columns < machine.narrow_tile_columns:
         return replace(Strategy.TILES, width=1 << (int(columns).bit_length() - 1))
     return Strategy.TILES
 

@@ -21,4 +21,4 @@ def dense_product(problem: Problem, stats: Statistics) -> DenseProduct | None:
     if not left or not right:
         return None
     itemsize = np.dtype(problem.result.dtype).itemsize
-    return DenseProduct(result, left, right, stats.sizes, itemsize)
+    return DenseProduct(result, left, right, stats.sizes, itemsize, stats.machine)

@@ -16,41 +16,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from taco_py.cost.machine import (
-    ACROSS_LANES,
-    COPIED,
-    COPY,
-    DENSE_GAIN,
-    FAR_COPIED,
-    FAR_STRIDES,
-    LINE_BYTES,
-    MATRICES,
-    NEIGHBOURS,
-    PACKED,
-    RUN,
-    STRIDED,
-    STRIDES,
-    TILED,
-)
-
-VECTOR_BYTES = 64
-"""Of rows that loops run along, and of those of tiles, so many at a time."""
-NEAR = 1 << 18
-"""Bytes of an array that loops may stride through."""
+from taco_py.cost.machine import NOMINAL, Machine
 
 Stored = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DenseProduct:
-    """The indices of result, left and right as they are stored, the sizes, and the bytes of an
-    element."""
+    """The indices of result, left and right as they are stored, the sizes, the bytes of an element,
+    and the machine that computes it."""
 
     result: Stored
     left: Stored
     right: Stored
     sizes: Mapping[str, float]
     itemsize: int
+    machine: Machine = NOMINAL
 
     @property
     def arrays(self) -> tuple[Stored, Stored, Stored]:
@@ -75,7 +56,7 @@ class DenseProduct:
 
     @property
     def lanes(self) -> int:
-        return max(1, VECTOR_BYTES // self.itemsize)
+        return max(1, self.machine.vector_bytes // self.itemsize)
 
     @property
     def columns(self) -> Stored:
@@ -105,10 +86,10 @@ def _along(product: DenseProduct, index: str) -> float:
     length = product.sizes[index]
     for other in _before(product, index):
         length *= product.sizes[other]
-    lanes = product.lanes
-    row = ceil(length / lanes) * lanes * NEIGHBOURS * product.itemsize
-    across = 0.0 if index in product.result else ACROSS_LANES
-    return product.points / max(length, 1.0) * (RUN + across + row)
+    lanes, machine = product.lanes, product.machine
+    row = ceil(length / lanes) * lanes * machine.contiguous_byte_seconds * product.itemsize
+    across = 0.0 if index in product.result else machine.lane_sum_seconds
+    return product.points / max(length, 1.0) * (machine.inner_loop_seconds + across + row)
 
 
 def _before(product: DenseProduct, index: str) -> Stored:
@@ -135,33 +116,38 @@ def _striding(product: DenseProduct) -> float:
 
 def _strided(product: DenseProduct, index: str) -> float:
     """A product where the innermost loop runs over `index`."""
-    cost = STRIDES
+    machine = product.machine
+    cost = machine.strided_product_seconds
     for array in product.arrays:
         if index not in array or array[-1] == index:
             continue
         step = product.count(array[array.index(index) + 1 :]) * product.itemsize
-        if step >= LINE_BYTES and product.count(array) * product.itemsize > NEAR:
-            cost += FAR_STRIDES
+        far = product.count(array) * product.itemsize > machine.strided_cache_bytes
+        if step >= machine.line_bytes and far:
+            cost += machine.far_strided_product_seconds
     return cost
 
 
 def seconds_of_tiles(product: DenseProduct) -> float:
     """Elements brought near, products, and what each step of a batch takes; columns that fill no
     vector take as long as those that do."""
-    columns, lanes = product.count(product.columns), product.lanes
+    columns, lanes, machine = product.count(product.columns), product.lanes, product.machine
     wide = ceil(columns / lanes) * lanes / max(columns, 1.0)
     steps = product.count(product.batch) if product.batch else 0.0
-    moved = product.count(product.result) * (PACKED if product.rows_are_whole else STRIDED)
+    packed, strided = machine.packed_element_seconds, machine.strided_element_seconds
+    moved = product.count(product.result) * (packed if product.rows_are_whole else strided)
     for array in (product.left, product.right):
-        moved += product.count(array) * (STRIDED if array[-1] in product.batch else PACKED)
-    return moved + wide * product.points * TILED * product.itemsize + steps * MATRICES
+        moved += product.count(array) * (strided if array[-1] in product.batch else packed)
+    tiled = wide * product.points * machine.tiled_byte_seconds * product.itemsize
+    return moved + tiled + steps * machine.tiled_matrix_seconds
 
 
 def seconds_of_copy(product: DenseProduct, array: Stored) -> float:
     """A copy of an operand in another order."""
-    elements = product.count(array)
-    far = elements * product.itemsize > NEAR
-    return COPY + elements * (FAR_COPIED if far else COPIED)
+    elements, machine = product.count(array), product.machine
+    far = elements * product.itemsize > machine.strided_cache_bytes
+    each = machine.far_copied_element_seconds if far else machine.copied_element_seconds
+    return machine.copy_call_seconds + elements * each
 
 
 # ---------------------------------------------------------------- operands in another order
@@ -218,7 +204,8 @@ def best_result(product: DenseProduct) -> DenseProduct:
     """The product with its result in the order of modes that takes least; as it is where that does
     not take clearly less."""
     found = min(_results(product), key=lambda each: best(each).seconds)
-    return found if best(found).seconds * DENSE_GAIN < best(product).seconds else product
+    gain = product.machine.dense_detour_gain
+    return found if best(found).seconds * gain < best(product).seconds else product
 
 
 def _results(product: DenseProduct) -> list[DenseProduct]:

@@ -3,9 +3,9 @@
     seconds = for the call + products / how many a second + for each matrix multiplied
             + its share of compiling, where that has to be done
 
-Generated products of matrices are as fast as the library's up to LARGE products, and the faster the
-wider their vectors are; what decides below is that a library need not be compiled, and above that
-calls and matrices of it cost more.
+Generated products of matrices are as fast as the library's up to `Machine.library_lead_products`,
+and the faster the wider their vectors are; what decides below is that a library need not be
+compiled, and above that calls and matrices of it cost more.
 """
 
 from __future__ import annotations
@@ -17,20 +17,7 @@ from codegen.libraries.blas import GEMM, OPENBLAS
 from codegen.libraries.gemm import Products
 from codegen.types import scalar
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import (
-    CALL,
-    CALLS,
-    COMPILING,
-    COMPLEX_LOSS,
-    EACH,
-    LARGE,
-    LIBRARY_CALL,
-    LOSS,
-    MEMORY,
-    NARROW,
-    NARROW_LOSS,
-    RATE,
-)
+from taco_py.cost.machine import Machine
 from taco_py.notation.checks import all_indices
 from taco_py.problem import Problem
 from taco_py.ways.library import product_text, products_of
@@ -61,12 +48,13 @@ def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) ->
     found = products_of(problem, sizes)
     if found is None:
         return None
-    one = library_seconds(found, dtype)
-    if one >= generated_seconds(found, dtype, libraries.compiled):
+    machine = stats.machine
+    one = library_seconds(found, dtype, machine)
+    if one >= generated_seconds(found, dtype, machine, libraries.compiled):
         return None
     if not libraries.available(dtype):
         return None
-    other = generated_seconds(found, dtype, libraries.compiled, libraries.narrower())
+    other = generated_seconds(found, dtype, machine, libraries.compiled, libraries.narrower())
     if one >= other:
         return None
     matrices = f"{found.calls} of {found.rows} by {found.columns} by {found.depth}"
@@ -77,29 +65,34 @@ def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) ->
     )
 
 
-def library_seconds(found: Products, dtype: str) -> float:
+def library_seconds(found: Products, dtype: str, machine: Machine) -> float:
     """What the library takes."""
     moved = 2 * found.rows * found.columns * found.rounds * scalar(dtype).itemsize
-    again = moved / MEMORY if found.rounds > 1 else 0.0
-    narrow = min(found.rows, found.depth) <= NARROW  # its rows run along the result's last mode
-    loss = NARROW_LOSS if narrow else 1.0
-    return LIBRARY_CALL + EACH * found.calls + loss * _multiplying(found, dtype) + again
+    again = moved / machine.memory_bytes_per_second if found.rounds > 1 else 0.0
+    columns = min(found.rows, found.depth)  # its rows run along the result's last mode
+    narrow = columns <= machine.library_narrow_columns
+    loss = machine.library_narrow_ratio if narrow else 1.0
+    called = machine.library_call_seconds + machine.library_matrix_seconds * found.calls
+    return called + loss * _multiplying(found, dtype, machine) + again
 
 
-def generated_seconds(found: Products, dtype: str, compiled: bool, narrower: float = 1.0) -> float:
+def generated_seconds(
+    found: Products, dtype: str, machine: Machine, compiled: bool, narrower: float = 1.0
+) -> float:
     """What generated code takes; `narrower` as in Libraries."""
-    loss = (LOSS if _count(found) >= LARGE else 1.0) / narrower
+    large = _count(found) >= machine.library_lead_products
+    loss = (machine.library_lead_ratio if large else 1.0) / narrower
     if scalar(dtype).kind == "complex":
-        loss = COMPLEX_LOSS
-    share = 0.0 if compiled else COMPILING / CALLS
-    return CALL + loss * _multiplying(found, dtype) + share
+        loss = machine.complex_loop_ratio
+    share = 0.0 if compiled else machine.compile_seconds / machine.compile_calls
+    return machine.kernel_call_seconds + loss * _multiplying(found, dtype, machine) + share
 
 
 def _count(found: Products) -> float:
     return float(found.rows) * found.columns * found.depth * found.calls
 
 
-def _multiplying(found: Products, dtype: str) -> float:
+def _multiplying(found: Products, dtype: str, machine: Machine) -> float:
     element = scalar(dtype)
     real = 2 if element.kind == "complex" else 1  # a product of complex numbers takes four
-    return _count(found) / RATE * element.itemsize / 8 * real
+    return _count(found) / machine.dense_products_per_second * element.itemsize / 8 * real

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from taco_py.cost.machine import NOMINAL
 from taco_py.diagnostics.errors import InternalError
-from taco_py.plan.price import QUICKEST
 
 TEXTS = ("ik,kj->ij", "bZ,XZ,Xb->b", "bki,bjk->bij")
 PAIRS = (("i4", "f8"), ("f8", "f4"), ("i2", "f4"), ("f4", "f4"))
@@ -85,6 +85,8 @@ def test_a_chain_of_small_products_tells_its_own_numbers() -> None:
         pairs, whole = map(
             float, re.findall(r"about (\S+) operations instead of (\S+) in", found)[0]
         )
-        least = 2 * size**3 * (QUICKEST if tiled else 0.5)  # tiles take several at a time
+        least = (
+            2 * size**3 * (NOMINAL.quickest_steps if tiled else 0.5)
+        )  # tiles take several at a time
         assert least < pairs < 2 * 4 * size**3 and whole >= size**3
         assert ("tiles of" in found) is tiled

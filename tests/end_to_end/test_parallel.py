@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,10 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import taco_py as tp
 from taco_py.driver import Recipe, lower_recipe
-from taco_py.execute import work
 from taco_py.notation.parser import parse_assignment
 from tests.codegen.interpreter import State, execute
 from tests.corpus.formats import to_dense
+from tests.machines import always_threads
 
 RNG = np.random.default_rng(3)
 ROWS, COLUMNS = 157, 89
@@ -128,9 +129,10 @@ IN_PIECES: tuple[tuple[str, dict[str, Any], Any, str | None], ...] = (
 
 
 @pytest.fixture
-def all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def all_threads() -> Iterator[None]:
     """However little there is to do, as many threads as are allowed share it."""
-    monkeypatch.setattr(work, "PARALLEL", 0)
+    with always_threads():
+        yield
 
 
 @pytest.mark.usefixtures("all_threads")
@@ -322,8 +324,8 @@ FORKED = """
 import os, sys
 import numpy as np, scipy.sparse as sp
 import taco_py as tp
-from taco_py.execute import work
-work.PARALLEL = 0
+from taco_py.execute import run
+run.useful_threads = lambda problem, tensors, limit, machine: limit
 a = sp.random_array((200, 200), density=0.1, rng=np.random.default_rng(0), format="csr")
 before = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)
 child = os.fork()

@@ -5,6 +5,8 @@ on any."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -15,8 +17,9 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.call import kept_order
-from taco_py.kernels import KERNELS
-from taco_py.plan.rules.layout import copy_dense_across as turn
+from taco_py.cost.machine import NOMINAL
+from taco_py.ways.dense_seconds import DenseProduct
+from tests.machines import planned_for
 
 CASES = (
     # text, sizes, operands that are copied, the order in which the result is stored
@@ -101,15 +104,14 @@ def test_any_contraction_as_if_copies_were_free(
     text, sizes = drawn
     arrays = integers(text, sizes, dtype, seed)
     expected = np.einsum(text, *arrays)
-    KERNELS.memo.clear()
+    machine = {"small_factor_iterations": 0, "dense_detour_gain": 0.0}
+    kept = partial(DenseProduct, machine=replace(NOMINAL, small_factor_iterations=0))
     with (
-        mock.patch.object(turn, "LARGE", 0),
-        mock.patch.object(turn, "DENSE_GAIN", 0.0),
-        mock.patch.object(kept_order, "LARGE", 0),
+        planned_for(**machine),
+        mock.patch.object(kept_order, "DenseProduct", kept),
         mock.patch("taco_py.ways.dense_seconds.seconds_of_copy", lambda *_: 0.0),
     ):
         for order in "KC":
             found = tp.einsum(text, *arrays, order=order)
             assert np.shape(found) == expected.shape and found.dtype == expected.dtype
             np.testing.assert_array_equal(found, expected)
-    KERNELS.memo.clear()

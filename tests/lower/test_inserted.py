@@ -15,6 +15,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.parser import parse_assignment
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.formats import store
+from tests.machines import always_threads
 from tests.problems import problem
 
 PRODUCT, ADD = "C[i,j] = A[i,k] * B[k,j]", "C[i,j] = A[i,j] + B[i,j]"
@@ -81,11 +82,11 @@ def first_loop(text: str, schedule: str) -> str | None:
     return "i0" if "split" in schedule else "i"
 
 
+@always_threads()
 @pytest.mark.parametrize(("text", "formats", "result", "schedule"), CASES)
 def test_the_same_arrays_as_by_appending(
-    text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
+    text: str, formats: dict[str, str], result: str, schedule: str
 ) -> None:
-    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
     given, target = operands(text, formats), text[0]
     loop = first_loop(text, schedule)
     shared = "serial()" if loop is None else f"parallelize({loop})"

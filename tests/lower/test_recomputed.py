@@ -27,6 +27,7 @@ from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import TensorData
 from tests.corpus.formats import to_dense
 from tests.lower.test_inserted import ADD, CASES, PRODUCT, arrays, first_loop, operands
+from tests.machines import always_threads
 from tests.problems import problem
 
 TABLE = ("C[i,j] = A[i,k] * B[k,j]", {"A": "CSC", "B": "CSR"}, "ss", "reorder(k,i,j), ")
@@ -48,11 +49,11 @@ def compiled(
     return tp.compile(text, formats, schedule=f"{schedule}{shared}", threads=threads)
 
 
+@always_threads()
 @pytest.mark.parametrize(("text", "formats", "result", "schedule"), CASES)
 def test_the_same_values_as_evaluated(
-    text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
+    text: str, formats: dict[str, str], result: str, schedule: str
 ) -> None:
-    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
     given = stored(text, formats)
     for threads in (1, 3):
         kernel = compiled(text, given, result, schedule, threads)
@@ -94,11 +95,11 @@ def shorter(data: TensorData) -> Iterator[TensorData]:
         yield replace(data, levels=(*above, level), values=data.values[:-1])
 
 
+@always_threads()
 @pytest.mark.parametrize(("text", "formats", "result", "schedule"), CASES)
 def test_every_other_structure_is_refused(
-    text: str, formats: dict[str, str], result: str, schedule: str, monkeypatch: Any
+    text: str, formats: dict[str, str], result: str, schedule: str
 ) -> None:
-    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
     given = stored(text, formats)
     for threads in (1, 3):
         kernel = compiled(text, given, result, schedule, threads)
@@ -195,17 +196,17 @@ def refuse_malformed_patterns(text: str, threads: int) -> None:
             kernel.compute(tp.Tensor(data), **given)
 
 
+@always_threads()
 @pytest.mark.parametrize("text", [PRODUCT, ADD, FIBRES])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_malformed_pattern_is_refused(text: str, threads: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr("taco_py.execute.work.PARALLEL", 0)
+def test_a_malformed_pattern_is_refused(text: str, threads: int) -> None:
     refuse_malformed_patterns(text, threads)
 
 
 SANITISED = """
-import taco_py.execute.work
 from tests.lower.test_recomputed import ADD, FIBRES, PRODUCT, refuse_malformed_patterns
-taco_py.execute.work.PARALLEL = 0
+from tests.machines import always_threads
+always_threads().start()
 for text in (PRODUCT, ADD, FIBRES):
     refuse_malformed_patterns(text, 2)
 """

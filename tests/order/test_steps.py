@@ -70,8 +70,8 @@ def test_some_sets_of_loops_cost_what_they_cost_among_all(
     (term,) = split_terms(whole.assignment.value)
     every = Steps(whole, term, known)
     assert every.lattice.whole
-    monkeypatch.setattr(steps, "FEW", 1)
-    monkeypatch.setattr(steps, "WIDTH", 2)
+    monkeypatch.setattr(steps, "EVERY_SET_LOOPS", 1)
+    monkeypatch.setattr(steps, "NEAR_ORDER_LOOPS", 2)
     for around in ((), tuple(reversed(every.indices))):
         some = Steps(whole, term, known, around)
         for order in list(permutations(every.indices))[::5]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +12,12 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.estimate import result_size
-from taco_py.cost.machine import CLEARING, GATHERING, LINE, MARKING, PLACING
+from taco_py.cost.estimate import Statistics, result_size
+from taco_py.cost.machine import NOMINAL
 from taco_py.formats import Format
-from taco_py.order import loop_costs
-from taco_py.order.loop_costs import storing_alone
+from taco_py.order.loop_costs import LoopCosts, storing_alone
 from taco_py.order.orders import best_order
+from taco_py.order.steps import Steps
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Gather, Reformat
 from taco_py.plan.ir.plan import Plan
@@ -57,17 +58,19 @@ def test_what_is_made(
     assert [str(step.format) for step in gathered] == ([] if made == result else [result])
 
 
-def test_an_array_costs_what_it_takes_to_gather_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_costs_what_it_takes_to_gather_it() -> None:
     sizes = {**dict.fromkeys("ijk", 200), "p": 8}
     known = problem(LAST, {"T": "CSF"}, "ssd")
     (term,) = split_terms(known.assignment.value)
     stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
     whole = best_order(known, term, stats).cost
-    for each in ("CLEARING", "MARKING", "PLACING", "GATHERING"):
-        monkeypatch.setattr(loop_costs, each, 0.0)
+    names = ("cleared_element", "marked_entry", "placed_block", "gathered_element")
+    fields = [f"{name}_steps" for name in names]
+    free = replace(stats, machine=replace(NOMINAL, **dict.fromkeys(fields, 0.0)))
     made = result_size(stats, term.body, known.assignment.target.indices)
-    expected = CLEARING * 200 * 200 * 8 + MARKING * 200_000 + (GATHERING + PLACING / 8) * made
-    assert whole - best_order(known, term, stats).cost == pytest.approx(expected)
+    cleared, marked, placed, gathered = (getattr(NOMINAL, field) for field in fields)
+    expected = cleared * 200 * 200 * 8 + marked * 200_000 + (gathered + placed / 8) * made
+    assert whole - best_order(known, term, free).cost == pytest.approx(expected)
 
 
 # T's format, and how often lines of the array come and go
@@ -75,16 +78,22 @@ BEYOND_CACHES = (("sss", 2 * 200_000), ("sss:1,0,2", 0))  # the second fills one
 
 
 @pytest.mark.parametrize(("form", "lines"), BEYOND_CACHES)
-def test_blocks_beyond_the_near_caches_are_fetched(
-    form: str, lines: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_beyond_the_near_caches_are_fetched(form: str, lines: float) -> None:
     sizes = {**dict.fromkeys("ijk", 200), "p": 8}  # blocks of one line
     known = problem(LAST, {"T": form}, "ssd")
     (term,) = split_terms(known.assignment.value)
     stats = statistics(known.assignment, operands(known, sizes, {"T": 200_000.0}))
-    whole = best_order(known, term, stats).cost
-    monkeypatch.setattr(loop_costs, "LINE", 0.0)
-    assert whole - best_order(known, term, stats).cost == pytest.approx(LINE * lines)
+    steps, order = Steps(known, term, stats), best_order(known, term, stats).order
+    free = replace(stats, machine=replace(NOMINAL, line_steps=0.0))
+
+    def cost(known_: Statistics) -> float:
+        costs = LoopCosts(known, term, known_, steps)
+        outside = costs.start()
+        for index in order:
+            outside = costs.inside(outside, index)
+        return outside.cost
+
+    assert cost(stats) - cost(free) == pytest.approx(NOMINAL.line_steps * lines)
 
 
 def test_one_kernel_where_steps_would_gather_a_large_array() -> None:

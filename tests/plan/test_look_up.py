@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.convert.locate import located
-from taco_py.kernels import KERNELS
 from taco_py.plan.ir.nodes import Locate, Reformat
-from taco_py.plan.rules.layout import locate_entries as look_up
 from taco_py.storage.pack import to_dense
+from tests.machines import planned_for
 from tests.problems import plan, problem
 
 SPMV = "y[i] = A[i,j] * x[j]"
@@ -70,12 +69,10 @@ def test_matrices_too() -> None:
 
 
 @pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def always() -> Iterator[None]:
     """Whatever it costs."""
-    KERNELS.memo.clear()
-    monkeypatch.setattr(look_up, "GAIN", 0.0)
-    yield
-    KERNELS.memo.clear()
+    with planned_for(detour_gain=0.0):
+        yield
 
 
 TEXTS = (

@@ -16,15 +16,14 @@ import taco_py as tp
 from codegen.names import Names
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.effort import Effort
-from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.index_sizes import Sizes
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.rules.forms import multiply_out as forms
 from taco_py.plan.rules.forms.multiply_out import Forms, cheapest_form
 from taco_py.schedule.schedule import Schedule
+from tests.machines import planned_for
 from tests.problems import assignment, operands, plan, problem
 
 FLOAT = np.dtype("float64")
@@ -429,12 +428,10 @@ def test_a_low_rank_part_is_never_formed() -> None:
 
 
 @pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def always() -> Iterator[None]:
     """Whatever it costs."""
-    KERNELS.memo.clear()
-    monkeypatch.setattr(forms, "GAIN", 0.0)
-    yield
-    KERNELS.memo.clear()
+    with planned_for(detour_gain=0.0):
+        yield
 
 
 TEXTS = (

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.effort import Effort
-from taco_py.cost.machine import BEGUN, ENTERED, LOOKED_UP, MERGE
-from taco_py.kernels import KERNELS
-from taco_py.order import lookups
+from taco_py.cost.machine import NOMINAL
 from taco_py.order.loop_costs import LoopCosts
 from taco_py.order.orders import best_order, order_cost
 from taco_py.plan.ir.goal import Request, real_statistics
@@ -25,6 +23,7 @@ from taco_py.plan.make import make_plan
 from taco_py.schedule.commands import Precompute
 from taco_py.show.inputs import rmat
 from taco_py.values.operands import give
+from tests.machines import planned_for
 from tests.problems import operands, plan, problem
 
 TRIANGLES = "s = A[i,j] * B[j,k] * D[i,k]"
@@ -112,9 +111,10 @@ def test_expected_steps_are_those_of_a_graph_with_hubs() -> None:
     (met,) = costs.meetings(("i", "j", "k"))
     rows = np.diff(A.indptr).astype(float)
     others = float(rows[A.indices].sum())
-    merged = MERGE * (others + float((rows**2).sum()))
+    merged = NOMINAL.merge_steps * (others + float((rows**2).sum()))
+    written = (NOMINAL.row_lookup_entry_steps + NOMINAL.row_lookup_loop_steps) * A.nnz
     assert met.merged == pytest.approx(merged, rel=0.1)
-    assert LOOKED_UP * others + (ENTERED + BEGUN) * A.nnz < met.cost < merged / 3
+    assert NOMINAL.row_lookup_steps * others + written < met.cost < merged / 3
     assert met.lookup is not None and met.lookup.access.tensor == "D"
 
 
@@ -122,13 +122,11 @@ def test_expected_steps_are_those_of_a_graph_with_hubs() -> None:
 
 
 @pytest.fixture
-def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def always() -> Iterator[None]:
     """Whatever it costs."""
-    KERNELS.memo.clear()
-    for price in ("LOOKED_UP", "ENTERED", "UNFORESEEN"):
-        monkeypatch.setattr(lookups, price, 0.0)
-    yield
-    KERNELS.memo.clear()
+    free = ("row_lookup_steps", "row_lookup_entry_steps", "misprediction_steps")
+    with planned_for(**dict.fromkeys(free, 0.0)):
+        yield
 
 
 TEXTS = (

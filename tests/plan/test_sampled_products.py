@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from taco_py.cost.effort import Effort
-from taco_py.cost.machine import TEMPORARY
+from taco_py.cost.machine import NOMINAL
 from taco_py.notation.checks import accesses
 from taco_py.notation.operators import MUL
 from taco_py.notation.printer import to_text
@@ -108,7 +108,8 @@ def test_the_search_prices_the_step_by_the_samples_entries() -> None:
     pairs, larger, *_ = near_trees(stats, product, ("i", "f"), Effort(), inf)
     assert pairs.most == 2
     assert larger.path == ((0, 1, 2), (0, 1))
-    assert larger.cost == pytest.approx(5000 * 16 + TEMPORARY * 5000 + 5000 * 32)
+    kept = NOMINAL.temporary_entry_steps * 5000
+    assert larger.cost == pytest.approx(5000 * 16 + kept + 5000 * 32)
     assert larger in simple_trees(stats, product, ("i", "f"))  # those that are timed
 
 

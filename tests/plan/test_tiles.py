@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.ways.library_choice import Libraries
 from taco_py.ways.strategy import Strategy
+from tests.machines import planned_for
 from tests.problems import operands, plan, problem
 
 SIZES = dict.fromkeys("abijkl", 400)
@@ -210,7 +210,7 @@ def test_values_and_types_are_as_written(text: str, p: str, q: str) -> None:
     rng = np.random.default_rng(0)
     given = {"P": operand(rng, p), "Q": operand(rng, q), "S": operand(rng, "float64")}
     given = {name: array for name, array in given.items() if f"{name}[" in text}
-    with mock.patch("taco_py.ways.choose.APART", 1e5):
+    with planned_for(own_kernel_products=1e5):
         found = tp.evaluate(f"R[i,k] = {text}", **given)
     expected = tp.evaluate_dense(f"R[i,k] = {text}", **given)
     assert found.dtype == expected.dtype

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.formats import dense
-from taco_py.kernels import KERNELS
 from taco_py.plan.algebra import distribution as multiply_out
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.rules.forms import multiply_out as forms
 from taco_py.plan.rules.forms.widen_sums import widened
 from taco_py.problem import TensorType
+from tests.machines import planned_for
 from tests.problems import assignment
 
 N = 24
@@ -163,12 +163,10 @@ STORED = ("dd", "ds", "ds:1,0", "ss", "uq")
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever it costs."""
-    KERNELS.memo.clear()
-    monkeypatch.setattr(forms, "GAIN", 0.0)
     monkeypatch.setattr(forms, "FAR_CHEAPER", 1e-9)
-    monkeypatch.setattr(multiply_out, "FEW", 1e-9)
-    yield
-    KERNELS.memo.clear()
+    monkeypatch.setattr(multiply_out, "FEWER_ELEMENTS", 1e-9)
+    with planned_for(detour_gain=0.0):
+        yield
 
 
 @pytest.mark.usefixtures("always")

@@ -23,7 +23,6 @@ from unittest import mock
 import numpy as np
 
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.execute import work
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call
 from taco_py.notation.parser import parse_assignment
@@ -35,6 +34,7 @@ from taco_py.schedule.commands import Command, Precompute
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.programs import Program, shuffled, store
+from tests.machines import always_threads
 from tests.schedule.random_schedules import Scheduled, Tally, check, first_loops
 
 BEGINNINGS = (
@@ -158,7 +158,7 @@ def search(depth: int, every: int = 1, rest: int = 0, only: str = "") -> tuple[T
     """Try them all; tiles are smaller here than those that are offered to users."""
     tally, failed = Tally(), 0
     tiles = mock.patch.multiple(moves, TILES=(3,), PARTS=(2,), UNROLLS=(2,))
-    with mock.patch.object(work, "PARALLEL", 0), tiles:
+    with always_threads(), tiles:
         for case, error in failures(depth, every, rest, only, tally):
             failed += 1
             place = traceback.extract_tb(error.__traceback__)[-1]

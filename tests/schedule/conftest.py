@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from taco_py.execute import work
+from tests.machines import always_threads
 
 
 @pytest.fixture(autouse=True)
-def threads_for_few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+def threads_for_few_iterations() -> Iterator[None]:
     """Threads run however little there is to share: the operands of tests are small."""
-    monkeypatch.setattr(work, "PARALLEL", 0)
+    with always_threads():
+        yield

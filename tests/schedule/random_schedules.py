@@ -31,7 +31,6 @@ from taco_py.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.driver import Recipe, lower_recipe
-from taco_py.execute import work
 from taco_py.execute.phases import assemble, recompute
 from taco_py.execute.run import Execution, run
 from taco_py.lower.threads import value_ranges as apart
@@ -64,6 +63,7 @@ from taco_py.ways.strategy import Strategy
 from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
 from tests.corpus.programs import PATTERNS, SIZES, Program, messy, programs, whole_numbers
 from tests.interpreted import interpreted
+from tests.machines import always_threads
 
 MOST_COMMANDS = 5
 REASONS = 60
@@ -454,7 +454,7 @@ def results(case: Scheduled, schedule: Schedule, *, compiled: bool) -> Iterator[
             kernels = {} if compiled else _interpreted(prepared, case.phases)
         usual = start(prepared, settings, None)
         execution = Execution(usual.tensors, threads, inform=usual.inform, kernels=kernels)
-        with mock.patch.object(work, "PARALLEL", 0):
+        with always_threads():
             yield hand_out(_run(prepared, execution, case.phases), prepared.kind)
 
 

@@ -23,13 +23,12 @@ from math import inf, prod
 
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import CONVERSION, TEMPORARY
 from taco_py.notation.checks import free_indices
 from taco_py.plan.algebra.products import Product
 
-EXACT = 7
+EXACT_FACTORS = 7
 """Operands up to which all pairwise orders are compared."""
-GROUPS = 256
+CONNECTED_GROUPS = 256
 """Connected subsets of the operands up to which all orders that join them are compared."""
 Group = frozenset[int]
 """Factors, by their places."""
@@ -69,7 +68,8 @@ def near_trees(
     """
     knows = _Nonzeros(stats, product, kept, memory)
     best = knows.tree(knows.path(effort))
-    copies = CONVERSION * sum(knows.nnz(frozenset((k,))) for k in range(len(product.factors)))
+    entries = sum(knows.nnz(frozenset((k,))) for k in range(len(product.factors)))
+    copies = stats.machine.transposed_entry_steps * entries
     limit = best.cost + copies if len(product.factors) > 3 else inf
     simple = (tree for tree in knows.simple() if tree != best and tree.cost <= limit)
     return (best, *knows.in_larger_steps(effort), *simple)
@@ -122,7 +122,8 @@ class _Nonzeros:
         if len(whole) == len(self.factors):
             return work
         stored = self.nnz(whole)
-        return work + TEMPORARY * stored if stored <= self.memory else inf
+        kept = self.stats.machine.temporary_entry_steps * stored
+        return work + kept if stored <= self.memory else inf
 
     def density(self, group: Group) -> float:
         """The expected share of the elements of the product of `group` that are nonzeros."""
@@ -176,7 +177,7 @@ class _Nonzeros:
         """
         count = len(self.factors)
         every = (1 << count) - 1
-        if count <= EXACT:
+        if count <= EXACT_FACTORS:
             return self._sorted(range(1, every + 1))
         beside = [self._beside(k) for k in range(count)]
         found = {1 << k: beside[k] for k in range(count)}  # with the factors that touch them
@@ -186,7 +187,7 @@ class _Nonzeros:
                 if found[group] >> k & 1 and whole not in found:
                     found[whole] = (found[group] | beside[k]) & ~whole
                     listed.append(whole)
-                    if len(listed) > GROUPS:
+                    if len(listed) > CONNECTED_GROUPS:
                         return None
         return self._sorted(found) if every in found else None
 

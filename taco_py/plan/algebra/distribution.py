@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from taco_py.concrete.terms import reductions
-from taco_py.cost.machine import FULL
+from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
@@ -39,7 +39,7 @@ from taco_py.plan.ir.index_sizes import Sizes
 Signed = tuple[bool, Expr]
 """A term, and whether it is subtracted."""
 Fill = Callable[[Expr], float]
-FAR_CHEAPER, FEW = 3, 8
+FAR_CHEAPER, FEWER_ELEMENTS = 3, 8
 """How many times cheaper a plan must be for differences of sparse and full terms to be multiplied
 out, and how many times fewer elements than all the sparse ones store."""
 
@@ -50,11 +50,13 @@ class Rules:
 
     sizes  has the types of all operands, and the sizes of indices as numbers
     fill   the share of its elements that a term is expected to store
+    machine  the machine that the forms are priced for
     mixed  whether the sums that may be are the differences of sparse and full terms, and no others
     """
 
     sizes: Sizes
     fill: Fill
+    machine: Machine = NOMINAL
     mixed: bool = False
 
     def is_of(self, dtype: DType, expr: Expr) -> bool:
@@ -97,9 +99,9 @@ class Rules:
     def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
         """Full terms apart from the sparse ones, which meet them at few elements; none where there
         are not both."""
-        full = tuple(term for term in terms if self.fill(term[1]) >= FULL)
+        full = tuple(term for term in terms if self.fill(term[1]) >= self.machine.full_share)
         sparse = tuple(term for term in terms if term not in full)
-        few = all(self.fill(term) <= 1 / FEW for _, term in sparse)
+        few = all(self.fill(term) <= 1 / FEWER_ELEMENTS for _, term in sparse)
         if not few:
             return ()
         ours, theirs = self._apart(sparse, whole), self._apart(full, whole)

@@ -23,7 +23,7 @@ from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
 from taco_py.notation.tree import children, walk
 
-OPENED = 16
+MOVED_OPERATIONS = 16
 """Operations that are moved in one term at most."""
 Path = tuple[int, ...]
 """Which child to go to at each step from the root of an expression."""
@@ -44,7 +44,7 @@ def open_products(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
     """`expr`, a term, with quotients and negations of products under sums done to one factor."""
     if not any(_scales(node) for node, _ in walk(expr)):
         return expr
-    for _ in range(OPENED):
+    for _ in range(MOVED_OPERATIONS):
         moved = next(_moves(expr, dtypes), None)
         if moved is None:
             break

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from taco_py.cost.machine import SPARSE_ROWS
 from taco_py.formats import COO, Format, Level, LevelKind, dense
 from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Iterator, Regions
@@ -155,18 +154,18 @@ def without_modes(form: Format, order: int) -> Format:
 
 
 def reordered(
-    form: Format, access: Access, order: Sequence[str], rows: float, looked_up: int = 1
+    form: Format, access: Access, order: Sequence[str], empty: bool, looked_up: int = 1
 ) -> Format:
     """The format of a copy of `access`'s tensor that loops in `order` can walk from the root down.
 
-    rows       how many entries there are for each coordinate of the first loop's mode
+    empty      whether most coordinates of the first loop's mode have no entries
     looked_up  how many levels from the root are dense, where the root is
 
     A dense root stays dense, and a matrix from a coordinate list gets one unless most rows would be
     empty: CSR is the copy that is made fastest.
     """
     modes = tuple(sorted(range(form.order), key=lambda mode: order.index(access.indices[mode])))
-    dense_root = form.levels[0].full or (form.is_coo and form.order == 2 and rows > SPARSE_ROWS)
+    dense_root = form.levels[0].full or (form.is_coo and form.order == 2 and not empty)
     dense = looked_up if dense_root and form.order > 1 else 0
     return Format((DENSE,) * dense + (COMPRESSED,) * (form.order - dense), modes)
 

@@ -9,7 +9,7 @@ from math import inf, prod
 from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Pattern, Statistics
-from taco_py.cost.machine import FAR, VAST
+from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.formats import appendable
@@ -17,7 +17,7 @@ from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import Problem, TensorType
 from taco_py.ways.library_choice import Libraries
 
-SMALL = 64
+LEAST_SIZE = 64
 """A size below which no size is told from another, in tensors of no more elements than a matrix of
 that size."""
 
@@ -39,6 +39,7 @@ class Request:
     left_out  the rules that take no part, by name
     sized   whether the plan is for calls with operands of these size classes only, so that kernels
             may have short sizes compiled in
+    machine  the machine that the plan is for
     """
 
     type: TensorType
@@ -52,21 +53,23 @@ class Request:
     any_order: bool = False
     path: tuple[tuple[int, ...], ...] | None = None
     left_out: frozenset[str] = frozenset()
+    machine: Machine = NOMINAL
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
         """`statistics`; of operands as they are where what is stored has a limit, for that counts
         elements."""
         known = statistics if self.memory == inf else real_statistics
-        return known(assignment, operands)
+        return known(assignment, operands, self.machine)
 
     @property
     def as_written(self) -> Request:
         """For loops of the text: sums and operands stay as they are."""
-        effort = replace(self.effort, rows=False)
-        return replace(self, forms=False, look_up=False, effort=effort)
+        return replace(self, forms=False, look_up=False, effort=replace(self.effort, rows=False))
 
 
-def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+def statistics(
+    assignment: Assignment, operands: Mapping[str, Operand], machine: Machine = NOMINAL
+) -> Statistics:
     """Sizes and patterns of one assignment's operands, those of a tiny problem taken for small.
 
     The best order of a kernel that takes microseconds does not matter; that it is the order of the
@@ -74,17 +77,22 @@ def statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Stati
     """
     read = [operands[access.tensor] for access in accesses(assignment)]
     tiny = all(
-        max(operand.shape, default=0) < SMALL and operand.nnz <= SMALL * SMALL for operand in read
+        max(operand.shape, default=0) < LEAST_SIZE and operand.nnz <= LEAST_SIZE * LEAST_SIZE
+        for operand in read
     )
-    return _statistics(assignment, operands, SMALL if tiny else 1)
+    return _statistics(assignment, operands, LEAST_SIZE if tiny else 1, machine)
 
 
-def real_statistics(assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
+def real_statistics(
+    assignment: Assignment, operands: Mapping[str, Operand], machine: Machine = NOMINAL
+) -> Statistics:
     """Sizes and patterns of one assignment's operands as they are."""
-    return _statistics(assignment, operands, 1)
+    return _statistics(assignment, operands, 1, machine)
 
 
-def _statistics(assignment: Assignment, operands: Mapping[str, Operand], floor: int) -> Statistics:
+def _statistics(
+    assignment: Assignment, operands: Mapping[str, Operand], floor: int, machine: Machine
+) -> Statistics:
     found = list(accesses(assignment))
     sizes: dict[str, float] = {}
     for access in found:
@@ -98,7 +106,7 @@ def _statistics(assignment: Assignment, operands: Mapping[str, Operand], floor: 
         nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
         entries = None if form.is_dense or floor > 1 else operand.entries
         patterns[access.tensor] = Pattern(nnz, form, entries)
-    return Statistics(sizes, patterns)
+    return Statistics(sizes, patterns, machine)
 
 
 def problem_of(
@@ -106,12 +114,13 @@ def problem_of(
 ) -> Problem:
     """`assignment` over the types of its operands."""
     types = tuple((name, operands[name].type) for name in operand_names(assignment))
-    return Problem(
-        assignment, types, request.type, request.static, vast_indices(assignment, operands)
-    )
+    vast = vast_indices(assignment, operands, request.machine)
+    return Problem(assignment, types, request.type, request.static, vast)
 
 
-def vast_indices(assignment: Assignment, operands: Mapping[str, Operand]) -> tuple[str, ...]:
+def vast_indices(
+    assignment: Assignment, operands: Mapping[str, Operand], machine: Machine
+) -> tuple[str, ...]:
     """The indices that have far more coordinates than all operands have entries.
 
     Both are compared as numbers of bits, for problems of one size class share plans.
@@ -120,7 +129,7 @@ def vast_indices(assignment: Assignment, operands: Mapping[str, Operand]) -> tup
     sizes: dict[str, int] = {}
     for access in accesses(assignment):
         sizes.update(zip(access.indices, operands[access.tensor].shape, strict=True))
-    least = max(VAST, entries + FAR)
+    least = max(machine.vast_size_bits, entries + machine.vast_margin_bits)
     return tuple(i for i in all_indices(assignment) if sizes.get(i, 0).bit_length() > least)
 
 

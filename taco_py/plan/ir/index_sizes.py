@@ -21,7 +21,7 @@ from taco_py.notation.operators import MUL
 from taco_py.plan.ir.nodes import Operand, TakeSize
 from taco_py.problem import TensorType
 
-MANY = 2.0**48
+UNCOUNTED_ELEMENTS = 2.0**48
 """More elements than are counted one by one."""
 
 
@@ -83,7 +83,7 @@ class Sizes:
         """Whether a type of real numbers has every number of elements along these indices."""
         limit = 2 / float(np.finfo(dtype).eps)
         if not self.sized:
-            return limit > MANY
+            return limit > UNCOUNTED_ELEMENTS
         most = 1
         for tensor, mode in (self.places[index] for index in indices):
             most <<= self.operands[tensor].shape[mode].bit_length()

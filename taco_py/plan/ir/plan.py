@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.plan.ir.log import Log
 from taco_py.plan.ir.nodes import Compute, Step
 from taco_py.plan.ir.program import Chosen
@@ -21,6 +22,7 @@ class Plan:
     forms   which sums in products are multiplied out and which are not, and why
     rewritten  whether any are
     sizes   what sizes were taken for that were not known
+    machine the machine that it was made for
     chosen  the program whose kernels these are, and their loops
     log     what rules took and refused
     """
@@ -33,6 +35,7 @@ class Plan:
     forms: tuple[str, ...] = ()
     rewritten: bool = False
     sizes: str = ""
+    machine: Machine = NOMINAL
     chosen: Chosen | None = field(default=None, compare=False, repr=False)
     log: Log = field(default_factory=Log, compare=False, repr=False)
 

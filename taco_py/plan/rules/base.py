@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from taco_py.cost.machine import Machine
 from taco_py.notation.nodes import Call, Expr
 from taco_py.notation.tree import children, map_children
 from taco_py.plan.context import Context
@@ -38,6 +39,18 @@ class Numbers(Enum):
     ROUNDS = "rounding"
     WIDER_TYPE = "a wider type: rounding, and sums that no longer wrap"
     SPECIALS = "rounding; NaN and infinity beside what is not stored"
+
+
+class Gain(Enum):
+    """How many times cheaper a rule must make a program: a field of the machine."""
+
+    DETOUR = "detour_gain"
+    DENSE = "dense_detour_gain"
+
+    def of(self, machine: Machine) -> float:
+        """The number on one machine."""
+        gain: float = getattr(machine, self.value)
+        return gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +140,7 @@ class Rule:
     apply: Apply
     sites: Sites
     numbers: Numbers = Numbers.EXACT
-    gain: float | None = None
+    gain: Gain | None = None
 
 
 # ---------------------------------------------------------------- sites

@@ -19,7 +19,7 @@ from codegen.names import Names
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_apart
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import result_size
-from taco_py.cost.machine import GAIN
+from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.printer import to_text
@@ -38,14 +38,24 @@ from taco_py.plan.algebra.distribution import (
 from taco_py.plan.algebra.gaps import is_over_entries, without_gaps
 from taco_py.plan.algebra.products import nest
 from taco_py.plan.context import Context
-from taco_py.plan.ir.goal import SMALL, real_statistics
+from taco_py.plan.ir.goal import LEAST_SIZE, real_statistics
 from taco_py.plan.ir.index_sizes import Sizes
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import merging
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import (
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    result,
+)
 from taco_py.schedule.distribute import count_terms, is_taken, multiplied
 
-TERMS, OPTIONS, ROUNDS = 8, 6, 3
+MOST_TERMS, FORMS_AT_ONCE, FURTHER_ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
 that are multiplied out after the first."""
 Price = Callable[[Assignment], float]
@@ -58,7 +68,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     sizes = Sizes.of(assignment, program.facts, names, context.goal.sized)
     drafts = _Drafts(program.only(program.result), sizes, context.drafting)
     asked = context.goal.forms is True
-    forms = cheapest_form(assignment, sizes, drafts.price, context.effort, asked, drafts.fill)
+    effort, machine = context.effort, context.goal.machine
+    forms = cheapest_form(assignment, sizes, drafts.price, effort, asked, drafts.fill, machine)
     why = "\n".join((*forms.kept, *drafts.compared(assignment, forms)))
     if forms.chosen is assignment:
         return Refusal(why)
@@ -111,8 +122,8 @@ class _Drafts:
         mine, its = (f"{self.real(form):.2g}" for form in (forms.chosen, forms.other))
         facts = self.sizes.operands
         small = self.context.goal.statistics(assignment, facts).sizes
-        if small != real_statistics(assignment, facts).sizes:
-            its += f"; planned for sizes of {SMALL} and more"
+        if small != real_statistics(assignment, facts, self.context.goal.machine).sizes:
+            its += f"; planned for sizes of {LEAST_SIZE} and more"
         target = assignment.target.tensor
         if forms.chosen is assignment:
             what = f"left, about {mine} operations, multiplied out {its}"
@@ -129,7 +140,7 @@ class _Drafts:
 def cost_of(program: Program, context: Context) -> float:
     """The price of a program, with what merging the terms of a sparse result takes."""
     last = program.last
-    sizes = context.of(last, program.facts).sizes
+    sizes = context.of(last, program.facts, context.goal.machine).sizes
     program = replace(program, sizes=sizes)
     return context.costs.program(program, context) + merging(program, context)
 
@@ -160,6 +171,7 @@ def cheapest_form(
     effort: Effort,
     asked: bool = False,
     fill: Fill = lambda _: 1.0,
+    machine: Machine = NOMINAL,
 ) -> Forms:
     """The assignment with sums multiplied out, or over entries alone, where its price is clearly
     less then.
@@ -169,17 +181,17 @@ def cheapest_form(
     asked  whether they are to be multiplied out, whatever it costs
     fill   the share of its elements that a term is expected to store
     """
-    rules = Rules(sizes, fill)
+    rules, gain = Rules(sizes, fill, machine), machine.detour_gain
     best = _cheaper(assignment, rules, price, effort)
     chosen = assignment
-    if best is not None and (asked or price(best) * GAIN < price(assignment)):
+    if best is not None and (asked or price(best) * gain < price(assignment)):
         chosen = best
     bases: tuple[Assignment, ...] = (chosen,)
     over = assignment if asked else without_gaps(assignment, sizes)
     if over is not assignment:
         more = _cheaper(over, rules, price, effort)
-        over = more if more is not None and price(more) * GAIN < price(over) else over
-        counts = price(over) * GAIN < price(chosen)
+        over = more if more is not None and price(more) * gain < price(over) else over
+        counts = price(over) * gain < price(chosen)
         bases, chosen = ((over,), over) if counts else ((over, chosen), chosen)
     for base in bases:
         apart, why = _differences_out(base, price(chosen), rules, price, effort)
@@ -205,7 +217,7 @@ def _cheaper(
     if not found:
         return None
     best = min(found, key=found.__getitem__)
-    for _ in range(ROUNDS):
+    for _ in range(FURTHER_ROUNDS):
         more = _priced(_once(best, rules), price, effort)
         if not more or min(more.values()) >= price(best):
             break
@@ -229,20 +241,20 @@ def _differences_out(
         form = min(found, key=found.__getitem__)
         form = _cheaper(form, rules, price, effort) or form
         over = without_gaps(form, rules.sizes)
-        form = over if price(over) * GAIN < price(form) else form
+        form = over if price(over) * rules.machine.detour_gain < price(form) else form
         if price(form) * FAR_CHEAPER <= cost:
             return form, ""
     if effort.over:
         return None, "and no time was left to compare"
     if any(next(_taken_out(form, mixed), None) for form in found or (assignment,)):
-        return None, f"and it would be a sum of more than {TERMS} terms"
+        return None, f"and it would be a sum of more than {MOST_TERMS} terms"
     return None, f"and no form compared takes {FAR_CHEAPER} times fewer operations"
 
 
 def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict[Assignment, float]:
     """What the first few forms cost, as far as there is time."""
     found: dict[Assignment, float] = {}
-    for option in dict.fromkeys(islice(options, OPTIONS)):
+    for option in dict.fromkeys(islice(options, FORMS_AT_ONCE)):
         if effort.over:
             effort.cut("before all sums that may be were multiplied out")
             break
@@ -253,7 +265,7 @@ def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict
 def _once(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
     """The assignment with one of its sums multiplied out, for each that may be."""
     for form in _taken_out(assignment, rules):
-        if len(split_terms(form.value)) <= TERMS:
+        if len(split_terms(form.value)) <= MOST_TERMS:
             yield form
 
 
@@ -268,7 +280,7 @@ def _taken_out(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
 def _everywhere(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[Assignment]:
     """The assignment with all of its sums multiplied out that may be, where these are several."""
     found: list[Assignment] = []
-    for _ in range(TERMS):
+    for _ in range(MOST_TERMS):
         option = next(_once(found[-1] if found else assignment, rules), None)
         if option is None:
             break
@@ -281,7 +293,7 @@ def _nested(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[As
     other sums around one of those sums are in the way (`_lifted`)."""
     whole = next(_everywhere(assignment, rules, least=1), assignment)
     left = (rules.parts(site, computed_in(whole.value, site, rules)) for site in sites(whole.value))
-    if any(left) and len(split_terms(whole.value)) < TERMS:
+    if any(left) and len(split_terms(whole.value)) < MOST_TERMS:
         yield from _everywhere(replace(assignment, value=_nest(assignment, rules)), rules, least)
 
 
@@ -343,9 +355,9 @@ def _kept(assignment: Assignment, text: Assignment, rules: Rules, mixed: str) ->
 
 def _is_distributed(term: Term, site: Call) -> bool:
     """Whether `distribute` of a term takes a site apart."""
-    if count_terms(term.body) > TERMS or not is_taken(term):
+    if count_terms(term.body) > MOST_TERMS or not is_taken(term):
         return False
     return not any(site == node for _, part in multiplied(term.body) for node, _ in walk(part))
 
 
-RULE = Rule("multiply_out", Phase.FORMS, apply, result, Numbers.SPECIALS, gain=GAIN)
+RULE = Rule("multiply_out", Phase.FORMS, apply, result, Numbers.SPECIALS, gain=Gain.DETOUR)

@@ -13,7 +13,6 @@ way, stay where moving them clearly costs more:
 from __future__ import annotations
 
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Expr
 from taco_py.order.streams import innermost_sums
@@ -42,7 +41,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if kept == moved:
         return Rewrite(site.put(program, moved))
     prices = {each: _price(program, context, each) for each in (kept, moved)}
-    new = kept if prices[kept] * GAIN < prices[moved] else moved
+    new = kept if prices[kept] * context.goal.machine.detour_gain < prices[moved] else moved
     return None if new is expr else Rewrite(site.put(program, new))
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Merge
 from taco_py.cost.estimate import Statistics
-from taco_py.cost.machine import LEAP
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.iteration.region import Iterator as Walk
@@ -46,7 +45,7 @@ def _can(graph: IterationGraph, loop: Loop) -> bool:
 
 def _pays(loop: Loop, stats: Statistics) -> bool:
     lengths = [length for each in loop.lattice.iterators for length in _length(each, stats)]
-    return len(lengths) > 1 and max(lengths) >= LEAP * max(1.0, min(lengths))
+    return len(lengths) > 1 and max(lengths) >= stats.machine.gallop_ratio * max(1.0, min(lengths))
 
 
 def _length(walk: Walk, stats: Statistics) -> Iterator[float]:

@@ -13,19 +13,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
+from taco_py.cost.machine import Machine
 from taco_py.problem import Problem
 from taco_py.storage.size_classes import SHORT
 
-WORTH = 1 << 13
-"""Iterations from which on a kernel of its own pays."""
 
-
-def with_short_sizes(problem: Problem, sizes: Mapping[str, float]) -> Problem:
+def with_short_sizes(problem: Problem, sizes: Mapping[str, float], machine: Machine) -> Problem:
     """`problem` with its short sizes static, where all is dense and there is enough to do."""
     types = (problem.result, *(type for _, type in problem.operands))
     known = dict(problem.static)
     short = {i: int(size) for i, size in sizes.items() if size in SHORT and i not in known}
     least = prod(1 << (int(size).bit_length() - 1) for size in sizes.values() if size >= 1)
-    if not short or least < WORTH or not all(type.format.is_dense for type in types):
+    enough = least >= machine.static_size_iterations
+    if not short or not enough or not all(type.format.is_dense for type in types):
         return problem
     return replace(problem, static=tuple(sorted({**known, **short}.items())))

@@ -38,7 +38,7 @@ def cast_before(
     new = {name: names.fresh(f"{name}_{type.dtype}") for name, type in types.items()}
     known = {**operands, **{new[name]: _cast(operands[name]) for name in found}}
     changed = rename(assignment, tensors=new)
-    stats = real_statistics(changed, known)
+    stats = real_statistics(changed, known, request.machine)
     choice = choose_strategy(problem_of(changed, known, request), stats, libraries)
     if choice.strategy.kind not in (Strategy.TILES.kind, Strategy.LIBRARY.kind):
         return assignment, operands, ()

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.names import Names
-from taco_py.cost.machine import DENSE_GAIN
 from taco_py.formats import dense
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
@@ -22,7 +21,6 @@ from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
-from taco_py.plan.rules.layout.copy_small_across import LARGE
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import Turned, best, seconds_of_loops, seconds_of_tiles
 from taco_py.ways.tiles import contraction_of, factors_of
@@ -48,12 +46,13 @@ def turn(
     if not request.sized or contraction_of(problem) is None:
         return assignment, ()
     factors = factors_of(problem)
-    product = dense_product(problem, real_statistics(assignment, operands))
-    if factors is None or product is None or product.points < LARGE:
+    machine = request.machine
+    product = dense_product(problem, real_statistics(assignment, operands, machine))
+    if factors is None or product is None or product.points < machine.small_factor_iterations:
         return assignment, ()
     plain = min(seconds_of_loops(product), seconds_of_tiles(product))
     found = best(product)
-    if not any(found.copied) or plain < DENSE_GAIN * found.seconds:
+    if not any(found.copied) or plain < machine.dense_detour_gain * found.seconds:
         return assignment, ()
     why = (
         f"loops along {found.along} take about {found.seconds:.1e} s with what is copied, on the "

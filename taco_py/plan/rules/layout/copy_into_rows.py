@@ -20,7 +20,7 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import COPIED, DENSE_GAIN, FAR_COPIED, NEAR, STEP
+from taco_py.cost.machine import Machine
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
@@ -29,14 +29,6 @@ from taco_py.order.orders import best_order
 from taco_py.plan.ir.goal import Request, draft_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
 from taco_py.problem import TensorType
-
-ROW, SUM = 8, 16
-"""Elements of a row from which on a loop along it is faster in vectors: of one that adds to each
-element of the result, and of one that sums. [Of 4 to 6, 0.6 of the speed with the copy; sums of 4
-to 12, 0.5 to 0.8]"""
-STARTED = 1e-5
-"""Seconds of a copy of no elements: one more step of the plan, and a longer way to it. [7 to 12 us]
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +64,7 @@ def in_rows(
         return as_it_is
     before = _cost(as_it_is)
     best = min(options, key=lambda option: option.cost)
-    if best.cost * DENSE_GAIN >= before:
+    if best.cost * request.machine.dense_detour_gain >= before:
         return replace(as_it_is, cost=before)
     told = f"about {best.cost:.2g} operations with copies, on the arrays as they are {before:.2g}"
     why = f"{best.why}: {told}"
@@ -97,7 +89,8 @@ def _innermost(
 def _fills_vectors(index: str, given: InRows) -> bool:
     """Whether a loop over an index is long enough to be faster in vectors."""
     size = real_statistics(given.assignment, given.operands).sizes[index]
-    return size >= (ROW if index in given.assignment.target.indices else SUM)
+    machine, added = given.request.machine, index in given.assignment.target.indices
+    return size >= (machine.copied_row_elements if added else machine.copied_sum_elements)
 
 
 def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
@@ -127,7 +120,7 @@ def _along(index: str, given: InRows, names: Names) -> InRows:
         steps[access] = Cast(name, access.tensor, form, source.type.dtype, why)
         type = replace(source.type, format=form, unit_stride=True, stored="")
         known[name] = replace(source, type=type, joined=(True,) * (form.order - 1))
-        cost += copying(source.nnz, type)
+        cost += copying(source.nnz, type, given.request.machine)
 
     def copied(access: Access) -> Access:
         return replace(access, tensor=steps[access].target) if access in steps else access
@@ -137,7 +130,8 @@ def _along(index: str, given: InRows, names: Names) -> InRows:
     if _lies_across(target, index, type):
         form = _with_last(type.format, target.indices.index(index))
         sizes = real_statistics(assignment, given.operands).sizes
-        cost += copying(prod((sizes[i] for i in target.indices), start=1.0), type)
+        elements = prod((sizes[i] for i in target.indices), start=1.0)
+        cost += copying(elements, type, given.request.machine)
         type = replace(type, format=form)
     made = InRows(changed, known, replace(given.request, type=type), tuple(steps.values()), why=why)
     return replace(made, cost=cost + _cost(made))
@@ -148,16 +142,17 @@ def _with_last(form: Format, last: int) -> Format:
     return replace(form, mode_order=(*(mode for mode in form.mode_order if mode != last), last))
 
 
-def copying(elements: float, type: TensorType) -> float:
+def copying(elements: float, type: TensorType, machine: Machine) -> float:
     """What a copy of a dense tensor in another order costs, in steps."""
-    near = elements * np.dtype(type.dtype).itemsize <= NEAR
-    return (STARTED + elements * (COPIED if near else FAR_COPIED)) / STEP
+    near = elements * np.dtype(type.dtype).itemsize <= machine.near_cache_bytes
+    each = machine.copied_element_seconds if near else machine.far_copied_element_seconds
+    return (machine.plan_step_seconds + elements * each) / machine.step_seconds
 
 
 def _cost(made: InRows) -> float:
     """What the best loops of all terms cost."""
     assignment, request = made.assignment, made.request
-    known = real_statistics(assignment, made.operands)
+    known = real_statistics(assignment, made.operands, request.machine)
     draft = draft_of(assignment, made.operands, request)
     terms = split_terms(assignment.value)
     return sum(best_order(draft, term, known, request.effort).cost for term in terms)

@@ -28,11 +28,6 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.problem import Problem
 
-SMALL = 8
-"""How many times fewer elements than iterations a factor has whose copy takes no time."""
-LARGE = 1 << 17
-"""Iterations from which on the call that copies takes no time either."""
-
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Read copies of operands in another order."""
@@ -54,13 +49,14 @@ def line_up(
     if order is None:
         return assignment, ()
     sizes = real_statistics(assignment, operands).sizes
-    volume = prod(sizes[index] for index in order)
+    volume, machine = prod(sizes[index] for index in order), request.machine
     steps: dict[Access, Cast] = {}
     for access in dict.fromkeys(accesses(assignment.value)):
         source = operands[access.tensor]
         modes = source.type.format.mode_order
         across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
-        if across and volume >= max(LARGE, SMALL * source.nnz):
+        least = max(machine.small_factor_iterations, machine.small_factor_ratio * source.nnz)
+        if across and volume >= least:
             steps[access] = step = _copied(access, order, source, names)
             type = replace(source.type, format=step.format, unit_stride=True, stored="")
             joined = (True,) * (len(access.indices) - 1)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from codegen.names import Names
 from taco_py.concrete.terms import split_terms
 from taco_py.convert.convert import describe
-from taco_py.cost.machine import CONVERSION, GAIN, LOOKED_UP_ROW
+from taco_py.cost.machine import Machine
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
@@ -31,6 +31,7 @@ def look_up_rows(
 ) -> tuple[Assignment, Mapping[str, Operand], tuple[Reformat, ...]]:
     """The assignment on copies with dense roots where these pay, all operands, and the copies."""
     copies: list[Reformat] = []
+    machine = request.machine
     for access in dict.fromkeys(accesses(assignment)):
         source = operands[access.tensor]
         form = with_dense_root(source.type.format)
@@ -41,7 +42,8 @@ def look_up_rows(
         changed = _reading(assignment, access, target)
         before, _ = _best(assignment, operands, request)
         after, copied = _best(changed, with_copy, request)
-        if target not in copied and (after + rows_cost(source, form)) * GAIN < before:
+        after += rows_cost(source, form, machine)
+        if target not in copied and after * machine.detour_gain < before:
             reason = f"its rows are looked up: {describe(source.type.format, form)}"
             index_dtype = source.type.index_dtype
             copies.append(Reformat(target, access.tensor, form, reason, index_dtype))
@@ -55,10 +57,11 @@ def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
     return any(row in a.indices for a in accesses(assignment) if a != access)
 
 
-def rows_cost(source: Operand, form: Format) -> float:
+def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
     """What a copy in `form` costs, which shares all but the root with anything but a list."""
-    rows = LOOKED_UP_ROW * source.shape[form.mode_order[0]]
-    return rows + (CONVERSION * source.nnz if source.type.format.is_coo else 0.0)
+    rows = machine.dense_root_row_steps * source.shape[form.mode_order[0]]
+    entries = source.nnz if source.type.format.is_coo else 0.0
+    return rows + machine.transposed_entry_steps * entries
 
 
 def _reading(assignment: Assignment, old: Access, tensor: str) -> Assignment:
@@ -74,7 +77,7 @@ def _best(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> tuple[float, frozenset[str]]:
     """What the best loops cost with the copies that they need, and the tensors copied."""
-    known = statistics(assignment, operands)
+    known = statistics(assignment, operands, request.machine)
     draft = draft_of(assignment, operands, request)
     cost, copied = 0.0, set[str]()
     for term in split_terms(assignment.value):

@@ -20,14 +20,7 @@ import numpy as np
 from codegen.names import Names
 from taco_py.concrete.terms import map_terms, split_terms, summed
 from taco_py.convert.locate import located_format
-from taco_py.cost.machine import (
-    CONVERSION,
-    DENSE_SIZE,
-    GAIN,
-    LOOKED_UP_ROW,
-    TEMPORARY,
-    UNFORESEEN,
-)
+from taco_py.cost.machine import Machine
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.dtypes import expression_dtype
@@ -66,7 +59,7 @@ class _Found:
     @property
     def cost(self) -> float:
         """What the best loops cost with the copies that they need."""
-        known = statistics(self.assignment, self.operands)
+        known = statistics(self.assignment, self.operands, self.request.machine)
         draft = draft_of(self.assignment, self.operands, self.request)
         terms = split_terms(self.assignment.value)
         return sum(best_order(draft, term, known, self.request.effort).cost for term in terms)
@@ -75,16 +68,16 @@ class _Found:
 def _better(before: _Found, looked_up: Sequence[Access], names: Names) -> _Found:
     """With more operands looked up, if that pays."""
     exact = _is_exact(before.assignment, before.operands)
-    found, cost = before, 0.0
+    found, cost, machine = before, 0.0, before.request.machine
     for access in looked_up:
         source = found.operands[access.tensor]
-        cost += _making(source)
+        cost += _making(source, machine)
         if not exact:
-            cost += _asking(source) * _lookups(found.assignment, access, found.operands)
+            cost += _asking(source, machine) * _lookups(found.assignment, access, found.operands)
         found = (_from_array if exact else _one_by_one)(found, access, names)
     cost += found.cost
     merged = before.cost
-    if cost * GAIN >= merged:
+    if cost * machine.detour_gain >= merged:
         return before
     why = (
         f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they are "
@@ -129,7 +122,7 @@ def _may(found: _Found, access: Access) -> bool:
     many, terms are linear in it, and it does not say which elements of the result are stored."""
     assignment, operands = found.assignment, found.operands
     source, result = operands[access.tensor], found.request.type.format
-    if source.type.format.is_dense or prod(source.shape) > DENSE_SIZE:
+    if source.type.format.is_dense or prod(source.shape) > found.request.machine.dense_elements:
         return False
     others = [
         a
@@ -168,16 +161,17 @@ def _located(source: Operand) -> Operand:
     return replace(source, type=type, shape=(*source.shape, 1), entries=None)
 
 
-def _making(source: Operand) -> float:
+def _making(source: Operand, machine: Machine) -> float:
     """What it costs to find the place of each element."""
-    each = TEMPORARY if len(source.shape) == 1 else CONVERSION
-    return LOOKED_UP_ROW * prod(source.shape) + each * source.nnz
+    vector = len(source.shape) == 1
+    each = machine.temporary_entry_steps if vector else machine.transposed_entry_steps
+    return machine.dense_root_row_steps * prod(source.shape) + each * source.nnz
 
 
-def _asking(source: Operand) -> float:
+def _asking(source: Operand, machine: Machine) -> float:
     """What it costs to find out whether an entry is there."""
     there = min(1.0, source.nnz / max(1, prod(source.shape)))
-    return UNFORESEEN * min(there, 1.0 - there)
+    return machine.misprediction_steps * min(there, 1.0 - there)
 
 
 def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:

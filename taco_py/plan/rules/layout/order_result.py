@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
 
-from taco_py.cost.machine import GAIN
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
@@ -22,9 +21,9 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import Gain, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
 
-MODES = 3
+REORDERED_MODES = 3
 """Modes up to which every order is compared."""
 
 
@@ -52,7 +51,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return Refusal(f"the last kernel costs no less than as {usual}")
     after = context.costs.in_loops(_split(_in(program, form), context), context)
     cost = context.costs.in_loops(before, context)
-    if after * GAIN >= cost:
+    if after * context.goal.machine.detour_gain >= cost:
         return Refusal(f"no order of modes costs clearly less than {usual}")
     why = f"about {after:.2g} operations instead of {cost:.2g} as {usual}"
     return Rewrite(_in(written, form), f"{program.result} stored as {form}: {why}", cost, after)
@@ -65,7 +64,7 @@ def _others(
 
     None for dense results, for diagonals, and where all sparse operands store their indices alike.
     """
-    if usual.is_dense or not 1 < usual.order <= MODES:
+    if usual.is_dense or not 1 < usual.order <= REORDERED_MODES:
         return
     met = tuple(accesses(assignment.value))
     if any(len(set(a.indices)) < operands[a.tensor].type.format.order for a in met):
@@ -100,7 +99,7 @@ def _in(program: Program, form: Format) -> Program:
 def _split(program: Program, context: Context) -> Program:
     """The program after all rules that split it, with the sizes of its text."""
     split = context.following.forms(program, context.drafting)
-    return replace(split, sizes=statistics(program.last, program.facts).sizes)
+    return replace(split, sizes=statistics(program.last, program.facts, context.goal.machine).sizes)
 
 
-RULE = Rule("order_result", Phase.LAYOUT, apply, result, gain=GAIN)
+RULE = Rule("order_result", Phase.LAYOUT, apply, result, gain=Gain.DETOUR)

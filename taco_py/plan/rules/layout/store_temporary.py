@@ -21,7 +21,6 @@ from math import prod
 
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import DENSE_SIZE, FULL, GAIN
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr
@@ -32,9 +31,9 @@ from taco_py.plan.ir.formats import COMPRESSED, DENSE
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import keeping
-from taco_py.plan.rules.base import Outcome, Phase, Refusal, Rewrite, Rule, Site, temporaries
+from taco_py.plan.rules.base import Gain, Outcome, Phase, Refusal, Rewrite, Rule, Site, temporaries
 
-MODES = 3
+REORDERED_MODES = 3
 """Modes up to which a temporary is considered in every order."""
 
 
@@ -44,7 +43,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     usual = program.facts[name]
     part = program.define(name)
     readers = [each.assignment for each in program.readers(name)]
-    options = tuple(_options(program, part.assignment, readers))
+    options = tuple(_options(program, context, part.assignment, readers))
     if not options:
         return None
     before = _cost(program, context, part.assignment, readers, usual)
@@ -53,7 +52,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         for form in options
     }
     form = min(options, key=lambda option: costs[option])
-    if costs[form] * GAIN >= before:
+    if costs[form] * context.goal.machine.detour_gain >= before:
         return Refusal(f"no format costs clearly less than {usual.type.format}")
     why = (
         f"stored as {form}: about {costs[form]:.2g} operations instead of {before:.2g} as "
@@ -73,7 +72,7 @@ def _cost(
     """What the kernels around a temporary cost together where it is `stored` so."""
     changed = program.with_facts({part.target.tensor: stored})
     kernels = (context.costs.kernel(changed, each, context) for each in (part, *readers))
-    return keeping(stored) + sum(kernels)
+    return keeping(stored, context.goal.machine) + sum(kernels)
 
 
 def _stored(usual: Operand, form: Format) -> Operand:
@@ -83,7 +82,9 @@ def _stored(usual: Operand, form: Format) -> Operand:
 # ---------------------------------------------------------------- candidates
 
 
-def _options(program: Program, part: Assignment, readers: Sequence[Assignment]) -> Iterator[Format]:
+def _options(
+    program: Program, context: Context, part: Assignment, readers: Sequence[Assignment]
+) -> Iterator[Format]:
     """Other formats than the usual one; none among dense tensors only, and of one number."""
     stored = program.facts[part.target.tensor]
     usual = stored.type.format
@@ -91,8 +92,10 @@ def _options(program: Program, part: Assignment, readers: Sequence[Assignment]) 
     if not usual.order or all(program.facts[n].type.format.is_dense for n in around):
         return
     result = program.result_type.format
-    free = result.is_dense or all(_adds_no_entries(program, part, reader) for reader in readers)
-    if not usual.is_dense and free and prod(stored.shape) <= DENSE_SIZE:
+    free = result.is_dense or all(
+        _adds_no_entries(program, context, part, reader) for reader in readers
+    )
+    if not usual.is_dense and free and prod(stored.shape) <= context.goal.machine.dense_elements:
         yield dense(usual.order)
     looked_up = tuple(i for i in part.target.indices if _may_be_full(i, program.last, result))
     for form in _arranged(usual):
@@ -102,11 +105,13 @@ def _options(program: Program, part: Assignment, readers: Sequence[Assignment]) 
             yield form
 
 
-def _adds_no_entries(program: Program, part: Assignment, reader: Assignment) -> bool:
+def _adds_no_entries(
+    program: Program, context: Context, part: Assignment, reader: Assignment
+) -> bool:
     """Whether a sparse result has few entries more where a temporary has all: it divides, or it is
     nearly full and what it is multiplied by has the entries."""
     name, stored = part.target.tensor, program.facts[part.target.tensor]
-    full = stored.nnz >= FULL * prod(stored.shape)
+    full = stored.nnz >= context.goal.machine.full_share * prod(stored.shape)
     for term in split_terms(reader.value):
         walked = [
             set(access.indices)
@@ -142,7 +147,7 @@ def _may_be_full(index: str, last: Assignment, result: Format) -> bool:
 def _arranged(usual: Format) -> Iterator[Format]:
     """The format in every order of modes, and with a dense or with a compressed root."""
     modes = range(usual.order)
-    if usual.order <= MODES and (usual.is_dense or _by_rows(usual)):
+    if usual.order <= REORDERED_MODES and (usual.is_dense or _by_rows(usual)):
         yield from (Format(usual.levels, order) for order in permutations(modes))
     if not usual.is_dense and _by_rows(usual):
         root = COMPRESSED if usual.levels[0].full else DENSE
@@ -154,4 +159,4 @@ def _by_rows(form: Format) -> bool:
     return form.order > 1 and all(level == COMPRESSED for level in form.levels[1:])
 
 
-RULE = Rule("store_temporary", Phase.LAYOUT, apply, temporaries, gain=GAIN)
+RULE = Rule("store_temporary", Phase.LAYOUT, apply, temporaries, gain=Gain.DETOUR)

@@ -19,7 +19,7 @@ from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.plan.rules.needed.sum_in_chunks import in_chunks
 from taco_py.plan.temporaries import through_children, with_temporary
 
-NESTED = 2 * CASES
+NESTED_CASES = 2 * CASES
 """Cases that the loops of a product have at most together. [Of 81, in one loop, gcc takes 12 s; of
 96, in three, a minute]"""
 
@@ -57,7 +57,7 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
 def _too_many(program: Program, expr: Expr) -> int | None:
     """The cases of a product where one loop has too many, or all of its loops together have."""
     one, every = (count_cases(expr, each) for each in (program.is_sparse, program.lists))
-    return max(one, every) if one > CASES or every > NESTED else None
+    return max(one, every) if one > CASES or every > NESTED_CASES else None
 
 
 RULE = Rule("few_cases", Phase.NEEDED, apply, result)

@@ -23,7 +23,7 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result, terms
 from taco_py.plan.temporaries import through_children, with_temporary
 
-MOST = 6
+SCHEDULED_TERMS = 6
 """Sparse terms that one kernel adds up at most, where a schedule says which loops there are."""
 
 
@@ -91,17 +91,18 @@ def check_together(
 
     terms = split_terms(assignment.value)
     cases = max(count_cases(term.body, is_sparse) for term in terms)
-    if cases > 2**MOST:
+    if cases > 2**SCHEDULED_TERMS:
         raise ScheduleError(
-            f"Expected products of up to {2**MOST} cases where a schedule says which loops there "
-            f"are, found {cases}: one for each set of sparse operands that may be present",
+            f"Expected products of up to {2**SCHEDULED_TERMS} cases where a schedule says which "
+            f"loops there are, found {cases}: one for each set of sparse operands that may be "
+            "present",
             hint="leave the schedule open, or compute some of the sums first",
         )
     count = len(terms)
-    if not request.type.format.is_dense and count > MOST:
+    if not request.type.format.is_dense and count > SCHEDULED_TERMS:
         raise ScheduleError(
-            f"Expected up to {MOST} sparse terms where a schedule says which loops there are, "
-            f"found {count}: a kernel has a case for each set of them",
+            f"Expected up to {SCHEDULED_TERMS} sparse terms where a schedule says which "
+            f"loops there are, found {count}: a kernel has a case for each set of them",
             hint="leave the schedule open, or add some of them up first",
         )
 

@@ -25,7 +25,6 @@ from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Define, Program
 from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
-from taco_py.plan.rules.layout.copy_small_across import LARGE, SMALL
 from taco_py.problem import TensorType
 
 WHY = "factors are multiplied into a small one that has all of their indices"
@@ -59,10 +58,12 @@ def absorb(
     )
     if not plain or len(factors) < len(product.factors):
         return (assignment,)
-    sizes = real_statistics(assignment, operands).sizes
+    sizes = real_statistics(assignment, operands, request.machine).sizes
     volumes = {f: float(prod(sizes[i] for i in f.indices)) for f in factors}
     points = prod(sizes[index] for index in all_indices(assignment))
-    room = min(points / SMALL, request.memory) if points >= LARGE else 0
+    machine = request.machine
+    large = points >= machine.small_factor_iterations
+    room = min(points / machine.small_factor_ratio, request.memory) if large else 0
     groups = _groups(factors, assignment.target.indices, volumes, room)
     made = {
         group[0]: _product(group, product, operands, request, names)

@@ -13,17 +13,25 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
-from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.plan.algebra.contraction_trees import near_trees
 from taco_py.plan.algebra.products import Product, as_product, typed_first
 from taco_py.plan.context import Context
-from taco_py.plan.ir.goal import SMALL
+from taco_py.plan.ir.goal import LEAST_SIZE
 from taco_py.plan.ir.program import Program
-from taco_py.plan.price import QUICKEST
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.plan.rules.base import (
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    terms,
+)
 from taco_py.plan.temporaries import with_temporary
 
 Path = tuple[tuple[int, ...], ...]
@@ -180,11 +188,12 @@ def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None
         goal.effort.parts.append(f"only orders with {limit} were compared")
     trees = near_trees(stats, chain.tensors, chain.kept, goal.effort, goal.memory)
     whole = context.costs.kernel(program, chain.assignment, context)
-    least, best = whole * GAIN, None
+    gain, quickest = goal.machine.detour_gain, goal.machine.quickest_steps
+    least, best = whole * gain, None
     pairs, *_ = trees
     for full in (False, True):
         for tree in trees:
-            if QUICKEST * tree.cost >= least:
+            if quickest * tree.cost >= least:
                 continue
             cost = chain.cost_along(program, replace(context, full=full), tree.path, least)
             if cost < least:
@@ -193,7 +202,7 @@ def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None
     if best is None:
         return None
     shallow = chain.depth(best.path) < len(chain.indices)
-    return best if shallow or least * GAIN < whole else None
+    return best if shallow or least * gain < whole else None
 
 
 def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
@@ -212,8 +221,8 @@ def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
     text = f"{how} about {steps:.2g} operations, in one kernel {whole:.2g}{beside}"
     small = chain.cost_along(program, context, best.path)
     if small < context.costs.kernel(program, chain.assignment, context):
-        return f"{text}; planned for sizes of {SMALL} and more, where they take fewer"
+        return f"{text}; planned for sizes of {LEAST_SIZE} and more, where they take fewer"
     return f"{text}, but in loops nested less deep, which pays the more the larger the operands"
 
 
-RULE = Rule("contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS, gain=GAIN)
+RULE = Rule("contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS, gain=Gain.DETOUR)

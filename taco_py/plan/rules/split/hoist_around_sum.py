@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taco_py.concrete.terms import split_terms
-from taco_py.cost.machine import GAIN
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Expr, Reduce
@@ -37,7 +36,8 @@ def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> 
     least = min(prices)
     whole = replace(program.last, value=term)
     one = context.costs.loops(program, whole, context)
-    if least * GAIN >= min(one, _price(program, context, term, sum_)):
+    gain = context.goal.machine.detour_gain
+    if least * gain >= min(one, _price(program, context, term, sum_)):
         return Refusal("one kernel, or the inner sum computed first, costs no more")
     part = options[prices.index(least)]
     why = f"about {least:.2g} operations instead of {one:.2g} in loops around the sum in it"

@@ -13,7 +13,6 @@ from itertools import takewhile
 
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import DENSE_GAIN, GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
@@ -84,13 +83,13 @@ class _Loops:
         depth = max(depth, self.shared)
         inside = self.stats.iterations(self.term.body, frozenset(self.order[:depth]) | own)
         alone = self.stats.iterations(sum_.body, own)
-        alone += TEMPORARY * result_size(self.stats, sum_, needs)
+        alone += self.stats.machine.temporary_entry_steps * result_size(self.stats, sum_, needs)
         effort = self.context.effort
         copies = copy_cost(self.stats, self.problem, self.term, effort, accesses(sum_))
         if copies:
             inside += copies
             alone += self._own_copies(sum_)
-        if alone * GAIN >= inside:
+        if alone * self.stats.machine.detour_gain >= inside:
             return ""
         others = tuple(index for index in self.order[:depth] if index not in needs)
         if others:
@@ -126,7 +125,8 @@ def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce)
     draft, access = with_temporary(draft, context, sum_, free_indices(sum_), "")
     last = replace(draft.last, value=exchange(expr, sum_, access))
     two = context.costs.in_loops(draft.with_assignment(last), context)
-    gain = DENSE_GAIN if draft.facts[access.tensor].type.format.is_dense else GAIN
+    dense, machine = draft.facts[access.tensor].type.format.is_dense, context.goal.machine
+    gain = machine.dense_detour_gain if dense else machine.detour_gain
     if two * gain >= one:
         return ""
     return f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"

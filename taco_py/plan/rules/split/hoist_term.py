@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import result_size
-from taco_py.cost.machine import GAIN, TEMPORARY
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Reduce
@@ -37,9 +36,10 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return None
     stats = context.statistics(program, expr)
     own = frozenset((*needs, *(i for a in accesses(expr) for i in a.indices)))
-    alone = stats.iterations(term.body, own) + TEMPORARY * result_size(stats, expr, needs)
+    kept = stats.machine.temporary_entry_steps * result_size(stats, expr, needs)
+    alone = stats.iterations(term.body, own) + kept
     repeated = stats.iterations(term.body, own | frozenset(others))
-    if alone * GAIN >= repeated:
+    if alone * stats.machine.detour_gain >= repeated:
         return Refusal(f"loops over {','.join(others)} repeat it too few times")
     why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
     program, access = with_temporary(program, context, expr, needs, why, whole)

@@ -25,7 +25,7 @@ from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Define, Program
 from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
-from taco_py.plan.rules.layout.copy_small_across import LARGE, SMALL, walked_order
+from taco_py.plan.rules.layout.copy_small_across import walked_order
 from taco_py.problem import TensorType
 
 WHY = "small factors that vary along the innermost loop are multiplied by each other first"
@@ -53,7 +53,7 @@ def small_first(
     product = as_product(term.body, dtypes)
     if order is None or product is None or term.negative:
         return (assignment,)
-    sizes = real_statistics(assignment, operands).sizes
+    sizes = real_statistics(assignment, operands, request.machine).sizes
     volume = prod(sizes[index] for index in order)
     whole = expression_dtype(term.body, dtypes)
     few = [
@@ -65,7 +65,9 @@ def small_first(
     own = {index for factor in few for index in factor.indices}
     kept = tuple(index for index in order if index in own)
     count = prod(sizes[index] for index in kept)
-    if len(few) < 2 or volume < max(LARGE, SMALL * count):
+    machine = request.machine
+    least = max(machine.small_factor_iterations, machine.small_factor_ratio * count)
+    if len(few) < 2 or volume < least:
         return (assignment,)
     target = Access(names.fresh("T"), kept)
     type = TensorType(dense(len(kept)), whole.name, request.type.index_dtype)

@@ -19,7 +19,6 @@ from math import inf
 import numpy as np
 
 from taco_py.concrete.terms import reductions, split_terms, summed
-from taco_py.cost.machine import DENSE_GAIN
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
@@ -30,7 +29,7 @@ from taco_py.plan.algebra.products import Product, as_product, typed_first
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import draft_of
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, assignments
+from taco_py.plan.rules.base import Gain, Numbers, Outcome, Phase, Rewrite, Rule, Site, assignments
 from taco_py.plan.temporaries import described, with_temporary
 from taco_py.ways.choose import worth_apart
 
@@ -172,4 +171,4 @@ def _is_worth_it(program: Program, context: Context, product: _DenseProduct, pla
     return worth_apart(problem, context.statistics(draft, sum_), context.goal.libraries)
 
 
-RULE = Rule("split_dense_product", Phase.SPLIT, apply, assignments, Numbers.ROUNDS, gain=DENSE_GAIN)
+RULE = Rule("split_dense_product", Phase.SPLIT, apply, assignments, Numbers.ROUNDS, gain=Gain.DENSE)

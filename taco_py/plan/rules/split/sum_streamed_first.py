@@ -19,7 +19,6 @@ from itertools import takewhile
 import numpy as np
 
 from taco_py.concrete.terms import split_terms, summed
-from taco_py.cost.machine import NEAR
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access
@@ -30,14 +29,6 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
 from taco_py.plan.temporaries import with_temporary
-
-ROUNDS = 8
-"""Terms of such a sum from which on the product is worth a kernel of its own."""
-ROW_BYTES = 1024
-"""Rows of the array that are added up in registers as fast as it is read."""
-SHORT_BYTES = 256
-"""Rows whose sums take longer to add up across lanes than to read. [A sum of products over rows of
-16 floats in a tenth of the time where they are added up by themselves before]"""
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -59,16 +50,17 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     dtype = expression_dtype(expr, program.dtypes)
     stats, itemsize = context.statistics(program, expr), np.dtype(dtype).itemsize
     row = stats.volume(_row(order, alone, users)) * itemsize
-    first = _first(order, alone, row <= SHORT_BYTES)
+    machine = stats.machine
+    first = _first(order, alone, row <= machine.short_row_bytes)
     rest = tuple(index for index in order if index not in first)
     if len(whole) != 1 or not first or not rest:
         return None
     dtype = expression_dtype(whole[0], program.dtypes)
     summed_row = frozenset(takewhile(alone.__contains__, reversed(order)))
-    if stats.volume(summed_row) * itemsize >= ROW_BYTES:
+    if stats.volume(summed_row) * itemsize >= machine.summed_row_bytes:
         return Refusal("rows that are summed are long: each is multiplied once anyway")
-    near = stats.volume(frozenset(rest)) * itemsize <= NEAR
-    long = stats.volume(frozenset(first)) >= ROUNDS
+    near = stats.volume(frozenset(rest)) * itemsize <= machine.near_cache_bytes
+    long = stats.volume(frozenset(first)) >= machine.streamed_sum_terms
     if not near or not long or dtype != expression_dtype(term.body, program.dtypes):
         return Refusal("what is left of the factor is not near, or its sums are short")
     place = "outermost" if order[: len(first)] == first else "outside of short rows"

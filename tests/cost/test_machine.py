@@ -1,0 +1,229 @@
+"""The machine as an argument: other machines get other plans, and nobody else has its numbers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taco_py.concrete.terms import split_terms
+from taco_py.cost.effort import Effort
+from taco_py.cost.machine import NOMINAL, Machine
+from taco_py.notation.checks import all_indices
+from taco_py.order.orders import best_order
+from taco_py.plan.ir.goal import Request, statistics
+from taco_py.plan.ir.nodes import Compute, Operand, Step
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.make import Options, make_plan
+from taco_py.problem import Problem
+from taco_py.ways.library_choice import Libraries
+from tests.problems import operands, problem
+
+SOURCE = Path(__file__).parents[2] / "taco_py"
+
+
+def planned(known: Problem, given: dict[str, Operand], machine: Machine) -> Plan:
+    request = Request(known.result, machine=machine, sized=True)
+    return make_plan(known.assignment, given, request)
+
+
+def steps_of(plan: Plan) -> str:
+    """The copies by their formats, and the kernels by their loops or the way they are made."""
+    return " ".join(map(_step, plan.steps))
+
+
+def _step(step: Step) -> str:
+    if not isinstance(step, Compute):
+        return f"{step.source}:{getattr(step, 'format', '')}"
+    return "".join(step.orders[0]) if step.strategy.kind == "loops" else step.strategy.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A plan, and what it becomes on a machine where some fields differ."""
+
+    text: str
+    names: dict[str, str]
+    before: str
+    fields: dict[str, Any]
+    after: str
+    result: str | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    entries: dict[str, float] = field(default_factory=dict)
+
+
+CHOICES = {
+    "hash workspaces a hundred times dearer": Choice(
+        "C[i,j] = T[k,i,j] * v[k]", {"T": "CSF"},
+        "kij C:ss", {"hash_workspace_steps": 1000.0}, "T:sss:1,2,0 ijk",
+        "DCSR", {"i": 30, "j": 30, "k": 100_000}, {"T": 1e6},
+    ),
+    "no vectors": Choice(
+        "Y[i,f] = A[i,j] * X[f,j]", {"A": "CSR"},
+        "X:dd:1,0 ijf", {"vector_steps": 1.0}, "ijf",
+        None, {"f": 8}, {"A": 2000.0},
+    ),
+    "temporaries that cost a second an element": Choice(
+        "y[i] = A[i,j] * B[j,k] * x[k]", {"A": "CSR", "B": "CSR"},
+        "ij ij", {"temporary_entry_steps": 1e9, "dense_temporary_element_steps": 1e9}, "ijk",
+    ),
+    "tiles never pay": Choice(
+        "C[i,j] = A[i,k] * B[k,j]", {},
+        "tiles", {"tile_reuse_products": 1e9}, "ikj",
+        None, dict.fromkeys("ijk", 64),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+def test_another_machine_gets_another_plan(choice: Choice) -> None:
+    known = problem(choice.text, choice.names, choice.result)
+    given = operands(known, choice.sizes, choice.entries)
+    assert steps_of(planned(known, given, NOMINAL)) == choice.before
+    assert steps_of(planned(known, given, replace(NOMINAL, **choice.fields))) == choice.after
+
+
+def test_machines_do_not_meet_in_one_memo() -> None:
+    known = problem("C[i,j] = T[k,i,j] * v[k]", {"T": "CSF"}, "DCSR")
+    given = operands(known, {"i": 30, "j": 30, "k": 100_000}, {"T": 1e6})
+    (term,) = split_terms(known.assignment.value)
+    effort, dear = Effort(), replace(NOMINAL, hash_workspace_steps=1000.0)
+    orders = [
+        best_order(known, term, statistics(known.assignment, given, machine), effort).order
+        for machine in (NOMINAL, dear, Machine())
+    ]
+    assert orders == [("k", "i", "j"), ("i", "j", "k"), ("k", "i", "j")]
+
+
+# ---------------------------------------------------------------- nobody else has its numbers
+
+
+@contextmanager
+def without_nominal() -> Iterator[Machine]:
+    """An equal machine, while `NOMINAL` has no numbers."""
+    values = {f.name: getattr(NOMINAL, f.name) for f in fields(Machine)}
+    try:
+        for name in values:
+            object.__setattr__(NOMINAL, name, None)
+        yield Machine()
+    finally:
+        for name, value in values.items():
+            object.__setattr__(NOMINAL, name, value)
+
+
+PLANNED: tuple[tuple[str, dict[str, str]], ...] = (
+    ("y[i] = A[i,j] * x[j]", {"A": "CSR"}),
+    ("y[i] = A[i,j] * x[j]", {"A": "COO", "x": "s"}),
+    ("y[i] = A[i,j] * x[j]", {"A": "DCSR", "x": "s"}),
+    ("C[i,j] = A[i,k] * B[k,j]", {}),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": "CSC", "B": "CSR"}),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": "COO", "B": "DCSR"}),
+    ("C[i,j] = A[i,j] + B[i,j]", {"A": "CSR", "B": "CSC"}),
+    ("D[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR")),
+    ("D[i,l] = A[i,j] * B[j,k] * C[k,l]", {}),
+    ("Y[i,r] = T[i,j,k] * U[j,r] * V[k,r]", {"T": "CSF"}),
+    ("Y[j,k,p] = T[i,j,k] * A[i,p]", {"T": "CSF"}),
+    ("Y[i,f] = A[i,j] * X[f,j]", {"A": "CSR"}),
+    ("O[i,f] = (S[i,j] - M[i,j] * U[i,r] * V[j,r]) * X[j,f]", {"S": "CSR", "M": "CSR"}),
+    ("y[a] = (X[i,a] - m[a]) * (X[i,a] - m[a]) * w[i]", {"X": "CSR"}),
+    ("s = A[i,j] * B[j,k] * D[i,k]", dict.fromkeys("ABD", "CSR")),
+    ("y[a] = A[c,b,a] * v[a,b]", {}),
+    ("C[b,a,d] = A[b,a] * v[d,a] * w[a,d]", {}),
+    ("B[j,i] = A[i,j]", {}),
+    ("Z[a,b,c,d] = A[a,e,f,g,h,i] * B[b,j,k,l,e,m] * C[c,d,n,o,f]", dict.fromkeys("ABC", "CSF")),
+)
+
+
+BLAS = Libraries(available=lambda _: True, narrower=lambda: 1.0)
+
+
+def check_own_machine_alone(known: Problem, given: dict[str, Operand]) -> None:
+    """Compare the plan with the one that is made while the nominal machine has no numbers."""
+
+    def plan(machine: Machine) -> Plan:
+        request = Request(known.result, machine=machine, sized=True, any_order=True)
+        return make_plan(known.assignment, given, request, Options(libraries=BLAS))
+
+    expected = plan(NOMINAL)
+    with without_nominal() as machine:
+        found = plan(machine)
+    assert found == expected
+
+
+@pytest.mark.parametrize(("text", "names"), PLANNED, ids=range(len(PLANNED)))
+def test_planning_reads_no_machine_but_its_own(text: str, names: dict[str, str]) -> None:
+    known = problem(text, names)
+    many = len(all_indices(known.assignment)) > 10
+    check_own_machine_alone(
+        known, operands(known, dict.fromkeys(all_indices(known.assignment), 5) if many else {})
+    )
+
+
+def test_nor_where_operands_are_cast() -> None:
+    known = problem("C[i,j] = A[i,k] * B[k,j]")
+    given = operands(known)
+    narrow = replace(given["A"], type=replace(given["A"].type, stored="float32"))
+    check_own_machine_alone(known, {**given, "A": narrow})
+
+
+UNITS = (
+    "steps", "seconds", "bytes", "bits", "iterations", "products", "elements", "entries", "terms",
+    "rows", "columns", "calls", "ratio", "share", "gain", "exponent", "per_second",
+)  # fmt: skip
+
+
+def test_each_field_names_its_unit() -> None:
+    assert not [f.name for f in fields(Machine) if not f.name.endswith(UNITS)]
+
+
+# Numbers of planning that are no properties of a machine: how far searches go, and what estimates,
+# texts and types depend on.
+LIMITS = {
+    "order/beam.py": {"BEAM_SETS"},
+    "order/locality.py": {"NEIGHBOUR_SHARE", "ELSEWHERE_RATIO"},
+    "order/orders.py": {"SEARCH_NODES", "NEAR_ROUNDS", "BETTER_SHARE", "EQUAL_SHARE"},
+    "order/steps.py": {"EVERY_SET_LOOPS", "NEAR_ORDER_LOOPS"},
+    "order/walk_counts.py": {"NONE", "ASKED"},
+    "plan/algebra/contraction_trees.py": {"EXACT_FACTORS", "CONNECTED_GROUPS"},
+    "plan/algebra/distribution.py": {"FAR_CHEAPER", "FEWER_ELEMENTS"},
+    "plan/algebra/quotients.py": {"MOVED_OPERATIONS"},
+    "plan/ir/goal.py": {"LEAST_SIZE"},
+    "plan/ir/index_sizes.py": {"UNCOUNTED_ELEMENTS"},
+    "plan/rules/forms/multiply_out.py": {"MOST_TERMS", "FORMS_AT_ONCE", "FURTHER_ROUNDS"},
+    "plan/rules/layout/order_result.py": {"REORDERED_MODES"},
+    "plan/rules/layout/store_temporary.py": {"REORDERED_MODES"},
+    "plan/rules/needed/sum_in_chunks.py": {"SCHEDULED_TERMS"},
+}
+
+
+def test_planning_has_no_other_constants_of_the_machine() -> None:
+    found = {
+        str(path.relative_to(SOURCE)): names
+        for room in ("order", "ways", "plan")
+        for path in sorted((SOURCE / room).rglob("*.py"))
+        if (names := set(_numbers(ast.parse(path.read_text()))))
+    }
+    assert found == LIMITS
+
+
+def _numbers(module: ast.Module) -> Iterator[str]:
+    """The names that a module gives to numbers."""
+    for statement in module.body:
+        if not isinstance(statement, ast.Assign):
+            continue
+        values = [
+            n
+            for n in ast.walk(statement.value)
+            if not isinstance(n, ast.operator | ast.unaryop | ast.Load)
+        ]
+        leaves = [n for n in values if not isinstance(n, ast.Tuple | ast.BinOp | ast.UnaryOp)]
+        plain = (isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in leaves)
+        names = [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        nested = any(isinstance(n, ast.Tuple) for n in values[1:])
+        if not nested and all(plain):
+            yield from names
