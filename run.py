@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Run the demo or the tests, setting up what they need first.
+"""Run the demo or the tests, or build the documentation, setting up what they need first.
 
     python3 run.py demo [file.mtx|file.tns]     the main job, checked and timed beside scipy
     python3 run.py test [pytest arguments]      the tests, a process a core
+    python3 run.py docs [mkdocs arguments]      the documentation, as a site in `site/`
     python3 run.py python [arguments]           the environment's interpreter, with the linters
 
 Where this interpreter already has every package that is needed, it is used as it is. Otherwise a
@@ -28,10 +29,11 @@ ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv"
 STAMP = ENVIRONMENT / "installed.txt"
 OLDEST = (3, 11)
-EXTRA = {"demo": "", "test": "test", "python": "dev"}
+EXTRA = {"demo": "", "test": "test", "docs": "docs", "python": "dev"}
 MODULE = {
     "demo": ["-m", "taco_py", "demo"],
     "test": ["-m", "pytest", "--numprocesses=auto", "--dist=worksteal"],
+    "docs": ["-m", "mkdocs", "build", "--strict", "--quiet"],
     "python": [],
 }
 COMPILERS = ("cc", "gcc", "clang")

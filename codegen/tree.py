@@ -8,8 +8,10 @@ node by name.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import is_
 from typing import Any, TypeVar
 
 N = TypeVar("N")
@@ -27,13 +29,21 @@ def is_node_class(cls: Any) -> bool:
 
 @cache
 def node_fields(cls: Any) -> tuple[str, ...]:
-    """The fields of a node class that can hold nodes: those not declared as text or numbers."""
+    """The fields of a node class that can hold nodes: those not declared as text or atoms."""
     fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
-    return tuple(n for n, f in fields.items() if f.init and not _is_atomic(str(f.type)))
+    names = vars(sys.modules[cls.__module__])
+    return tuple(n for n, f in fields.items() if f.init and not _is_atomic(str(f.type), names))
 
 
-def _is_atomic(annotation: str) -> bool:
-    return _ATOMS.issuperset(re.findall(r"\w+", annotation))
+def _is_atomic(annotation: str, names: dict[str, Any]) -> bool:
+    """Whether every word of an annotation is a plain type or an atom, in a module of `names`."""
+    words = re.findall(r"\w+", annotation)
+    return all(w in _ATOMS or getattr(names.get(w), "is_atom", False) for w in words)
+
+
+@cache
+def _last_fields_first(cls: Any) -> tuple[str, ...]:
+    return node_fields(cls)[::-1]
 
 
 def children(node: Any) -> Iterator[Any]:
@@ -46,15 +56,18 @@ def children(node: Any) -> Iterator[Any]:
             yield value
 
 
-def walk(node: object) -> Iterator[Any]:
+def walk(node: Any) -> Iterator[Any]:
     """`node` and everything below it, parents first."""
-    waiting = [node]
+    waiting: list[Any] = [node]
     while waiting:
         node = waiting.pop()
         yield node
-        below = list(children(node))
-        below.reverse()
-        waiting.extend(below)
+        for name in _last_fields_first(node.__class__):
+            value = getattr(node, name)
+            if value.__class__ is tuple:
+                waiting.extend([item for item in value[::-1] if is_node_class(item.__class__)])
+            elif is_node_class(value.__class__):
+                waiting.append(value)
 
 
 def find(node: object, kind: type[N]) -> Iterator[N]:
@@ -85,15 +98,24 @@ def _replaced(node: N, changed: dict[str, Any]) -> N:
 def map_nodes(value: Any, fn: Rule) -> Any:
     """A field's value with `fn` applied to the node, or to each node of the tuple, that it is."""
     if value.__class__ is tuple:
-        items = tuple([fn(item) if is_node_class(item.__class__) else item for item in value])
-        same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if same else items
+        items = [fn(item) if is_node_class(item.__class__) else item for item in value]
+        return value if all(map(is_, items, value)) else tuple(items)
     return fn(value) if is_node_class(value.__class__) else value
 
 
-def map_children(node: N, fn: Rule) -> N:
-    """`node` with `fn` applied to each direct child; `node` itself when no child changed."""
-    return map_fields(node, lambda _, value: map_nodes(value, fn))
+def map_children(node: N, fn: Rule, names: tuple[str, ...] | None = None) -> N:
+    """`node` with `fn` applied to each direct child; `node` itself when no child changed.
+
+    names  the only fields whose nodes count as children
+    """
+    changed: dict[str, Any] = {}
+    cls: Any = node.__class__
+    for name in node_fields(cls) if names is None else names:
+        old = getattr(node, name)
+        new = map_nodes(old, fn)
+        if new is not old:
+            changed[name] = new
+    return _replaced(node, changed) if changed else node
 
 
 def rewrite(node: N, fn: Rule) -> N:

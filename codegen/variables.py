@@ -8,7 +8,7 @@ is declared twice in nested scopes (`verify`), so nothing can be captured.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from codegen.ir import (
     Var,
     While,
 )
-from codegen.tree import find, map_fields, map_nodes, node_fields, rewrite
+from codegen.tree import find, map_children, node_fields, rewrite
 
 N = TypeVar("N")
 
@@ -45,25 +45,24 @@ def value_fields(cls: Any) -> tuple[str, ...]:
     return tuple(name for name in node_fields(cls) if name not in targets(cls))
 
 
-def is_target(node: Any, field: str) -> bool:
-    """Whether a field holds variables that `node` introduces or assigns."""
-    return field in targets(node.__class__)
-
-
 def substitute(node: N, values: Mapping[Var, Expr]) -> N:
     """`node` with each variable of `values` replaced where it is read.
 
     Before `y = x + 1` with x ↦ 2; after `y = 2 + 1`. Targets of assignments stay as they are.
     """
 
-    def within(name: str, value: Any) -> Any:
-        if is_target(node, name):
-            return value
-        return map_nodes(value, lambda child: substitute(child, values))
+    def below(node: Any) -> Any:
+        if node.__class__ is Var:
+            return values.get(node, node)
+        return map_values(node, below)
 
-    if isinstance(node, Var):
-        return values.get(node, node)  # type: ignore[return-value]
-    return map_fields(node, within)
+    return below(node)  # type: ignore[no-any-return]
+
+
+def map_values(node: N, fn: Callable[[Any], Any]) -> N:
+    """`node` with `fn` applied to each child but the variables it introduces or assigns."""
+    cls: Any = node.__class__
+    return map_children(node, fn, value_fields(cls))
 
 
 def rename(node: N, names: Mapping[Var, Var]) -> N:
@@ -73,17 +72,20 @@ def rename(node: N, names: Mapping[Var, Var]) -> N:
 
 def count_reads(node: Any) -> Counter[Var]:
     """How often `node` reads each variable."""
-    reads: Counter[Var] = Counter()
+    reads: list[Var] = []
     waiting = [node]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Var):
-            reads[node] += 1
+        if node.__class__ is Var:
+            reads.append(node)
             continue
         for name in value_fields(node.__class__):
             value = getattr(node, name)
-            waiting.extend(value if value.__class__ is tuple else (value,))
-    return reads
+            if value.__class__ is tuple:
+                waiting.extend(value)
+            else:
+                waiting.append(value)
+    return Counter(reads)
 
 
 def variables_read(node: object) -> frozenset[Var]:

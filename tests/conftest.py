@@ -1,8 +1,14 @@
 """Options and settings of the whole test suite.
 
+pytest --thorough             the longer searches of the two options below, and every kernel with
+                              the flags that users get
 pytest --combinations some    few, some, pairs or all of the formats of each corpus expression
 pytest --examples 500         how many random programs each property test compiles
 pytest --update-golden        write golden files instead of comparing with them
+
+Without --thorough, kernels are compiled with -Og, in less than half of the time: what most tests
+ask is what the generated C means. Modules and tests with the marker `user_flags` ask what the C
+compiler makes of it, with the flags that users get; between them they have every kind of kernel.
 """
 
 from __future__ import annotations
@@ -12,6 +18,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+
+from taco_py.kernels import KERNELS
 
 ROOT = Path(__file__).parent.parent
 
@@ -23,20 +31,48 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, prin
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+QUICK = ("-Og",)
+"""Compiler flags of tests without the marker `user_flags`."""
+
+FEW = {"combinations": "few", "examples": 10}
+THOROUGH = {"combinations": "some", "examples": 30}
+"""What the two options are where they are not given, without --thorough and with it."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tacopy")
     group.addoption(
         "--combinations",
         choices=("few", "some", "pairs", "all"),
-        default="some",
         help="format combinations of each corpus expression: each format once … every combination",
     )
+    group.addoption("--examples", type=int, help="random programs compiled by each property test")
     group.addoption(
-        "--examples", type=int, default=30, help="random programs compiled by each property test"
+        "--thorough",
+        action="store_true",
+        help="longer searches, every kernel with the flags that users get: what CI runs",
     )
     group.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "user_flags: compiled with the flags that users get")
+    for name, value in (THOROUGH if config.option.thorough else FEW).items():
+        if config.getoption(name) is None:
+            setattr(config.option, name, value)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    thorough = item.config.getoption("--thorough")
+    KERNELS.compile_with(() if thorough or item.get_closest_marker("user_flags") else QUICK)
+
+
+@pytest.fixture
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether longer searches are asked for."""
+    return bool(request.config.getoption("--thorough"))
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ MEMO_ALLOWED = frozenset(
         "codegen.runtime.blas",
         "codegen.tree",
         "codegen.variables",
+        "taco_py.affine.oracle",
         "taco_py.call.prepare",
         "taco_py.call.subscripts",
         "taco_py.cost.sets",

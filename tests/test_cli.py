@@ -243,7 +243,8 @@ def test_other_outputs(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["-f=A:ds", "-write-graph=g.svg", "-export=c", "-print-schedule", "-explain"]
     assert main([SPMV, *flags]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("parallelize(i,CPUThread,NoRaces)\nsizes     i, j taken for 1000")
+    assert printed.startswith("parallelize(i,CPUThread,NoRaces)\nruns      1 kernel, 0 copies\n")
+    assert "\nsizes     i, j taken for 1000" in printed
     assert "\nkernel    y[i] = " in printed
     ElementTree.parse("g.svg")
     assert {"kernel.c", "kernel.h", "main.c"} <= {path.name for path in Path("c").iterdir()}

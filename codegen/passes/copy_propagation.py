@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.ir import Block, Const, Declare, Expr, Function, Module, Stmt, Var
-from codegen.tree import map_children, map_fields, map_nodes
-from codegen.variables import assigned_vars, is_target
+from codegen.tree import map_children, map_fields
+from codegen.variables import assigned_vars, map_values
 
 Values = dict[Var, Expr]
 
@@ -54,9 +54,7 @@ def _propagate(node: Any, values: Values, assigned: frozenset[Var]) -> Any:
         return _block(node, values, assigned)
     if isinstance(node, Var):
         return values.get(node, node)
-    return map_fields(
-        node, lambda name, value: value if is_target(node, name) else map_nodes(value, below)
-    )
+    return map_values(node, below)
 
 
 def _is_copy(declare: Declare, assigned: frozenset[Var]) -> bool:

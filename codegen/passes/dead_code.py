@@ -58,7 +58,7 @@ from codegen.ir import (
     VectorStore,
     While,
 )
-from codegen.tree import find, fixpoint, map_children, map_fields, walk
+from codegen.tree import fixpoint, map_children, map_fields, walk
 from codegen.variables import assigned_vars, count_reads, declared_vars, statements
 
 _VISIBLE = (
@@ -103,26 +103,26 @@ class _Uses:
         return array.storage is not Storage.LOCAL or array in self.arrays
 
 
+_READERS = frozenset((Load, Search, VectorLoad, Lead, Place))
+_TABLE_READERS = frozenset((Count, Key, Ranked))
+_TABLE_WRITERS = frozenset((Insert, SortTable, ClearTable))
+
+
 def _uses(node: object) -> _Uses:
     arrays: set[Array] = set()
     tables: set[Table] = set()
     changed: set[Table] = set()
+    declared: Counter[Var] = Counter()
     for below in walk(node):
-        match below:
-            case (
-                Load(array=array)
-                | Search(array=array)
-                | VectorLoad(array=array)
-                | Lead(array=array)
-                | Place(array=array)
-            ):
-                arrays.add(array)
-            case Count(table=table) | Key(table=table) | Ranked(table=table):
-                tables.add(table)
-            case Insert(table=table) | SortTable(table=table) | ClearTable(table=table):
-                changed.add(table)
-    declared = Counter(declare.var for declare in find(node, Declare))
-    declared.update(loop.var for loop in find(node, For))
+        cls = below.__class__
+        if cls in _READERS:
+            arrays.add(below.array)
+        elif cls is Declare or cls is For:
+            declared[below.var] += 1
+        elif cls in _TABLE_READERS:
+            tables.add(below.table)
+        elif cls in _TABLE_WRITERS:
+            changed.add(below.table)
     return _Uses(
         count_reads(node),
         frozenset(var for var, count in declared.items() if count > 1),
@@ -155,8 +155,8 @@ def _is_unread(stmt: Stmt, behind: tuple[Stmt, ...], uses: _Uses) -> bool:
     other places where it is declared too."""
     if not isinstance(stmt, Declare) or stmt.var not in uses.again:
         return False
-    rest = Block(behind)
-    return not count_reads(rest)[stmt.var] and stmt.var not in assigned_vars(rest)
+    var = stmt.var
+    return not any(count_reads(rest)[var] or var in assigned_vars(rest) for rest in behind)
 
 
 def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:

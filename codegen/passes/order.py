@@ -41,22 +41,24 @@ def tidy(module: Module) -> Module:
     return fixpoint(module, lambda m: remove_dead_code(propagate_copies(simplify(m))))
 
 
+_TIDY = _for_any_target(tidy)
+
 C_PASSES: tuple[Step, ...] = (
-    Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
+    Step("tidy", _TIDY, "later passes match simple shapes and compare places"),
     Step("full_tiles", _for_any_target(separate_full_tiles), "marked loops are the user's so far"),
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
-    Step("tidy_panels", _for_any_target(tidy), "a static number of columns leaves few panels"),
+    Step("tidy_panels", _TIDY, "a static number of columns leaves few panels"),
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
     Step("past_caches", write_past_caches, "before vectorize, which would mark the rows written"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
     Step("vector_sums", split_sums_of_streams, "takes the sums that are marked"),
     Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
-    Step("tidy_sums", _for_any_target(tidy), "blocks and bounds that the splitting left"),
+    Step("tidy_sums", _TIDY, "blocks and bounds that the splitting left"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
 )
 
 NEST_PASSES: tuple[Step, ...] = (
-    Step("tidy", _for_any_target(tidy), "later passes match simple shapes and compare places"),
+    Step("tidy", _TIDY, "later passes match simple shapes and compare places"),
     Step("vectorize", _for_any_target(vectorize), "what the planner of the loops has not marked"),
     Step("vector_sums", split_vector_sums, "takes the sums that are marked"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
@@ -72,9 +74,13 @@ def passes_for(target: Target) -> tuple[Step, ...]:
 
 
 def run_passes(module: Module, target: Target) -> Module:
-    """`module` after every pass for `target`."""
+    """`module` after every pass for `target`; what is tidy already is not tidied again."""
+    tidied: Module | None = None
     for step in passes_for(target):
-        module = step.run(module, target)
+        if step.run is not _TIDY:
+            module = step.run(module, target)
+        elif module is not tidied:
+            module = tidied = tidy(module)
     return module
 
 

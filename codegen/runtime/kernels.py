@@ -200,6 +200,16 @@ class KernelCache:
         for each in tuple(self.derived):
             each.clear()
 
+    def compile_with(self, flags: tuple[str, ...]) -> None:
+        """Compile with these flags, after all others, from now on.
+
+        Kernels in memory that were compiled with other ones are forgotten.
+        """
+        if flags != self._flags:
+            self._flags = flags
+            self._kernels.clear()
+            self.limit_threads(self._most_threads)
+
     def find(self, key: str) -> LoadedKernel | None:
         """The kernel of `key` if it is in memory or on disk. Raises NoCompilerError."""
         kernel = self._kernels.get(key)

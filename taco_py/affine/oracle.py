@@ -6,7 +6,8 @@ dtype that the compiled program computes in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, assert_never
 
 import numpy as np
@@ -21,6 +22,7 @@ from taco_py.notation.dtypes import operand_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 
 Arrays = Mapping[str, NDArray[Any]]
+DTypeOf = Callable[[Call], np.dtype[Any]]
 
 
 def run_program(program: Program, arrays: Arrays, sizes: Mapping[str, int]) -> None:
@@ -35,13 +37,15 @@ def run_program(program: Program, arrays: Arrays, sizes: Mapping[str, int]) -> N
     modes = {name: arrays[mode[0]].shape[mode[1]] for mode, name in lowered.sizes.items()}
     values = {**modes, **sizes}
     updates = {each.name: each.update for each in statements}
+    dtypes = {name: array.dtype for name, array in arrays.items()}
+    dtype_of = cache(lambda call: operand_dtype(call, dtypes))
     found = [
         (_time(statement, point), statement.name, point)
         for statement in lowered.nest.statements
         for point in instances(statement, values)
     ]
     for _, name, point in sorted(found, key=lambda each: each[0]):
-        _run(updates[name], arrays, {**values, **point})
+        _run(updates[name], arrays, {**values, **point}, dtype_of)
 
 
 def _time(statement: Statement, point: Mapping[str, int]) -> tuple[int, ...]:
@@ -52,34 +56,37 @@ def _time(statement: Statement, point: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(time)
 
 
-def _run(update: Update, arrays: Arrays, values: Mapping[str, int]) -> None:
+def _run(update: Update, arrays: Arrays, values: Mapping[str, int], dtype_of: DTypeOf) -> None:
     value = update.value
     if update.operator is not None:
         value = Call(update.operator, (update.target, value))
     with np.errstate(all="ignore"):
-        result = np.asarray(_value(value, arrays, values))
+        result = np.asarray(_value(value, arrays, values, dtype_of))
         array = arrays[update.target.tensor]
         array[_place(update.target, arrays, values)] = result.astype(array.dtype)
 
 
-def _value(expr: Expr, arrays: Arrays, values: Mapping[str, int]) -> Any:
+def _value(expr: Expr, arrays: Arrays, values: Mapping[str, int], dtype_of: DTypeOf) -> Any:
     match expr:
         case Literal(value):
             return value
         case Access():
             return arrays[expr.tensor][_place(expr, arrays, values)]
         case Call():
-            dtype = operand_dtype(expr, {name: array.dtype for name, array in arrays.items()})
-            args = [np.asarray(_value(arg, arrays, values)).astype(dtype) for arg in expr.args]
-            return expr.operator.evaluate(*args)
+            dtype = dtype_of(expr)
+            args = (np.asarray(_value(arg, arrays, values, dtype_of)) for arg in expr.args)
+            return expr.operator.evaluate(*(arg.astype(dtype) for arg in args))
         case Reduce():
             raise TypeError("a program has no sums inside expressions")
         case _:
             assert_never(expr)
 
 
+_subscripts = cache(subscripts)
+
+
 def _place(access: Access, arrays: Arrays, values: Mapping[str, int]) -> tuple[int, ...]:
-    found = tuple(subscript.evaluate(values) for subscript in subscripts(access))
+    found = tuple(subscript.evaluate(values) for subscript in _subscripts(access))
     shape = arrays[access.tensor].shape
     if not all(0 <= at < size for at, size in zip(found, shape, strict=True)):
         raise DimensionError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from numpy.typing import DTypeLike
@@ -15,6 +15,7 @@ from taco_py.values.settings import (
     Settings,
     as_schedule,
     check_budget,
+    check_forbid,
     check_libraries,
     check_static,
     check_threads,
@@ -37,6 +38,7 @@ def compile(
     threads: int | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    forbid: Collection[str] | str = (),
     **named: Format | str,
 ) -> Kernel:
     """Compile an assignment for operands of given formats, without data.
@@ -45,7 +47,7 @@ def compile(
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
-    schedule, threads, libraries, schedule_budget   as in `evaluate`
+    schedule, threads, libraries, schedule_budget, forbid   as in `evaluate`
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
@@ -56,5 +58,6 @@ def compile(
         static=check_static(static),
         libraries=check_libraries(libraries),
         budget=check_budget(schedule_budget),
+        forbid=check_forbid(forbid),
     )
     return compile_draft(drafted, settings)

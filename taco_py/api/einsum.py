@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from taco_py.replay.find import COUNTS, find
@@ -30,6 +30,7 @@ def einsum(
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    forbid: Collection[str] | str = (),
 ) -> Any:
     """NumPy's `einsum`: `einsum("ij,j->i", A, x)` or `einsum(A, [0, 1], x, [1], [0])`.
 
@@ -40,7 +41,7 @@ def einsum(
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
-    format, schedule, threads, static, libraries, schedule_budget   as in `evaluate`
+    format, schedule, threads, static, libraries, schedule_budget, forbid   as in `evaluate`
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
@@ -54,7 +55,7 @@ def einsum(
             lambda order: einsum(
                 *operands, out=out, dtype=dtype, order=order, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
-                libraries=libraries, schedule_budget=schedule_budget,
+                libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
             ),
         )  # fmt: skip
     key = None
@@ -64,10 +65,10 @@ def einsum(
             first, rest = interleaved(operands)
         usual = out is None and dtype is None and optimize is None and static is None
         usual = usual and order == "K"
-        if usual and libraries is True and schedule_budget is None:
+        if usual and libraries is True and schedule_budget is None and forbid == ():
             identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         else:
-            more = options_key(out, dtype, static, libraries, optimize, schedule_budget)
+            more = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
             identity = (first, format, casting, schedule, threads, order, more)
         key = call_key(identity, rest)
         call = find(key)
@@ -79,6 +80,6 @@ def einsum(
     from taco_py.values.settings import settings_of
 
     settings = settings_of(
-        format, schedule, threads, dtype, casting, static, libraries, schedule_budget
+        format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
     )
     return contract(operands, optimize, settings, out, key, order)

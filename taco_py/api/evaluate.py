@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from taco_py.replay.find import COUNTS, find
@@ -31,6 +31,7 @@ def evaluate(
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
+    forbid: Collection[str] | str = (),
     **named: Any,
 ) -> Any:
     """The value of an assignment in index notation.
@@ -57,6 +58,8 @@ def evaluate(
     schedule_budget  seconds that choosing may take where no schedule is given; the best found until
               then is used. It takes less than 0.05 s for up to three operands, and nothing where
               such a call was made before.
+    forbid    rules of the planner that may not be used, by the names that `explain` tells, as in
+              forbid=("multiply_out",); docs/rules.md lists them
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError when there is no compiler.
@@ -73,10 +76,10 @@ def evaluate(
     key = None
     if type(threads) in COUNTS:
         usual = out is None and dtype is None and static is None and libraries is True
-        if usual and schedule_budget is None:
+        if usual and schedule_budget is None and forbid == ():
             more: tuple[object, ...] = ()
         else:
-            more = (options_key(out, dtype, static, libraries, None, schedule_budget),)
+            more = (options_key(out, dtype, static, libraries, None, schedule_budget, forbid),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())
         call = find(key)
@@ -89,7 +92,7 @@ def evaluate(
     from taco_py.values.settings import settings_of
 
     settings = settings_of(
-        format, schedule, threads, dtype, casting, static, libraries, schedule_budget
+        format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
     )
     return compute(parsed(text), given, settings, out, key=key)
 
@@ -106,6 +109,7 @@ def explain(
     libraries: bool = True,
     optimize: Any = None,
     schedule_budget: float | None = None,
+    forbid: Collection[str] | str = (),
     frontier_budget: float | None = None,
     **named: Any,
 ) -> str:
@@ -119,7 +123,7 @@ def explain(
     schedule was chosen, how many there are, which of them no other is asymptotically better than
     with what they are estimated to cost, what was pruned by what, and where the chosen one stands.
 
-    schedule_budget  as in `evaluate`
+    schedule_budget, forbid  as in `evaluate`
     frontier_budget  seconds that this comparison may take, which does not change the plan; the best
                      schedules found until then are told. As many as schedule_budget where it is
                      left out, one where both are; 0 leaves the comparison out.
@@ -131,7 +135,7 @@ def explain(
     from taco_py.values.settings import check_budget, merged, settings_of
 
     settings = settings_of(
-        format, schedule, threads, dtype, casting, static, libraries, schedule_budget
+        format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
     )
     seconds = check_budget(frontier_budget, "frontier_budget")
     if operands and isinstance(text, str) and "=" not in text:

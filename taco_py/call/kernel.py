@@ -327,7 +327,8 @@ def _as_pattern(pattern: Any) -> TensorData:
 def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     """The kernel of an assignment over operands of known formats."""
     options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
-    request = replace(drafted.request, effort=Effort(settings.budget))
+    effort = Effort(settings.budget)
+    request = replace(drafted.request, effort=effort, left_out=settings.forbid)
     plan = make_plan(drafted.assignment, drafted.operands, request, options)
     plan = replace(plan, sizes=drafted.told)
     return compile_plan(

@@ -129,6 +129,7 @@ def _planned(
         forms=settings.forms,
         look_up=settings.look_up,
         sized=True,
+        left_out=settings.forbid,
         any_order=kind.kind == "tensor" and settings.format is None,
     )
     plan = make_plan(assignment, operands, request, options, squeezed)

@@ -10,6 +10,7 @@ from taco_py.execute.run import IN_ORDER
 from taco_py.execute.transform import transformed
 from taco_py.execute.work import told_threads
 from taco_py.explanation.memory_traffic import told_traffic
+from taco_py.explanation.summary import summary
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.nodes import Cast, Compute, Gather, Locate, Reformat, TakeValues
 from taco_py.plan.ir.plan import Plan
@@ -32,7 +33,8 @@ def explain(
     tensors  the operands, where they are known
     """
     known = None if tensors is None else _with_copies(plan, tensors)
-    lines = [f"copy      {copy}" for copy in copies]
+    lines = [*summary(plan, limit)]
+    lines += [f"copy      {copy}" for copy in copies]
     lines += [f"budget    {cut}" for cut in plan.cuts]
     lines += [f"result    {plan.stored}"] if plan.stored else []
     lines += [f"sizes     {plan.sizes}"] if plan.sizes else []

@@ -226,7 +226,10 @@ def report(
     until = monotonic() + half
     found = frontier(assignment, formats, budget=half * SEARCH, dtype=request.type.dtype)
     known = with_estimates(found, operands, request, until)
-    nests = None if plan.chosen is None else chosen_nests(plan.chosen, request)
+    nests = None
+    if plan.chosen is not None:
+        program = plan.chosen.program.with_facts(operands)
+        nests = chosen_nests(replace(plan.chosen, program=program), request)
     if nests is None:
         why = "for its kernels run over other indices than the text: modes fused, or values alone"
         return f"{known.explain()}\nchosen: not compared, {why}"

@@ -165,7 +165,7 @@ class Walks:
     def _dense_in_copies(self, access: Access, rows: Sequence[int]) -> Bits:
         """Where a level of an access is dense, for a copy is read in which it is rather looked up
         than merged: between the first level and the last, and led by others to no less coordinates
-        than there are. (`plan.single` makes copies so.)
+        than there are. (`plan.make_kernel` makes copies so.)
 
         A row for each of its indices, as they come.
         """

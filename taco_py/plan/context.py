@@ -109,7 +109,7 @@ class Context:
 
     def request(self, program: Program, target: str) -> Request:
         """The goal of a kernel that makes one tensor of a program."""
-        return replace(self.goal, type=program.facts[target].type)
+        return replace(self.goal, type=program.facts[target].type, static=program.static)
 
     @property
     def drafting(self) -> Context:

@@ -1,6 +1,6 @@
 """One assignment over given operands → the steps that compute it.
 
-text → program (`plan.search`: rules in the order of the catalogue) → kernels (`plan.single`)
+text → program (`plan.search`: rules in the order of the catalogue) → kernels (`plan.make_kernel`)
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from taco_py.plan.ir.nodes import Cast, Compute, Gather, Operand, Reformat, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Define, Node, Program
 from taco_py.plan.lookahead import Lookahead
+from taco_py.plan.make_kernel import kernel_in_loops_of_text, with_kernel
 from taco_py.plan.rules import catalogue
-from taco_py.plan.rules.layout.fuse_modes import Fused, fuse
+from taco_py.plan.rules.layout.fuse_modes import fuse
 from taco_py.plan.rules.needed.narrow_sums import has_narrow_sums
 from taco_py.plan.rules.needed.squeeze_unit_modes import squeezed
 from taco_py.plan.rules.needed.sum_in_chunks import check_together
@@ -32,7 +33,6 @@ from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.plan.rules.tidy.leave_unsorted import leave_unsorted
 from taco_py.plan.rules.tidy.share_equal_steps import once
 from taco_py.plan.search import Search, tried
-from taco_py.plan.single import plan_single
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
@@ -81,7 +81,8 @@ def make_plan(
         split = prepared.with_assignment(sums_outside(prepared.last))
     steps, loops = _kernels(split, context)
     shared = once(_with_threads(leave_unsorted(steps), schedule))
-    return replace(_plan(shared, split, context), chosen=Chosen(split, loops))
+    chosen = Chosen(split.without_entries, loops, program.without_entries)
+    return replace(_plan(shared, split, context), chosen=chosen)
 
 
 def program_of(
@@ -159,51 +160,90 @@ def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) ->
     assignment, schedule = _distributed(sums_outside(program.last), schedule, program.dtypes)
     request = context.request(program, program.result)
     check_together(assignment, program.facts, request)
-    *before, _ = program.steps
-    names = Names(program.facts)
-    kernel = plan_single(assignment, program.facts, request, names, schedule)
-    return _plan((*_planned(before), *kernel), program, context)
+    own = program.with_assignment(assignment)
+    planned = kernel_in_loops_of_text(own, context, schedule, Names(program.facts))
+    return _plan(tuple(_planned(planned.steps)), program, context)
 
 
 def _planned(steps: Iterable[Node]) -> Iterator[Step]:
     return (step for step in steps if not isinstance(step, Define))
 
 
-Loops = Mapping[str, tuple[tuple[str, ...], ...] | None]
+Orders = tuple[tuple[str, ...], ...]
 
 
-def _kernels(program: Program, context: Context) -> tuple[tuple[Step, ...], Loops]:
+def _kernels(
+    program: Program, context: Context
+) -> tuple[tuple[Step, ...], Mapping[str, Orders | None]]:
     """The steps of a program with a kernel, and the copies it needs, for each assignment; and the
     loops of each kernel."""
-    names = Names(program.facts)
     read = {name for each in program.defines for name in operand_names(each.assignment)}
-    libraries = context.goal.libraries
     steps: list[Step] = []
-    loops: dict[str, tuple[tuple[str, ...], ...] | None] = {}
+    loops: dict[str, Orders | None] = {}
     for step in program.steps:
-        if not isinstance(step, Define):
-            if not isinstance(step, TakeSize) or step.target in read:
-                steps.append(step)
-            continue
-        request, part = context.request(program, step.target), step.assignment
-        fused = None
-        if step.target != program.result:
-            facts = dict(program.facts)
-            fused = fuse(part, facts, request, names)
-        if fused is not None and len(fused.assignment.target.indices) < len(part.target.indices):
-            steps += _taken_apart(part, fused, facts, names, libraries)
-            loops[step.target] = None
-            continue
-        planned = plan_single(part, program.facts, request, names, libraries=libraries)
-        loops[step.target] = _loops_of(part, planned)
-        steps += planned if fused is None else _as_temporary(planned, step.target, names)
+        if isinstance(step, Define):
+            planned, loops[step.target] = _kernel(program, step, context)
+            steps += _planned(planned.steps)
+            program = program.with_facts(planned.facts)
+        elif not isinstance(step, TakeSize) or step.target in read:
+            steps.append(step)
     return tuple(steps), loops
 
 
-def _loops_of(assignment: Assignment, steps: Sequence[Step]) -> tuple[tuple[str, ...], ...] | None:
-    """The loop orders of the kernel among steps; None where its indices are not those of the
-    assignment, or no loops make it."""
-    (kernel,) = (step for step in steps if isinstance(step, Compute))
+def _kernel(program: Program, define: Define, context: Context) -> tuple[Program, Orders | None]:
+    """The program of one assignment with its kernel, copies before and conversions after it; and
+    the kernel's loops, None where they run over other indices than the assignment has."""
+    target, part = define.target, define.assignment
+    own = program.only(target)
+    if target == program.result:
+        planned = _planned_alone(own, context)
+        return planned, _loops_of(part, planned)
+    facts = dict(program.facts)
+    fused = fuse(part, facts, context.request(program, target), Names(facts))
+    if len(fused.assignment.target.indices) == len(part.target.indices):
+        planned = _planned_alone(own, context)
+        return _as_temporary(planned, target), _loops_of(part, planned)
+    raw = own.fresh(f"{target}_fused")
+    facts[raw] = replace(facts[target], type=fused.request.type)
+    assignment = replace(fused.assignment, target=replace(fused.assignment.target, tensor=raw))
+    whole = replace(own, steps=(*fused.steps, Define(assignment)), facts=facts, result=raw)
+    planned = _as_temporary(_planned_alone(whole, context), raw)
+    unfused = Unfuse(target, raw, _sizes_of(part))
+    return replace(planned, steps=(*planned.steps, unfused), result=target), None
+
+
+def _planned_alone(program: Program, context: Context) -> Program:
+    """The program of one assignment with its kernel planned by the rules for operands and loops."""
+    wanted = program.result_type
+    program = tried(catalogue.OPERANDS, program, context)
+    program = with_kernel(program, context, wanted, Names(program.facts))
+    return tried(catalogue.KERNELS, program, context)
+
+
+def _as_temporary(program: Program, target: str) -> Program:
+    """The program with kernels in names that equal kernels share, and its last step making
+    `target`."""
+    named = tuple(canonical(s) if isinstance(s, Compute) else s for s in _planned(program.steps))
+    names = Names(program.facts)
+    steps = _landing_at(named, target, names)
+    new = {s.target: program.facts[target] for s in steps if s.target not in program.facts}
+    return replace(program.with_facts(new), steps=steps)
+
+
+def _sizes_of(part: Assignment) -> tuple[tuple[str, int], ...]:
+    """For each index of the target, an operand and a mode of it that has its size."""
+    places = {
+        index: (access.tensor, mode)
+        for access in accesses(part.value)
+        for mode, index in enumerate(access.indices)
+    }
+    return tuple(places[index] for index in part.target.indices)
+
+
+def _loops_of(assignment: Assignment, program: Program) -> Orders | None:
+    """The loop orders of the only kernel of a program; None where it has other indices than the
+    assignment."""
+    (kernel,) = program.kernels
     same = {*all_indices(kernel.problem.assignment)} == {*all_indices(assignment)}
     return kernel.orders if same else None
 
@@ -272,34 +312,6 @@ def _strategy(step: Compute, schedule: Schedule) -> Strategy:
     """Loops where the user names one of them."""
     names_none = all(isinstance(command, Serial) for command in schedule.commands)
     return step.strategy if names_none else Strategy.LOOPS
-
-
-def _as_temporary(steps: Sequence[Step], target: str, names: Names) -> tuple[Step, ...]:
-    """The steps that make a temporary, with names that equal kernels share."""
-    named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
-    return _landing_at(named, target, names)
-
-
-def _taken_apart(
-    part: Assignment,
-    fused: Fused,
-    operands: Mapping[str, Operand],
-    names: Names,
-    libraries: Libraries | None,
-) -> tuple[Step, ...]:
-    """The steps that make a temporary in longer rows, and a view of it with its own modes."""
-    target = part.target.tensor
-    raw = names.fresh(f"{target}_fused")
-    made = replace(fused.assignment, target=replace(fused.assignment.target, tensor=raw))
-    steps = plan_single(made, operands, fused.request, names, libraries=libraries)
-    named = tuple(canonical(s) if isinstance(s, Compute) else s for s in steps)
-    places = {
-        index: (access.tensor, mode)
-        for access in accesses(part.value)
-        for mode, index in enumerate(access.indices)
-    }
-    sizes = tuple(places[index] for index in part.target.indices)
-    return (*fused.steps, *named, Unfuse(target, raw, sizes))
 
 
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:

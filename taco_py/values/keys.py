@@ -49,6 +49,7 @@ def options_key(
     libraries: Any = True,
     optimize: Any = None,
     budget: Any = None,
+    forbid: Any = (),
 ) -> Signature:
     """What options that are seldom given say; values that are equal and of other types differ."""
     return (
@@ -58,6 +59,7 @@ def options_key(
         repr(libraries),
         None if optimize is None else repr(optimize),
         None if budget is None else repr(budget),
+        None if forbid == () else repr(forbid),
     )
 
 

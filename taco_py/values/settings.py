@@ -38,6 +38,7 @@ class Settings:
     budget     seconds that a schedule may be searched for, None for as long as it takes
     memory     elements that each intermediate of a contraction may store
     forms, look_up   as `plan.ir.goal` has them
+    forbid     the rules that take no part, by name
     """
 
     format: Format | str | None = None
@@ -55,6 +56,7 @@ class Settings:
     memory: float = inf
     forms: bool | None = None
     look_up: bool = True
+    forbid: frozenset[str] = frozenset()
 
     @property
     def counts(self) -> bool:
@@ -71,6 +73,7 @@ def settings_of(
     static: Mapping[str, int] | None,
     libraries: bool = True,
     budget: float | None = None,
+    forbid: Collection[str] | str = (),
 ) -> Settings:
     """The arguments as the user gave them, checked.
 
@@ -88,6 +91,7 @@ def settings_of(
         measure=measure,
         libraries=check_libraries(libraries),
         budget=check_budget(budget),
+        forbid=check_forbid(forbid),
     )
 
 
@@ -177,6 +181,38 @@ def check_budget(seconds: float | None, name: str = "schedule_budget") -> float 
             hint="leave it out to search to the end",
         )
     return None if seconds is None else float(min(seconds, LONG))
+
+
+def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
+    """The names of rules that a user forbids, one name or several.
+
+    Raises ScheduleError for a name that no rule has, or of a rule that no kernel can do without.
+    """
+    names = (forbid,) if isinstance(forbid, str) else forbid
+    if not names:
+        return frozenset()
+    from taco_py.plan.rules.base import Phase
+    from taco_py.plan.rules.catalogue import CATALOGUE
+
+    rules = {rule.name: rule for rule, _ in CATALOGUE}
+    free = sorted(name for name, rule in rules.items() if rule.phase is not Phase.NEEDED)
+    if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+        raise ScheduleError(
+            f"Expected the names of rules in forbid, found {forbid!r}",
+            hint='as in forbid=("multiply_out",)',
+        )
+    for name in names:
+        if name in rules and name not in free:
+            raise ScheduleError(
+                f"Expected rules that kernels can do without in forbid, found {name}",
+                hint=f"it is {rules[name].phase.value}",
+            )
+        if name not in rules:
+            raise ScheduleError(
+                f"Expected the names of rules in forbid, found {name!r}",
+                hint=f"they are {', '.join(free)}",
+            )
+    return frozenset(names)
 
 
 def check_threads(threads: int | None) -> int | None:

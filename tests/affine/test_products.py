@@ -15,6 +15,8 @@ from taco_py.affine.oracle import run_program
 from taco_py.affine.products import products
 from tests.codegen.test_emit import needs_compiler
 
+pytestmark = pytest.mark.user_flags
+
 pytestmark = needs_compiler
 SHAPES = {
     "A": (7, 5),

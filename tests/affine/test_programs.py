@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from polyhedral.nests.dependence import dependences
 from polyhedral.nests.legality import check_order
 from polyhedral.programs.program_plan import plan_program
 from polyhedral.programs.question import Processor, ProgramQuestion
+from taco_py import driver
 from taco_py.affine.oracle import run_program
 from taco_py.affine.statements import size_names
 from tests.codegen.test_emit import needs_compiler
@@ -63,6 +65,7 @@ def _loops_around(statement: re.Match[str]) -> str:
     return f"    {''.join(loops)}{statement[1]}"
 
 
+@pytest.mark.user_flags
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_whose_sizes_are_literals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planned for caches so small that the model has tiles of its own for them."""
@@ -168,7 +171,10 @@ def test_a_new_size_needs_no_new_kernel() -> None:
     assert len(sources) == 1
 
 
-def test_explain_names_planes_sizes_and_reasons() -> None:
+def test_explain_names_planes_sizes_and_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = (32768, 1 << 20, 32 << 20)  # how sizes are rounded depends on them
+    target = replace(driver.native_target(), caches=caches)
+    monkeypatch.setattr(driver, "native_target", lambda: target)
     big = np.ones((2000, 2000))
     text = tp.program(KERNELS["jacobi-2d"].text).explain(A=big, B=big.copy(), T=100)
     assert "tile t, " in text

@@ -52,7 +52,7 @@ def strided(array: Any, rng: np.random.Generator) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("large", [0, 1, 20, 131, 260])
+@pytest.mark.parametrize("large", [0, 1, 20, 131, pytest.param(260, marks=pytest.mark.user_flags)])
 @pytest.mark.parametrize("text", TEXTS)
 def test_against_numpy(text: str, large: int, dtype: str) -> None:
     rng = np.random.default_rng(large)
@@ -105,6 +105,7 @@ def test_an_order_of_loops_that_the_user_wants_is_kept() -> None:
     assert "tiles of" not in tp.explain(text, A=a, B=a, schedule="reorder(i,k,j)")
 
 
+@pytest.mark.user_flags
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("text", ["ij->ji", "ijk->kji", "ijk->kij", "ijk->jik", "ijkl->lkji"])
 def test_copies_in_another_order(text: str, dtype: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 import taco_py
 from taco_py import Tensor
 
+pytestmark = pytest.mark.user_flags
+
 Array = np.ndarray[Any, Any]
 
 

@@ -12,6 +12,8 @@ import taco_py as tp
 from taco_py.cost.machine import NOMINAL
 from taco_py.diagnostics.errors import InternalError
 
+pytestmark = pytest.mark.user_flags
+
 TEXTS = ("ik,kj->ij", "bZ,XZ,Xb->b", "bki,bjk->bij")
 PAIRS = (("i4", "f8"), ("f8", "f4"), ("i2", "f4"), ("f4", "f4"))
 

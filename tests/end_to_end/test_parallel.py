@@ -22,6 +22,8 @@ from tests.codegen.interpreter import State, execute
 from tests.corpus.formats import to_dense
 from tests.machines import always_threads
 
+pytestmark = pytest.mark.user_flags
+
 RNG = np.random.default_rng(3)
 ROWS, COLUMNS = 157, 89
 

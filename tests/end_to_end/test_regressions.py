@@ -11,6 +11,8 @@ import scipy.sparse as sp
 import taco_py as tp
 from tests.corpus.formats import to_dense
 
+pytestmark = pytest.mark.user_flags
+
 X = np.arange(1.0, 5.0)
 
 

@@ -21,6 +21,8 @@ from taco_py.cost.machine import NOMINAL
 from taco_py.ways.dense_seconds import DenseProduct
 from tests.machines import planned_for
 
+pytestmark = pytest.mark.user_flags
+
 CASES = (
     # text, sizes, operands that are copied, the order in which the result is stored
     ("aec,efa->acf", {"a": 128, "c": 3, "e": 64, "f": 24}, {"op0": "cea"}, "cfa"),

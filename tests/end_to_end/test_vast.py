@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 import taco_py as tp
 
+pytestmark = pytest.mark.user_flags
+
 N = 2**40
 LEFT = sp.coo_array(([2.0, 3.0], ([0, 2], [3, 1])), shape=(5, 7))
 RIGHT = sp.coo_array(([7.0, 8.0, 5.0], ([1, 1, 3], [5, N - 7, N - 1])), shape=(7, N))

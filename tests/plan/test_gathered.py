@@ -23,6 +23,8 @@ from taco_py.plan.ir.nodes import Gather, Reformat
 from taco_py.plan.ir.plan import Plan
 from tests.problems import operands, plan, problem
 
+pytestmark = pytest.mark.user_flags
+
 LAST = "Y[j,k,p] = T[i,j,k] * A[i,p]"
 MATRIX = "M[k,r] = T[i,j,k] * A[i,r] * B[j,r]"
 

@@ -21,6 +21,8 @@ from taco_py.iteration.region import (
 )
 from taco_py.notation.nodes import Access
 
+pytestmark = pytest.mark.user_flags
+
 rng = np.random.default_rng(0)
 
 

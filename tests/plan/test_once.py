@@ -16,8 +16,8 @@ from taco_py.plan.rules.tidy.share_equal_steps import once
 from tests.problems import plan, problem
 
 RNG = np.random.default_rng(5)
-A = sp.random_array((3000, 400), density=0.01, format="csr", rng=RNG)
-OPERANDS = {"A": A, "m": RNG.random(400), "x": RNG.random(3000)}
+A = sp.random_array((900, 120), density=0.01, format="csr", rng=RNG)
+OPERANDS = {"A": A, "m": RNG.random(120), "x": RNG.random(900)}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ computes in tiny blocks, where every edge is met."""
 from __future__ import annotations
 
 import textwrap
+from functools import cache
 from itertools import product as combinations
 from typing import Any
 
@@ -194,15 +195,21 @@ TEXTS = (
 )
 
 
+@cache
+def with_tiny_blocks(text: str) -> Module:
+    made = module(text, TINY_TILE, TINY_BLOCKS)
+    verify(made)
+    passed = run_passes(made, Target(vector_bytes=16, openmp=True))
+    verify(passed)
+    return passed
+
+
 @pytest.mark.parametrize(("text", "gaps"), list(combinations(TEXTS, (1, 2))))
 @pytest.mark.parametrize(
     "sizes", [(1, 1, 1), (2, 4, 3), (5, 3, 7), (3, 9, 4), (0, 2, 3), (4, 5, 0)]
 )
 def test_tiny_blocks(text: str, gaps: int, sizes: tuple[int, ...]) -> None:
-    made = module(text, TINY_TILE, TINY_BLOCKS)
-    verify(made)
-    passed = run_passes(made, Target(vector_bytes=16, openmp=True))
-    verify(passed)
+    passed = with_tiny_blocks(text)
     indices = found(text).statement.variables
     extents = {i: sizes[k % 3] for k, i in enumerate(indices)}
     arrays, scalars = arguments(text, extents, gaps)

@@ -9,6 +9,8 @@ import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.parser import parse_assignment
 
+pytestmark = pytest.mark.user_flags
+
 RNG = np.random.default_rng(3)
 
 

@@ -1,6 +1,7 @@
 """Any legal schedule gives the same result; what is not legal is refused in words.
 
-`--examples 10000` searches for longer, and so does `python -m tests.schedule.random_schedules`.
+`--thorough` and `--examples 10000` search for longer, and so does
+`python -m tests.schedule.random_schedules`.
 """
 
 from __future__ import annotations
@@ -20,22 +21,28 @@ from tests.corpus.programs import Program
 from tests.schedule import all_schedules
 from tests.schedule.random_schedules import Scheduled, Tally, results, same, search
 
-INTERPRETED, PARTS = 500, 4
-COMPILED = 12
+PARTS = 4
+INTERPRETED, COMPILED = 160, 6
+THOROUGH = 500, 12
+"""How many schedules are interpreted and compiled, without --thorough and with it."""
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + PARTS))
-def test_random_schedules_as_their_loops_say(seed: int, request: pytest.FixtureRequest) -> None:
+def test_random_schedules_as_their_loops_say(
+    seed: int, request: pytest.FixtureRequest, thorough: bool
+) -> None:
     """In parts, which run side by side."""
-    count = max(INTERPRETED, request.config.getoption("--examples")) // PARTS
+    least = THOROUGH[0] if thorough else INTERPRETED
+    count = max(least, request.config.getoption("--examples")) // PARTS
     tally = Tally()
     search(count, tally, compiled=False, seed=seed)
     assert tally.ran >= count
     assert 2 * tally.applied.total() >= tally.ran  # what is drawn differs with hypothesis' version
 
 
-def test_random_schedules_compiled(request: pytest.FixtureRequest) -> None:
-    count = max(COMPILED, request.config.getoption("--examples") // 10)
+def test_random_schedules_compiled(request: pytest.FixtureRequest, thorough: bool) -> None:
+    least = THOROUGH[1] if thorough else COMPILED
+    count = max(least, request.config.getoption("--examples") // 10)
     search(count, Tally(), compiled=True)
 
 
@@ -231,8 +238,9 @@ def test_refused(
     assert caught.value.hint
 
 
-def test_each_command_after_tiles_and_positions() -> None:
+def test_each_command_after_tiles_and_positions(thorough: bool) -> None:
     """Some of `tests.schedule.all_schedules --depth 1`."""
-    tally, failed = all_schedules.search(1, every=30)
+    every = 30 if thorough else 120
+    tally, failed = all_schedules.search(1, every)
     assert not failed
-    assert tally.ran > 200
+    assert tally.ran > 6000 // every

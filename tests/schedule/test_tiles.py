@@ -9,6 +9,8 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
 
+pytestmark = pytest.mark.user_flags
+
 RNG = np.random.default_rng(4)
 A = sp.random_array((5, 7), density=0.6, rng=RNG, format="csr")
 X = RNG.random(7)

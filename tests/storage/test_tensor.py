@@ -230,7 +230,7 @@ def test_files_round_trip(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "api.tensor",
+        "values.tensor",
         "convert.convert",
         "convert.diagonal",
         "interop.numpy_arrays",

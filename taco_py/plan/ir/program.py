@@ -21,7 +21,7 @@ from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.ir.formats import temporary_format
-from taco_py.plan.ir.nodes import Operand, Step
+from taco_py.plan.ir.nodes import Compute, Operand, Step
 from taco_py.problem import Problem, TensorType
 
 
@@ -51,10 +51,12 @@ class Chosen:
 
     loops  by the tensor that an assignment makes: the loop order of each of its terms; None where
            the kernel runs over other indices than the assignment
+    text   the program before any rule
     """
 
     program: Program
     loops: Mapping[str, tuple[tuple[str, ...], ...] | None]
+    text: Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,21 @@ class Program:
     def define(self, target: str) -> Define:
         """The assignment to one tensor."""
         return next(each for each in self.defines if each.target == target)
+
+    @property
+    def kernels(self) -> Iterator[Compute]:
+        """The kernels that are planned."""
+        return (step for step in self.steps if isinstance(step, Compute))
+
+    def kernel(self, target: str) -> Compute:
+        """The kernel that makes one tensor."""
+        return next(each for each in self.kernels if each.target == target)
+
+    def with_kernel(self, kernel: Compute) -> Program:
+        """The program with another kernel for the same tensor."""
+        same = (isinstance(s, Compute) and s.target == kernel.target for s in self.steps)
+        steps = zip(self.steps, same, strict=True)
+        return replace(self, steps=tuple(kernel if found else step for step, found in steps))
 
     @property
     def last(self) -> Assignment:
@@ -161,6 +178,12 @@ class Program:
         return Names(self.facts).fresh(wish)
 
     # ------------------------------------------------------------ rewriting
+
+    @property
+    def without_entries(self) -> Program:
+        """The program without the coordinates of its operands, which are the user's memory."""
+        facts = {name: replace(each, entries=None) for name, each in self.facts.items()}
+        return replace(self, facts=facts)
 
     def with_facts(self, facts: Mapping[str, Operand]) -> Program:
         """The program with facts of more tensors, or other ones."""

@@ -156,6 +156,11 @@ def assignments(program: Program) -> Iterator[Site]:
     return iter([Site(each.target) for each in program.defines])
 
 
+def kernels(program: Program) -> Iterator[Site]:
+    """Every kernel that is planned."""
+    return iter([Site(each.target) for each in program.kernels])
+
+
 def temporaries(program: Program) -> Iterator[Site]:
     """The assignments that make temporaries, in order."""
     return iter([Site(each.target) for each in program.temporaries])
@@ -186,6 +191,6 @@ def on_terms(rewrite: Callable[[Program, Expr], Expr]) -> Apply:
     def apply(program: Program, site: Site, context: Context) -> Outcome:
         term = site.term(program)
         new = rewrite(program, term)
-        return None if new is term else Rewrite(site.put(program, new))
+        return None if new == term else Rewrite(site.put(program, new))
 
     return apply

@@ -15,12 +15,25 @@ from taco_py.plan.rules.forms import (
     push_sum_in,
     widen_sums,
 )
+from taco_py.plan.rules.kernel import (
+    add_term_by_term,
+    choose_way,
+    gallop,
+    look_up_row,
+    share_inside,
+    static_short_sizes,
+)
 from taco_py.plan.rules.layout import (
+    cast_before,
     copy_dense_across,
+    copy_into_rows,
     copy_small_across,
+    dense_root,
     fuse_modes,
+    locate_entries,
     order_result,
     store_temporary,
+    values_only,
 )
 from taco_py.plan.rules.needed import (
     few_cases,
@@ -79,7 +92,27 @@ REST: Entries = (
 )
 """What is done to the assignment after its terms were split."""
 
-CATALOGUE: Entries = (*PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST)
+OPERANDS: Entries = (
+    (values_only.RULE, "first: an operand of which values alone are read needs no other copy"),
+    (dense_root.RULE, "before locate_entries: rows at hand cost less than located entries"),
+    (locate_entries.RULE, "of what would still be merged"),
+    (cast_before.RULE, "of what register tiles or a library will read"),
+    (copy_into_rows.RULE, "last: which index has no list is known"),
+)
+"""What is done to the operands of each assignment before the order of its loops is chosen."""
+KERNELS: Entries = (
+    (choose_way.RULE, "first: what follows is about loops"),
+    (look_up_row.RULE, "before gallop: a row that is looked up is not merged"),
+    (gallop.RULE, "of the merges that are left"),
+    (share_inside.RULE, "of the loops as they are now"),
+    (static_short_sizes.RULE, "after choose_way: of loops alone"),
+    (add_term_by_term.RULE, "last: only where no other command shapes the loops"),
+)
+"""What is done to each kernel once its loops are ordered."""
+
+CATALOGUE: Entries = (
+    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *OPERANDS, *KERNELS
+)  # fmt: skip
 
 NORMAL: Entries = tuple(
     entry for entry in PREPARATION if entry[0].name in ("take_diagonal", "normal_form")

@@ -72,7 +72,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     forms = cheapest_form(assignment, sizes, drafts.price, effort, asked, drafts.fill, machine)
     why = "\n".join((*forms.kept, *drafts.compared(assignment, forms)))
     if forms.chosen is assignment:
-        return Refusal(why)
+        return Refusal(why) if why else None
     steps = tuple(sizes.made.values())
     program = program.before(program.result, steps, sizes.operands)
     return Rewrite(program.with_assignment(sums_apart(forms.chosen)), why)

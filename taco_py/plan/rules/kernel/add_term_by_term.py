@@ -1,4 +1,4 @@
-"""Sums of full and sparse terms in a dense result: the sparse ones are added where they are.
+"""Add the terms of a dense result one by one: full ones in vectors, sparse ones where they are.
 
     forall i forall j C[i,j] = A[i,j] + D[i,j]
     → forall i (forall j C[i,j] = D[i,j];  forall j C[i,j] += A[i,j])
@@ -16,11 +16,24 @@ from taco_py.concrete.nodes import Assign
 from taco_py.iteration.graph import IterationGraph, Loop, all_iterators
 from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Everything, Regions
+from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.schedule.commands import Fission
 from taco_py.schedule.fission import addends
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.strategy import Strategy
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Give each term of a sum of full and sparse ones a loop of its own."""
+    kernel = program.kernel(site.target)
+    if kernel.strategy != Strategy.LOOPS or kernel.schedule.commands:
+        return None
+    changed = added_in_turn(kernel)
+    return None if changed is kernel else Rewrite(program.with_kernel(changed), changed.added)
 
 
 def added_in_turn(kernel: Compute) -> Compute:
@@ -53,3 +66,6 @@ def _pays(graph: IterationGraph, loop: Loop) -> bool:
     found = [regions.expression(value, loop.index) for value in values]
     sparse = [region for region in found if not isinstance(region, Everything)]
     return 0 < len(sparse) < len(found) and not any(map(is_full, sparse))
+
+
+RULE = Rule("add_term_by_term", Phase.KERNEL, apply, kernels)

@@ -1,4 +1,4 @@
-"""Loops where the shorter operand leaps through a longer one, whose lengths differ that much."""
+"""Gallop through the longer of two operands whose lengths differ much."""
 
 from __future__ import annotations
 
@@ -12,12 +12,27 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.iteration.region import Iterator as Walk
 from taco_py.order.walk_counts import may_leap
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import MergeBy
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.merges import check_merge
 from taco_py.schedule.schedule import OPEN, Schedule
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Let the shorter operand of a merge gallop through the longer one."""
+    kernel = program.kernel(site.target)
+    stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
+    schedule = leaps(kernel.problem, kernel.orders, stats, kernel.schedule)
+    if not schedule.commands:
+        return None
+    kernel = replace(kernel, schedule=kernel.schedule.then(schedule))
+    return Rewrite(program.with_kernel(kernel), str(schedule))
 
 
 def leaps(
@@ -61,3 +76,6 @@ def _length(walk: Walk, stats: Statistics) -> Iterator[float]:
     whole = above | {walk.access.indices[modes[-1]]}
     entries = stats.volume(whole) * stats.access_fraction(walk.access, whole)
     yield entries / max(1.0, stats.volume(above) * stats.access_fraction(walk.access, above))
+
+
+RULE = Rule("gallop", Phase.KERNEL, apply, kernels)

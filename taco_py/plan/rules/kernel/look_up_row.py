@@ -1,8 +1,9 @@
-"""Rows of operands that a kernel looks up where it would merge them with others again and again."""
+"""Look rows of operands up in a workspace where a kernel would merge them again and again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.concrete.concretize import Order
@@ -15,12 +16,27 @@ from taco_py.notation.checks import all_indices, operand_names
 from taco_py.notation.printer import to_text
 from taco_py.order.lookups import Lookup
 from taco_py.order.loop_costs import LoopCosts
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Precompute
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.schedule import OPEN, Schedule
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Precompute the rows of operands that loops would merge again and again."""
+    kernel = program.kernel(site.target)
+    stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
+    schedule, why = looked_up_rows(kernel.problem, kernel.orders, stats)
+    if not schedule.commands:
+        return None
+    kernel = replace(kernel, schedule=kernel.schedule.then(schedule), looked_up=why)
+    return Rewrite(program.with_kernel(kernel), why)
 
 
 def looked_up_rows(
@@ -66,3 +82,6 @@ def _with(
         return schedule
     made = {w.name: w.kind for w in workspaces_of(loops.statement(problem))}
     return more if made.get(command.workspace) is WorkspaceKind.MARKED else schedule
+
+
+RULE = Rule("look_up_row", Phase.KERNEL, apply, kernels)

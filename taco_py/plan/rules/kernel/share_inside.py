@@ -1,16 +1,33 @@
-"""Which loop threads share where the outermost has one iteration, as a batch of one has."""
+"""Share an inner loop among threads where the outermost has one iteration."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from taco_py.concrete.concretize import Order
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Parallelize
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import OPEN, Schedule
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Share the first loop of several iterations, where it is not the outermost."""
+    kernel = program.kernel(site.target)
+    stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
+    schedule = shared_inside(kernel.problem, kernel.orders, stats, kernel.schedule)
+    if not schedule.commands:
+        return None
+    kernel = replace(kernel, schedule=kernel.schedule.then(schedule))
+    return Rewrite(program.with_kernel(kernel), str(schedule))
 
 
 def shared_inside(
@@ -34,3 +51,6 @@ def shared_inside(
     except ScheduleError:
         return OPEN
     return found
+
+
+RULE = Rule("share_inside", Phase.KERNEL, apply, kernels)

@@ -1,4 +1,4 @@
-"""Sizes of two and three that loops over dense arrays have compiled in.
+"""Compile sizes of two and three into loops over dense arrays.
 
     O[i,l] = Σ_k A[i,k] * B[l,k],  l and k of size 3     for l in 0..3: for k in 0..3: …
 
@@ -14,8 +14,25 @@ from dataclasses import replace
 from math import prod
 
 from taco_py.cost.machine import Machine
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
 from taco_py.storage.size_classes import SHORT
+from taco_py.ways.strategy import Strategy
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Make the short sizes of a dense kernel static, for operands of these sizes alone."""
+    kernel = program.kernel(site.target)
+    if not context.goal.sized or kernel.strategy != Strategy.LOOPS:
+        return None
+    stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
+    problem = with_short_sizes(kernel.problem, stats.sizes, stats.machine)
+    if problem is kernel.problem:
+        return None
+    return Rewrite(program.with_kernel(replace(kernel, problem=problem)))
 
 
 def with_short_sizes(problem: Problem, sizes: Mapping[str, float], machine: Machine) -> Problem:
@@ -28,3 +45,6 @@ def with_short_sizes(problem: Problem, sizes: Mapping[str, float], machine: Mach
     if not short or not enough or not all(type.format.is_dense for type in types):
         return problem
     return replace(problem, static=tuple(sorted({**known, **short}.items())))
+
+
+RULE = Rule("static_short_sizes", Phase.KERNEL, apply, kernels)

@@ -1,4 +1,4 @@
-"""Operands that are converted to the type they are computed in before a kernel, not in it.
+"""Convert operands to the type of a product before its kernel, not in it.
 
 A kernel converts each value as it reads it (`TensorType.stored`), which costs nothing where it
 reads a value once. A product of matrices reads each many times, and the kernels made for that read
@@ -15,11 +15,25 @@ from dataclasses import replace
 from codegen.names import Names
 from taco_py.notation.checks import operand_names, rename
 from taco_py.notation.nodes import Assignment
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, assignments
 from taco_py.ways.choose import choose_strategy
 from taco_py.ways.library_choice import Libraries
 from taco_py.ways.strategy import Strategy
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Read converted copies where a faster kernel reads them."""
+    request = context.request(program, site.target)
+    assignment = program.define(site.target).assignment
+    names, libraries = Names(program.facts), request.libraries
+    new, facts, steps = cast_before(assignment, program.facts, request, names, libraries)
+    if not steps:
+        return None
+    return Rewrite(program.before(site.target, steps, facts).with_assignment(new))
 
 
 def cast_before(
@@ -49,3 +63,6 @@ def cast_before(
 
 def _cast(operand: Operand) -> Operand:
     return replace(operand, type=replace(operand.type, stored="", unit_stride=True))
+
+
+RULE = Rule("cast_before", Phase.LAYOUT, apply, assignments)

@@ -1,4 +1,4 @@
-"""Dense tensors beside sparse ones stored so that the innermost loop runs along their rows.
+"""Copy dense tensors beside sparse ones so that the innermost loop runs along their rows.
 
     Y[r,i] = X[i,j] * H[r,j]   →   H_jr is H stored as j,r
                                    Y[r,i] = X[i,j] * H_jr[r,j], stored as i,r
@@ -26,9 +26,25 @@ from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.order.orders import best_order
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, draft_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Gain, Outcome, Phase, Rewrite, Rule, Site, assignments
 from taco_py.problem import TensorType
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Store dense operands and the result along the innermost loop where that pays."""
+    request = context.request(program, site.target)
+    assignment = program.define(site.target).assignment
+    rows = in_rows(assignment, program.facts, request, Names(program.facts))
+    if not rows.why:
+        return None
+    result = replace(program.facts[site.target], type=rows.request.type)
+    facts = {**rows.operands, site.target: result}
+    program = program.before(site.target, rows.copies, facts)
+    return Rewrite(program.with_assignment(rows.assignment), rows.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +172,6 @@ def _cost(made: InRows) -> float:
     draft = draft_of(assignment, made.operands, request)
     terms = split_terms(assignment.value)
     return sum(best_order(draft, term, known, request.effort).cost for term in terms)
+
+
+RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE)

@@ -1,4 +1,4 @@
-"""Operands whose rows are looked up instead of searched.
+"""Copy operands without empty rows into formats with a dense root, whose rows are looked up.
 
 A matrix that stores no empty rows (DCSR, COO) is walked from its root; below a loop over another
 operand its rows must be searched for among the other's coordinates. A copy with a dense root (CSR),
@@ -21,9 +21,22 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.order.orders import best_order, needs_copy
+from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import with_dense_root
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand, Reformat
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Gain, Outcome, Phase, Rewrite, Rule, Site, assignments
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Read copies with dense roots where looking rows up costs clearly less than searching."""
+    request = context.request(program, site.target)
+    assignment = program.define(site.target).assignment
+    new, facts, steps = look_up_rows(assignment, program.facts, request, Names(program.facts))
+    if not steps:
+        return None
+    return Rewrite(program.before(site.target, steps, facts).with_assignment(new))
 
 
 def look_up_rows(
@@ -85,3 +98,6 @@ def _best(
         cost += best.cost
         copied |= {a.tensor for a in accesses(term.body) if needs_copy(draft, term, a, best.order)}
     return cost, frozenset(copied)
+
+
+RULE = Rule("dense_root", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR)

@@ -1,4 +1,4 @@
-"""Sparse operands that are looked up where another is walked, instead of merged with it.
+"""Locate the entries of sparse operands where another is walked, instead of merging both.
 
     y[i] = sum(j, A[i,j] * x[j])      A a coordinate list, x a sparse vector
     → x_at[j,u] of x[j];  y[i] = sum(j, sum(u, A[i,j] * x_at[j,u]))
@@ -27,8 +27,23 @@ from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.tree import map_accesses
 from taco_py.order.orders import best_order
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Locate, Operand, Reformat
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Gain, Outcome, Phase, Rewrite, Rule, Site, assignments
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Read copies in which entries are located where that costs clearly less than merging."""
+    request = context.request(program, site.target)
+    assignment = program.define(site.target).assignment
+    names = Names(program.facts)
+    new, facts, request, steps = look_up(assignment, program.facts, request, names)
+    if not steps:
+        return None
+    program = replace(program.before(site.target, steps, facts), static=request.static)
+    return Rewrite(program.with_assignment(new), steps[0].reason)
 
 
 def look_up(
@@ -202,3 +217,6 @@ def _innermost(expr: Expr, index: str) -> Expr:
     if isinstance(expr, Reduce) and expr.operator.additive:
         return replace(expr, body=_innermost(expr.body, index))
     return summed(expr, (index,))
+
+
+RULE = Rule("locate_entries", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR)

@@ -1,4 +1,4 @@
-"""Sparse operands whose coordinates no loop asks for: their values alone are read.
+"""Read the values alone of sparse operands whose coordinates no loop asks for.
 
     s = sum(i, j, A[i,j] * A[i,j])    →    s = sum(e, A_values[e] * A_values[e])
 
@@ -19,8 +19,21 @@ from taco_py.notation.checks import accesses, all_indices, with_linearity
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import NEG
 from taco_py.notation.tree import exchange, map_accesses
+from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand, TakeValues
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, assignments
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Read values alone where the sum over all entries asks for no coordinates."""
+    request = context.request(program, site.target)
+    assignment = program.define(site.target).assignment
+    new, facts, steps = take_values(assignment, program.facts, request, Names(program.facts))
+    if not steps:
+        return None
+    return Rewrite(program.before(site.target, steps, facts).with_assignment(new))
 
 
 def take_values(
@@ -71,3 +84,6 @@ def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | Non
     others = {index for other in met if other != access for index in other.indices}
     alone = own <= set(term.reduced) and not own & others and restricts(term.body, access)
     return access if alone and len(own) == len(access.indices) > 0 else None
+
+
+RULE = Rule("values_only", Phase.LAYOUT, apply, assignments)

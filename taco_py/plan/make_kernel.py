@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from codegen.names import Names
@@ -23,100 +23,115 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format
 from taco_py.iteration.graph import sparse_levels
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Assignment, Expr
+from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.order.loop_costs import made_as_array, storing_alone
 from taco_py.order.orders import needs_copy
 from taco_py.order.streams import chosen_order
+from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import all_dense, reordered, with_chain
-from taco_py.plan.ir.goal import Request, draft_of, problem_of, real_statistics, statistics
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Locate, Operand, Reformat, Step, TakeValues
-from taco_py.plan.rules.kernel.add_term_by_term import added_in_turn
-from taco_py.plan.rules.kernel.gallop import leaps
-from taco_py.plan.rules.kernel.look_up_row import looked_up_rows
-from taco_py.plan.rules.kernel.share_inside import shared_inside
-from taco_py.plan.rules.kernel.static_short_sizes import with_short_sizes
-from taco_py.plan.rules.layout.cast_before import cast_before
-from taco_py.plan.rules.layout.copy_into_rows import in_rows
-from taco_py.plan.rules.layout.dense_root import look_up_rows
-from taco_py.plan.rules.layout.locate_entries import look_up
-from taco_py.plan.rules.layout.values_only import take_values
+from taco_py.plan.ir.goal import Request, draft_of, problem_of, statistics
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Operand, Reformat, Step
+from taco_py.plan.ir.program import Program
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
-from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.ways.choose import choose_strategy
-from taco_py.ways.library_choice import Libraries
-from taco_py.ways.strategy import Strategy
+from taco_py.schedule.schedule import Schedule
 
 
-def plan_single(
-    assignment: Assignment,
-    operands: Mapping[str, Operand],
+def with_kernel(program: Program, context: Context, wanted: TensorType, names: Names) -> Program:
+    """Plan the kernel of the one assignment of a program, with the copies that its loops need.
+
+        C[i,j] = A[i,k] * B[k,j], B in CSC
+        → B_kj is B in CSR;  the kernel of C[i,j] = A[i,k] * B_kj[k,j] with loops i,k,j
+
+    wanted  how the result is to be stored; what the kernel makes is converted where that differs
+    """
+    assignment, request = program.last, context.request(program, program.result)
+    stats = statistics(assignment, program.facts, request.machine)
+    draft = draft_of(assignment, program.facts, request)
+    terms = split_terms(assignment.value)
+    order = (chosen_order(draft, term, stats, request.effort).order for term in terms)
+    kernel, copies = _kernel(
+        draft, Loops(assignment, tuple(order)), program.facts, request, names, stats
+    )
+    why = next((e.why for e in context.log.of("copy_into_rows") if e.target == program.result), "")
+    steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, wanted, names, why))
+    return _with_steps(program, copies.facts, wanted, steps)
+
+
+def kernel_in_loops_of_text(
+    program: Program, context: Context, schedule: Schedule, names: Names
+) -> Program:
+    """Plan the kernel of a program whose loops the user's commands say.
+
+    Raises ScheduleError in the user's names.
+    """
+    assignment, request = program.last, context.request(program, program.result)
+    loops = apply_all(Loops(assignment, textual_orders(assignment)), schedule)
+    stats = statistics(assignment, program.facts, request.machine)
+    draft = draft_of(assignment, program.facts, request)
+    kernel, copies = _kernel(draft, loops, program.facts, request, names, stats)
+    try:
+        kernel = _scheduled(kernel, copies.of_terms, schedule)
+    except ScheduleError as error:
+        raise _of_sources(error, copies.steps) from error
+    steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, request.type, names, ""))
+    return _with_steps(program, copies.facts, request.type, steps)
+
+
+def _with_steps(
+    program: Program, facts: Mapping[str, Operand], wanted: TensorType, steps: tuple[Step, ...]
+) -> Program:
+    """The program with steps in place of its only assignment, the last of which makes its result.
+
+    facts  of all tensors but those that the last step converts to
+    """
+    *before, _ = program.steps
+    result = steps[-1].target
+    known = {**facts, result: replace(facts[program.result], type=wanted)}
+    return replace(program, steps=(*before, *steps), facts=known, result=result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """The copies that a kernel walks in place of operands.
+
+    of_terms  for each term, the copy of each access that has one
+    facts     of all tensors, the copies among them
+    """
+
+    of_terms: tuple[dict[Access, Reformat], ...]
+    facts: Mapping[str, Operand]
+
+    @property
+    def steps(self) -> tuple[Reformat, ...]:
+        """The steps that make the copies, each once."""
+        return tuple({c.target: c for each in self.of_terms for c in each.values()}.values())
+
+
+def _kernel(
+    draft: Problem,
+    loops: Loops,
+    facts: Mapping[str, Operand],
     request: Request,
     names: Names,
-    schedule: Schedule | None = None,
-    libraries: Libraries | None = None,
-) -> tuple[Step, ...]:
-    """Copies first, then the kernel, then the conversion of what cannot be appended to.
-
-    schedule   commands that say which loops there are; None to choose
-    libraries  those that may be called where no schedule is given; None for none
-    """
-    taken: tuple[TakeValues, ...] = ()
-    rooted: tuple[Reformat, ...] = ()
-    found: tuple[Locate | Reformat, ...] = ()
-    casts: tuple[Cast, ...] = ()
-    wanted, why = request.type, ""
-    if schedule is None:
-        assignment, operands, taken = take_values(assignment, operands, request, names)
-        assignment, operands, rooted = look_up_rows(assignment, operands, request, names)
-        assignment, operands, request, found = look_up(assignment, operands, request, names)
-        assignment, operands, casts = cast_before(assignment, operands, request, names, libraries)
-        turned = in_rows(assignment, operands, request, names)
-        assignment, operands, casts = turned.assignment, turned.operands, (*casts, *turned.copies)
-        request, why = turned.request, turned.why
-    stats = statistics(assignment, operands, request.machine)
-    draft = draft_of(assignment, operands, request)
-    terms = split_terms(assignment.value)
-    if schedule is None:
-        chosen = tuple(chosen_order(draft, term, stats, request.effort).order for term in terms)
-        loops = Loops(assignment, chosen)
-    else:
-        loops = apply_all(Loops(assignment, textual_orders(assignment)), schedule)
-    orders = loops.index_orders
-    copies = _copies(draft, terms, orders, names, stats)
-    made = {c.target: c for each in copies for c in each.values()}
-    everything = {**operands, **{c.target: _copied(operands[c.source], c) for c in made.values()}}
-    remaining = iter(copies)
+    stats: Statistics,
+) -> tuple[Compute, _Copies]:
+    """The kernel of a problem in the order of `loops`, and the copies that it walks."""
+    assignment, orders = draft.assignment, loops.index_orders
+    of_terms = _copies(draft, split_terms(assignment.value), orders, names, stats)
+    made = {c.target: c for each in of_terms for c in each.values()}
+    everything = {**facts, **{c.target: _copied(facts[c.source], c) for c in made.values()}}
+    remaining = iter(of_terms)
     value = map_terms(assignment.value, lambda expr: _walking(expr, next(remaining)))
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
     final = _chained(final, loops, lambda: made_as_array(draft, stats))
-    target = assignment.target.tensor
-    kernel = Compute(target, final, orders, _size_sources(final))
-    if schedule is None:
-        real = real_statistics(final.assignment, everything, request.machine)
-        choice = choose_strategy(final, real, libraries)
-        rows, found_rows = looked_up_rows(final, orders, real) if request.look_up else (OPEN, "")
-        marks = rows.then(leaps(final, orders, real, rows))
-        marks = marks.then(shared_inside(final, orders, real, marks))
-        if request.sized and choice.strategy == Strategy.LOOPS:
-            kernel = replace(kernel, problem=with_short_sizes(final, real.sizes, real.machine))
-        kernel = replace(kernel, strategy=choice.strategy, why=choice.why, schedule=marks)
-        kernel = replace(kernel, looked_up=found_rows)
-        if request.look_up and kernel.strategy == Strategy.LOOPS and not marks.commands:
-            kernel = added_in_turn(kernel)
-    else:
-        try:
-            kernel = _scheduled(kernel, copies, schedule)
-        except ScheduleError as error:
-            raise _of_sources(error, tuple(made.values())) from error
-    steps: list[Step] = [*taken, *rooted, *found, *casts, *made.values(), kernel]
-    steps += _as_wanted(final, wanted, names, why)
-    return tuple(steps)
+    kernel = Compute(assignment.target.tensor, final, orders, _size_sources(final))
+    return kernel, _Copies(of_terms, everything)
 
 
 def _as_wanted(

@@ -1,0 +1,87 @@
+"""The first lines of `explain()`: what runs, how long it takes, what may differ in numbers.
+
+runs      2 kernels, 1 copy
+expected  2.1e-05 s, the loops of the text 4.0e-04 s
+temporary T, 90 elements
+limit     2 threads
+numbers   may differ by rounding (contract)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from taco_py.concrete.terms import sums_outside
+from taco_py.cost.effort import Effort
+from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import Request, real_statistics
+from taco_py.plan.ir.nodes import Cast, Gather, Locate, Reformat, TakeValues
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import Chosen, Program
+from taco_py.plan.lookahead import Lookahead
+from taco_py.plan.rules.base import Numbers
+from taco_py.plan.rules.catalogue import CATALOGUE
+from taco_py.plan.search import Search
+
+COPIES = Reformat | Cast | Gather | Locate | TakeValues
+
+
+def summary(plan: Plan, limit: int) -> Iterator[str]:
+    """Five lines for everybody.
+
+    limit  the most threads that a call may use
+    """
+    kernels = len(plan.kernels)
+    copies = sum(isinstance(step, COPIES) for step in plan.steps)
+    yield f"runs      {_count(kernels, 'kernel')}, {_count(copies, 'copy', 'copies')}"
+    yield f"expected  {_expected(plan)}"
+    yield f"largest   {_largest(plan.chosen)}"
+    yield f"limit     {_count(limit, 'thread')}"
+    yield f"numbers   {numbers(plan)}"
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def _expected(plan: Plan) -> str:
+    """The expected seconds of the program and of the text's own loops."""
+    chosen = plan.chosen
+    if chosen is None:
+        return "not estimated: a schedule says which loops there are"
+    text = chosen.text.with_assignment(sums_outside(apart(chosen.text.last, chosen.text.facts)))
+    ours = f"{_seconds(chosen.program, plan):.1e} s"
+    if chosen.program.steps == text.steps:
+        return f"{ours}, in one kernel as the text has it"
+    return f"{ours}, in one kernel as the text has it {_seconds(text, plan):.1e} s"
+
+
+def _seconds(program: Program, plan: Plan) -> float:
+    goal = Request(plan.result, effort=Effort(), machine=plan.machine)
+    context = Context(goal, Lookahead(), Search(), known=real_statistics)
+    return context.costs.in_loops(program, context) * plan.machine.step_seconds
+
+
+def _largest(chosen: Chosen | None) -> str:
+    """The largest temporary tensor."""
+    steps = () if chosen is None else chosen.program.temporaries
+    if chosen is None or not steps:
+        return "no temporary"
+    stored = {step.target: chosen.program.facts[step.target].stored for step in steps}
+    name = max(stored, key=lambda target: stored[target])
+    return f"temporary {name}, about {stored[name]:.2g} elements"
+
+
+def numbers(plan: Plan) -> str:
+    """What the rules that were taken may change in numbers, and which rules these are."""
+    if plan.result.dtype.startswith(("int", "uint", "bool")):
+        return "are those of the text"
+    changes: dict[Numbers, list[str]] = {}
+    for rule in dict.fromkeys(rule for rule, _ in CATALOGUE):
+        if rule.numbers is not Numbers.EXACT and any(plan.log.of(rule.name)):
+            changes.setdefault(rule.numbers, []).append(rule.name)
+    if not changes:
+        return "are those of the text"
+    parts = (f"{change.value} ({', '.join(names)})" for change, names in changes.items())
+    return f"may differ by {'; '.join(parts)}"

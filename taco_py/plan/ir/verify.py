@@ -1,0 +1,56 @@
+"""What is legal in a program, as a program: run after every rule in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from taco_py.diagnostics.errors import InternalError
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.plan.ir.nodes import Compute, Gather, Unfuse
+from taco_py.plan.ir.program import Define, Node, Program
+
+
+def verify(program: Program) -> None:
+    """Raise InternalError unless each step reads tensors that exist by then, in all their modes."""
+    targets = [step.target for step in program.steps]
+    twice = {name for name in targets if targets.count(name) > 1}
+    if twice:
+        raise InternalError(f"Expected each tensor to be made once, found {sorted(twice)} twice")
+    if program.result not in targets:
+        raise InternalError(f"Expected a step that makes {program.result!r}, found {targets}")
+    exist = set(program.facts) - set(targets)
+    for step in program.steps:
+        missing = [name for name in _read(step) if name not in exist]
+        if missing:
+            raise InternalError(f"Expected {missing} before {step.target}, which reads them")
+        if step.target not in program.facts:
+            raise InternalError(f"Expected facts of {step.target}, found none")
+        if isinstance(step, Define):
+            _check_modes(step, program)
+        exist.add(step.target)
+
+
+def _read(step: Node) -> Iterator[str]:
+    """The tensors that a step reads."""
+    match step:
+        case Define(assignment):
+            yield from operand_names(assignment)
+        case Compute():
+            yield from (step.source(name) for name, _ in step.problem.operands)
+        case Gather():
+            yield from (step.source, step.pattern)
+        case Unfuse():
+            yield from (step.source, *(tensor for tensor, _ in step.sizes))
+        case _:
+            yield step.source
+
+
+def _check_modes(step: Define, program: Program) -> None:
+    """Raise InternalError unless each access has an index for each mode of its tensor."""
+    for access in accesses(step.assignment):
+        order = program.facts[access.tensor].type.format.order
+        if order != len(access.indices) or len(program.facts[access.tensor].shape) != order:
+            raise InternalError(f"Expected {order} indices of {access.tensor}, found {access}")
+    order = program.facts[step.target].type.format.order
+    if order != len(step.assignment.target.indices):
+        raise InternalError(f"Expected {order} modes of {step.target}, found {step.assignment}")

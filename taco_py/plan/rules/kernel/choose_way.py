@@ -1,0 +1,28 @@
+"""Choose the way to make a kernel: loops, register tiles, transposed tiles, or a library's routine.
+
+C[i,j] = sum(k, A[i,k] * B[k,j]), all dense and large  →  the same kernel in register tiles
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, kernels
+from taco_py.ways.choose import choose_strategy
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Make a kernel in the way that is expected to take the least time."""
+    kernel = program.kernel(site.target)
+    stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
+    choice = choose_strategy(kernel.problem, stats, context.goal.libraries)
+    if choice.strategy == kernel.strategy:
+        return None
+    kernel = replace(kernel, strategy=choice.strategy, why=choice.why)
+    return Rewrite(program.with_kernel(kernel), choice.why or choice.strategy.kind)
+
+
+RULE = Rule("choose_way", Phase.KERNEL, apply, kernels, Numbers.ROUNDS)

@@ -1,0 +1,142 @@
+"""The catalogue: one protocol, one file a rule, a page that tells users of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.log import Log
+from taco_py.plan.ir.program import Program
+from taco_py.plan.lookahead import Lookahead
+from taco_py.plan.make import Options, make_plan, program_of
+from taco_py.plan.rules import catalogue
+from taco_py.plan.rules.base import Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.rules.page import page, summary
+from taco_py.plan.search import Search, tried
+from tests.problems import operands, problem
+
+ROOT = Path(__file__).parents[2]
+RULES = tuple(dict.fromkeys(rule for rule, _ in catalogue.CATALOGUE))
+FOLDER = ROOT / "taco_py" / "plan" / "rules"
+
+
+def test_each_rule_has_a_file_of_its_name_and_each_name_once() -> None:
+    names = [rule.name for rule in RULES]
+    assert len(names) == len(set(names))
+    files = {path.stem for path in FOLDER.rglob("*.py")}
+    assert set(names) <= files
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_each_rule_says_in_a_sentence_what_it_does_and_shows_it(rule: Rule) -> None:
+    first = summary(rule)
+    assert first.endswith(".") and len(first.split()) <= 20, first
+
+
+def test_each_place_in_the_order_has_a_reason() -> None:
+    assert not [rule.name for rule, why in catalogue.CATALOGUE if not why.strip()]
+
+
+def test_sets_of_rules_that_options_leave_out_name_rules() -> None:
+    sets = (
+        catalogue.FORMS, catalogue.WALKED, catalogue.ONE_KERNEL, catalogue.GIVEN_PATH,
+        catalogue.UNDER_COMMANDS,
+    )  # fmt: skip
+    names = {rule.name for rule in RULES}
+    assert not [name for each in sets for name in each if name not in names]
+
+
+def test_the_page_of_rules_is_that_of_the_catalogue(update_golden: bool) -> None:
+    path = ROOT / "docs" / "rules.md"
+    if update_golden:
+        path.write_text(page())
+    assert path.read_text() == page(), "python -m taco_py.plan.rules.page > docs/rules.md"
+
+
+def test_rules_import_no_rule_but_parts_of_their_own() -> None:
+    """`hoist_sum` has `hoist_around_sum`; few_cases adds up as sum_in_chunks does; copies and
+    products that a small factor decides on share the order that loops walk."""
+    allowed = {
+        "hoist_sum": {"hoist_around_sum"},
+        "few_cases": {"sum_in_chunks"},
+        "multiply_small_first": {"copy_small_across"},
+    }
+    for rule in RULES:
+        (path,) = FOLDER.rglob(f"{rule.name}.py")
+        imported = re.findall(r"from taco_py\.plan\.rules\.\w+\.(\w+) import", path.read_text())
+        assert set(imported) <= allowed.get(rule.name, set()), rule.name
+
+
+# ---------------------------------------------------------------- the search
+
+
+def negated(program: Program, site: Site, context: Context) -> Outcome:
+    """A rule that makes nothing, and says so."""
+    return Rewrite(program, "nothing", 4.0, 1.0) if site.path == () else Refusal("a term")
+
+
+@pytest.fixture
+def context() -> Context:
+    known = problem("y[i] = A[i,j] * x[j]", {"A": "CSR"})
+    return Context(Request(known.result), Lookahead(), Search(), Log())
+
+
+def programs() -> Iterator[Program]:
+    known = problem("y[i] = A[i,j] * x[j]", {"A": "CSR"})
+    program, _ = program_of(known.assignment, operands(known), Request(known.result), Options())
+    yield program
+
+
+@pytest.mark.parametrize("program", programs())
+def test_a_rule_of_ones_own_is_one_entry(program: Program, context: Context) -> None:
+    rule = Rule("change_nothing", Phase.TIDY, negated, result)
+    assert tried(((rule, "to see that it is tried"),), program, context) is program
+    (entry,) = context.log.entries
+    assert entry.rule == "change_nothing" and entry.taken
+    assert str(entry) == "change_nothing       y: 4 → 1, taken: nothing"
+
+
+def test_the_log_has_what_was_taken_and_what_was_refused() -> None:
+    known = problem("y[i] = A[i,j] * B[j,k] * x[k]", {"A": "CSR", "B": "CSR"})
+    plan = make_plan(known.assignment, operands(known), Request(known.result))
+    assert [entry.target for entry in plan.log.of("contract")] == ["y"]
+    assert all(entry.why for entry in plan.log.entries if not entry.taken)
+
+
+# ---------------------------------------------------------------- forbid=
+
+
+def test_a_forbidden_rule_takes_no_part() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (sp.random_array((90, 90), density=0.1, format="csr", rng=rng) for _ in "AB")
+    x = rng.random(90)
+    text = "y[i] = A[i,j] * B[j,k] * x[k]"
+    free = tp.explain(text, A=a, B=b, x=x, frontier_budget=0)
+    kept = tp.explain(text, A=a, B=b, x=x, frontier_budget=0, forbid=("contract",))
+    assert free.count("kernel    ") == 2
+    assert "in pairs" not in kept
+    expected = a @ (b @ x)
+    np.testing.assert_allclose(tp.evaluate(text, A=a, B=b, x=x, forbid="contract"), expected)
+    np.testing.assert_allclose(tp.einsum("ij,jk,k->i", a, b, x, forbid=["contract"]), expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (("multiply",), "multiply_out"),
+        (("few_cases",), "what no kernel could compute otherwise"),
+        ((3,), "forbid="),
+    ],
+)
+def test_bad_names_of_rules_are_refused(names: tuple[str, ...], says: str) -> None:
+    with pytest.raises(tp.ScheduleError) as error:
+        tp.evaluate("y[i] = x[i]", x=np.ones(3), forbid=names)
+    assert says in str(error.value)
