@@ -10,6 +10,7 @@ from math import prod
 
 from taco_py.cost.spread import Entries
 from taco_py.formats import Format
+from taco_py.notation.checks import accesses
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.ways.strategy import Strategy
@@ -231,6 +232,12 @@ class Compute:
     why: str = ""
     looked_up: str = ""
     added: str = ""
+
+    @property
+    def may_merge(self) -> bool:
+        """Whether two accesses leave coordinates out, so that a loop may walk both."""
+        dense = {name for name, type in self.problem.operands if type.format.is_dense}
+        return sum(a.tensor not in dense for a in accesses(self.problem.assignment)) > 1
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

@@ -27,6 +27,8 @@ from taco_py.schedule.schedule import OPEN, Schedule
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Let the shorter operand of a merge gallop through the longer one."""
     kernel = program.kernel(site.target)
+    if not kernel.may_merge:
+        return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     schedule = leaps(kernel.problem, kernel.orders, stats, kernel.schedule)
     if not schedule.commands:

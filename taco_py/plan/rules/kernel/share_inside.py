@@ -22,6 +22,8 @@ from taco_py.schedule.schedule import OPEN, Schedule
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Share the first loop of several iterations, where it is not the outermost."""
     kernel = program.kernel(site.target)
+    if len(kernel.orders) > 1:
+        return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     schedule = shared_inside(kernel.problem, kernel.orders, stats, kernel.schedule)
     if not schedule.commands:

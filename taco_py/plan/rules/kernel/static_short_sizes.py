@@ -26,7 +26,9 @@ from taco_py.ways.strategy import Strategy
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Make the short sizes of a dense kernel static, for operands of these sizes alone."""
     kernel = program.kernel(site.target)
-    if not context.goal.sized or kernel.strategy != Strategy.LOOPS:
+    types = (type for _, type in kernel.problem.operands)
+    dense = all(type.format.is_dense for type in types)
+    if not dense or not context.goal.sized or kernel.strategy != Strategy.LOOPS:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     problem = with_short_sizes(kernel.problem, stats.sizes, stats.machine)
