@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from codegen.records import dataclass
 from codegen.types import ScalarType
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any
 
+from codegen.records import dataclass
 from polyhedral.errors import NonAffineError
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, parse_affine
 from polyhedral.errors import NestError, NonAffineError
 

@@ -13,11 +13,12 @@ replaced by other rows:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from operator import index
 from typing import Any
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.errors import ScheduleError
 from polyhedral.model import Nest, Statement

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codegen.records import dataclass
 from codegen.runtime.kernels import KernelCache
 from codegen.runtime.signature import Parameter
 from codegen.toolchain.errors import ToolchainError

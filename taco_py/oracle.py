@@ -7,13 +7,13 @@ in it; the compiler's results are compared with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
 from taco_py.notation.checks import accesses, check_assignment, operand_names, unique
 from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, result_dtype

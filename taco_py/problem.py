@@ -6,8 +6,7 @@ static.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import Format
 from taco_py.notation.nodes import Access, Assignment

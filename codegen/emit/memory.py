@@ -7,7 +7,6 @@ A scope that owns memory frees it however it is left, by the cleanup attribute o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import assert_never
 
 from codegen.build import not_
@@ -31,6 +30,7 @@ from codegen.ir import (
     Storage,
 )
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.target import Target
 
 INDENT = "    "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from codegen.records import dataclass
 from codegen.types import BOOL, INT64, ScalarType
 
 

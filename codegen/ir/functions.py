@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen.ir.expressions import Array, Var
 from codegen.ir.statements import Block
+from codegen.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

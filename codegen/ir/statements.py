@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from codegen.ir.expressions import Array, Expr, Table, Var
+from codegen.records import dataclass
 
 
 class Role(Enum):

@@ -7,7 +7,8 @@ address, as in Dongarra et al. (1990).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from codegen.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

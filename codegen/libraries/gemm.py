@@ -10,9 +10,10 @@ and may have any along the other; what does not fit into matrices becomes loops 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product as combinations
 from math import prod
+
+from codegen.records import dataclass
 
 Steps = tuple[int, int, int]
 """Elements from one iteration to the next in the result, left and right; 0 where the array does

@@ -14,7 +14,6 @@ Expressions have no effects. One round may make another possible, so rounds go o
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from codegen.build import not_
@@ -58,6 +57,7 @@ from codegen.ir import (
     VectorStore,
     While,
 )
+from codegen.records import dataclass
 from codegen.tree import fixpoint, map_children, map_fields, walk
 from codegen.variables import assigned_vars, count_reads, declared_vars, statements
 

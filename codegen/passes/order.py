@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from codegen.ir import Module
 from codegen.passes.accumulators import split_accumulators
@@ -17,6 +16,7 @@ from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
 from codegen.passes.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
+from codegen.records import dataclass
 from codegen.target import Target
 from codegen.tree import fixpoint
 

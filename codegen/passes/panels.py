@@ -30,7 +30,7 @@ but the element it adds to, and when its loops contain nothing else than declara
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from operator import is_
 from typing import Any
@@ -63,6 +63,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
+from codegen.records import dataclass
 from codegen.target import Target
 from codegen.tree import find, map_children, map_fields, walk
 from codegen.types import INT64, vector

@@ -19,8 +19,6 @@ bounds of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen.build import add, and_, block, eq, ge, mod, mul, sub
 from codegen.ir import (
     Array,
@@ -44,6 +42,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.passes.panels import in_lanes, only_store
 from codegen.passes.vectorize import stride
+from codegen.records import dataclass
 from codegen.target import Target
 from codegen.tree import map_children, map_fields, walk
 from codegen.types import BOOL, vector

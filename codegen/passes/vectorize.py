@@ -17,7 +17,7 @@ Minimum and maximum of floats stay as they are: C's `<` would combine the lanes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from codegen.infer import type_of
@@ -39,6 +39,7 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.records import dataclass
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, variables_read
 

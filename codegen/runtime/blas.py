@@ -14,7 +14,6 @@ import importlib.util
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import numpy as np
 
 from codegen.libraries.blas import GEMM, OPENBLAS, VECTOR_BYTES, Library
 from codegen.libraries.gemm import Loop, Matrix, Products, as_products
+from codegen.records import dataclass
 from codegen.runtime.memo import Memo
 
 Array = np.ndarray[Any, Any]

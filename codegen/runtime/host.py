@@ -14,10 +14,10 @@ import ctypes
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codegen.records import dataclass
 from codegen.runtime.host_declarations import make_ffi
 from codegen.toolchain.build import RUNTIME_FOLDER, Unit, compile_unit
 from codegen.toolchain.compiler import Compiler

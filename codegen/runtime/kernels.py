@@ -14,10 +14,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from codegen.records import dataclass
 from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host

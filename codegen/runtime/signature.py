@@ -5,10 +5,10 @@ A signature is plain data, stored beside the compiled kernel and read back witho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from codegen.records import dataclass
 from codegen.types import INT32, SCALARS, ScalarType
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from codegen.records import dataclass
 from codegen.toolchain.compiler import Compiler
 from codegen.toolchain.errors import CompileError
 

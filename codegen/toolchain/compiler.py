@@ -32,9 +32,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from codegen.records import dataclass
 from codegen.toolchain.errors import NoCompilerError, ToolchainError
 
 Alternatives = tuple[str, ...]

@@ -22,10 +22,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from codegen.records import dataclass
 from codegen.toolchain.errors import ToolchainError
 
 LAYOUT = "kernels-1"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.isl.held import Held
 from polyhedral.isl.limits import is_exhausted

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine, affine
 from polyhedral.isl.notation import Notation, schedule_map
 from polyhedral.model import Access, Nest, Statement

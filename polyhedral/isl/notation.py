@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.model import Nest, Statement
 from polyhedral.schedule import Row, Schedule

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.isl.notation import Notation
 from polyhedral.model import Nest, Statement

@@ -9,10 +9,10 @@ pair of the first write and the last update is implied by no chain of others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from codegen.records import dataclass
 from polyhedral.errors import NestError
 from polyhedral.isl.dependences import conflict, distances, last_writers
 from polyhedral.isl.limits import BUDGET, limited

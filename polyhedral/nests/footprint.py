@@ -14,9 +14,9 @@ elements.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.model import Access
 

@@ -8,10 +8,10 @@ Dependences between updates that commute are left out: the caller declared them 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from codegen.records import dataclass
 from polyhedral.errors import BudgetExceededError, ScheduleError
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.isl.pairs import Pair, crossing, out_of_order

@@ -13,10 +13,10 @@ the order as written always is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from math import log2
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.isl.bands import Component
 from polyhedral.isl.held import Held, keeps_order

@@ -18,10 +18,10 @@ made of them though everything fits in a cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import ceil, prod
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.model import Access, Statement
 from polyhedral.nests.chain import chain_cycles, chained

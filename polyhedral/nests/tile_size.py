@@ -14,8 +14,8 @@ made the tile too large.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from polyhedral.errors import ScheduleError
 from polyhedral.model import Access, Mode
 from polyhedral.nests.footprint import Footprint, total_bytes

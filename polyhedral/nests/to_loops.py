@@ -12,7 +12,7 @@ whether a loop may be tagged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.build import (
@@ -35,6 +35,7 @@ from codegen.build import (
 )
 from codegen.ir import Binary, Block, Expr, For, LoopKind, Stmt, Var
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.variables import declared_vars
 from polyhedral.errors import NestError, PolyhedralError
 from polyhedral.isl.limits import BUDGET, limited

@@ -7,8 +7,6 @@ for panels of right:               in the first cache
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen.build import (
     add,
     and_,
@@ -39,6 +37,7 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.records import dataclass
 from codegen.types import BOOL, ScalarType
 from polyhedral.products.micro_kernel import tile_name
 from polyhedral.products.offsets import Steps, formal, parameters

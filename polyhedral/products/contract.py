@@ -11,7 +11,6 @@ shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from codegen.build import (
     add,
@@ -46,6 +45,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.types import INT32, ScalarType
 from polyhedral.products.blocked import BLOCK, Shape, block_function, shape
 from polyhedral.products.contraction import Contraction

@@ -13,8 +13,8 @@ B[ef, cd]. All that follows (tiles, packing, order of loops) is decided by class
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from polyhedral.model import Access, Mode, Statement
 
 

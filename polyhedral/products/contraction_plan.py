@@ -18,9 +18,10 @@ and 16 registers of 4 lanes, prints as
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
+from codegen.records import dataclass
 from polyhedral.nests.traffic import told
 from polyhedral.products.contraction import Contraction
 from polyhedral.products.register_tile import (

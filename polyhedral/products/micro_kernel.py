@@ -16,8 +16,6 @@ accumulator is a variable of its own: gcc keeps no array of them in registers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen.build import add, block, const, load, mul, zero
 from codegen.ir import (
     Array,
@@ -37,6 +35,7 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
+from codegen.records import dataclass
 from codegen.types import BOOL, ScalarType, vector
 from polyhedral.products.register_tile import Tile
 

@@ -14,7 +14,6 @@ that is not the innermost one runs through neighbours, they lie `hop` steps apar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from codegen.build import (
     add,
@@ -41,6 +40,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.types import BOOL, INT64
 
 ONE = const(1)

@@ -14,7 +14,6 @@ if these are whole lines apart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from codegen.build import add, block, const, div, eq, ge, load, lt, maximum, minimum, mod, mul, sub
 from codegen.emit.abi import THREADS
@@ -39,6 +38,7 @@ from codegen.ir import (
     VectorStore,
 )
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.types import BOOL, ScalarType, vector
 from polyhedral.products.contract import Data
 from polyhedral.products.register_tile import Machine

@@ -21,8 +21,6 @@ there are few panels of right to read it for; a factor that is not 1 it is packe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen.build import (
     add,
     and_,
@@ -57,6 +55,7 @@ from codegen.ir import (
     Storage,
     Var,
 )
+from codegen.records import dataclass
 from codegen.types import BOOL, INT32
 from polyhedral.products.blocked import BLOCK, LINE, Shape
 from polyhedral.products.offsets import parameters

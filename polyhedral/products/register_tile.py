@@ -17,7 +17,7 @@ Around it stand the blocks of Goto and van de Geijn (2008), each as large as wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from codegen.records import dataclass
 
 SPARE = 2
 """Registers for elements of left on their way to all lanes."""

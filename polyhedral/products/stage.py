@@ -10,7 +10,6 @@ threads share blocks of along, or the outermost loop
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from codegen.build import (
     add,
@@ -51,6 +50,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.types import BOOL
 from polyhedral.products.contract import Data
 from polyhedral.products.permutation import LINE, STRIP, TransposeTile, strip_function

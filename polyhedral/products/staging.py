@@ -21,7 +21,8 @@ multiplied in afterwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from codegen.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

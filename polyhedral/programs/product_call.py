@@ -6,12 +6,12 @@ for i in 1..N, j, k: C[i, j] += alpha * A[i, k] * B[k, j]     ->     strips(C + 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from codegen.build import add, and_, block, const, ge, lt, maximum, minimum, mul, select, sub
 from codegen.emit.abi import THREADS
 from codegen.ir import Array, Block, Expr, If, Invoke, Place, Stmt
 from codegen.names import Names
+from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.model import Access, Loop, Statement
 from polyhedral.products.contract import ONE_THREAD, SHARED, Data, Operands, class_steps

@@ -10,10 +10,11 @@ Such a statement has no loops of its own any more (`without_loops`): its one ins
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codegen.ir import Block, Expr, Function, Invoke
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.tree import rewrite
 from polyhedral.model import Nest, Statement
 from polyhedral.nests.lane_sums import used_names

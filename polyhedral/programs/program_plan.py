@@ -12,8 +12,9 @@ The plan of two statements of a stencil under a time loop prints as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine, affine
 from polyhedral.errors import BudgetExceededError
 from polyhedral.isl.bands import Component, components

@@ -14,9 +14,10 @@ is a contraction of the part of C at [0, 1] with N rows and M - 1 columns. It ma
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
+from codegen.records import dataclass
 from codegen.types import ScalarType
 from polyhedral.affine import Affine, affine, variable
 from polyhedral.isl.held import Held

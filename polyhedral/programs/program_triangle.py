@@ -13,7 +13,6 @@ Every row and every column of the corner belongs to some instance, so that nothi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from codegen.build import add, block, const, load, lt, maximum, minimum, mul, sub, zero
 from codegen.ir import (
@@ -30,6 +29,7 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.model import Loop
 from polyhedral.products.blocked import LINE

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import index
 from typing import Any
 
+from codegen.records import dataclass
 from codegen.types import ScalarType
 from polyhedral.errors import NestError, ScheduleError
 from polyhedral.model import Nest

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from codegen.records import dataclass
 from codegen.runtime.kernels import KernelCache
 from codegen.toolchain.errors import ToolchainError
 from taco_py.affine.lower import OperandType

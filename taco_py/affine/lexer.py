@@ -9,8 +9,8 @@ A line goes on where a bracket is open. What follows `#` is a comment.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError
 from taco_py.diagnostics.source import Source, Span
 from taco_py.notation.lexer import Token, TokenKind

@@ -8,7 +8,7 @@ Values have NumPy's dtypes; what is assigned is converted to the dtype of the ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, assert_never
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from codegen import build
 from codegen.ir import Array, Binary, Call, Const, Expr, Load, Stmt, Storage, Store, Unary, Var
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.types import ScalarType, scalar
 from polyhedral.affine import Affine
 from polyhedral.nests.to_loops import Body

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codegen.names import Names
+from codegen.records import dataclass
 from polyhedral import model
 from polyhedral.affine import variable
 from taco_py.affine.nodes import subscripts

@@ -11,10 +11,11 @@ in the text a node came from and take no part in equality.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from codegen.records import dataclass
 from polyhedral.affine import Affine, parse_affine
 from taco_py.diagnostics.source import Span
 from taco_py.notation.checks import accesses

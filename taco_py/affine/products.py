@@ -10,12 +10,12 @@ Whether such a statement runs as a contraction is for `polyhedral.programs.progr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from codegen.ir import Expr, Unary
+from codegen.records import dataclass
 from codegen.types import scalar
 from polyhedral import model
 from taco_py.affine.lower import Memory, OperandType, value_of

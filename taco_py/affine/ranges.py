@@ -10,8 +10,8 @@ inside wherever the statement runs (`required`, checked for every call).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from polyhedral import model
 from polyhedral.affine import Affine, variable
 from taco_py.affine.nodes import subscripts

@@ -12,8 +12,8 @@ a range and is no loop around it is a size, a number that the caller gives.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from taco_py.affine.nodes import For, Item, Program, Range, Update, subscripts
 from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.notation.checks import unique

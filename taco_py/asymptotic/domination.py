@@ -12,8 +12,9 @@ is kept as its largest queries: equal costs are equal sets of numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from codegen.records import dataclass
 from taco_py.asymptotic.containment import contained, smallest
 from taco_py.asymptotic.queries import Atom, Query, query
 from taco_py.notation.nodes import Access

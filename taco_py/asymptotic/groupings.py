@@ -16,12 +16,13 @@ that could be summed early is not kept unsummed: it costs the same and needs mor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from functools import reduce as fold
 from itertools import combinations
 from typing import TypeGuard
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import sums_apart
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce

@@ -13,10 +13,11 @@ never asymptotically better. (Ahrens et al. 2022, section 7.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, combinations, count, islice, permutations
 from math import factorial
 
+from codegen.records import dataclass
 from taco_py.asymptotic.groupings import Group
 from taco_py.concrete.nodes import Assign, Statement, Where, Workspace, WorkspaceKind, forall
 from taco_py.notation.checks import accesses

@@ -11,11 +11,11 @@ INSERT  coordinates are written in any order
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access

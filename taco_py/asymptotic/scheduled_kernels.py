@@ -9,9 +9,9 @@ same choice as loops are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce as fold
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assign, Forall, Statement, Where
 from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Assignment, Expr, Reduce

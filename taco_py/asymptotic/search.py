@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from time import monotonic
 from typing import overload
 
+from codegen.records import dataclass
 from taco_py.asymptotic.domination import Costs, Incumbents, Union, assumptions
 from taco_py.asymptotic.fused import fused_schedule
 from taco_py.asymptotic.groupings import REWRITES, few_forms, groupings

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from itertools import chain, combinations
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.asymptotic.protocols import Directed
 from taco_py.asymptotic.queries import MARK, Atom, Query, fresh, query, rename, variables
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where

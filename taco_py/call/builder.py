@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codegen.records import dataclass
 from taco_py.call.draft import Draft
 from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.concrete.nodes import Race

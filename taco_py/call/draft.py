@@ -4,13 +4,14 @@ nominal sizes to choose loop orders for."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from codegen.records import dataclass
 from taco_py.call.prepare import accumulated, parsed
 from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
 from taco_py.formats import Format, dense

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.call.compute import task_of, writable
 from taco_py.call.conform import conforming
 from taco_py.call.draft import Draft

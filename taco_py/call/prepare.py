@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.errors import OperandTypeError

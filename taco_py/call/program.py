@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.affine.bounds import check_inside
 from taco_py.affine.compile import CompiledProgram, compile_program
 from taco_py.affine.lower import OperandType, check_types, sums_in_place

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from codegen.records import dataclass
 from taco_py.affine.nodes import LARGEST_SIZE
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.values.operands import shown

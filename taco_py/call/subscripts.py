@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.call.compute import compute
 from taco_py.call.explain_call import explained
 from taco_py.call.kept_order import kept_order

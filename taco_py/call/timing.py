@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from codegen.records import dataclass
 from taco_py.call.prepare import prepare, start
 from taco_py.execute.run import run
 from taco_py.kernels import KERNELS

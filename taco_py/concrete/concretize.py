@@ -24,12 +24,12 @@ innermost loop they depend on.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.concrete.cases import CASES, MERGED, cases_of_sum
 from taco_py.concrete.nodes import (
     Assign,

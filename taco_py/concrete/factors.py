@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import Operator
 

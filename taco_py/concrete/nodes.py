@@ -9,9 +9,9 @@ an operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from codegen.records import dataclass
 from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.operators import Operator
 

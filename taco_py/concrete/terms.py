@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, SUB

@@ -15,9 +15,10 @@ Workspaces  a scalar has no index, a row one; names are used once, and by no ten
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, assert_never
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import can_scatter, result_indices, result_order
 from taco_py.concrete.nodes import (
     Assign,

@@ -10,12 +10,13 @@ calls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.storage.blocks import pack_array

@@ -7,9 +7,11 @@ assignment; each search is made once.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import TypeVar
+
+from codegen.records import dataclass
 
 T = TypeVar("T")
 

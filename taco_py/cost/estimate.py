@@ -13,11 +13,12 @@ uniformity, and how they meet another's that of independence (`spread`, `joint`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import expm1, prod
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.joint import Joint
 from taco_py.cost.machine import NOMINAL, Machine

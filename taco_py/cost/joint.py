@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from functools import reduce as fold
 from itertools import combinations
 from math import prod
 
+from codegen.records import dataclass
 from taco_py.cost.sets import Bound, Number, Once
 from taco_py.cost.spread import Entries
 from taco_py.notation.nodes import Access

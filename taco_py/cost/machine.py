@@ -15,7 +15,7 @@ good schedules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from codegen.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,15 @@ beginnings of one order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from math import prod
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from codegen.records import dataclass
 
 Bits = NDArray[np.bool_]
 Places = NDArray[np.int64]

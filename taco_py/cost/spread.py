@@ -11,7 +11,6 @@ estimated from a sample of positions. (The degree sequences and constraints of G
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import TypeVar
@@ -19,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.records import dataclass
 from taco_py.storage.pack import expand
 from taco_py.storage.tensor_data import TensorData
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import Const, Expr
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import BoundError
 from taco_py.notation.checks import accesses
 from taco_py.problem import Problem

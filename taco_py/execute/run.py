@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from codegen.runtime.signature import Kind
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.machine import Machine
 from taco_py.notation.checks import accesses, free_indices

@@ -9,10 +9,11 @@ The unit is a step (`cost.machine`), as for the orders that are chosen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf, isinf
 from time import monotonic
 
+from codegen.records import dataclass
 from taco_py.asymptotic.fused import one_order, unfused
 from taco_py.asymptotic.scheduled_kernels import ScheduledKernel, kernels_of
 from taco_py.asymptotic.search import Candidate, Frontier

@@ -10,10 +10,11 @@ Its cost, with the protocols that make it least, is compared with those on the f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from time import monotonic
 
+from codegen.records import dataclass
 from taco_py.asymptotic.domination import Costs, Union, assumptions
 from taco_py.asymptotic.protocols import Directed, choices
 from taco_py.asymptotic.query_size import query_size

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
+from codegen.records import dataclass
 from codegen.runtime.signature import Kind, Parameter, Signature
 from taco_py.driver import CompiledKernel
 from taco_py.lower.bindings import Source

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from codegen.runtime.signature import Kind, Parameter
 from codegen.types import SCALARS, ScalarType
 from taco_py.diagnostics.errors import InternalError

@@ -10,11 +10,12 @@ parent position p.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from operator import index as as_integer
 from typing import TypeVar
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 
 T = TypeVar("T")

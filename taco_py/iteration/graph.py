@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator as Iterable
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import (
     APART,
     SERIAL,

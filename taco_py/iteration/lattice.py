@@ -14,9 +14,9 @@ all. Multiplication pairs points (conjunction), addition also keeps each side's 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.iteration.region import (
     Coordinates,
     Everything,

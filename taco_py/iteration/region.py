@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator as Iterable
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, WorkspaceKind
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Operator

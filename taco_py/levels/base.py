@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from codegen.ir import Array, Expr, Stmt
+from codegen.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

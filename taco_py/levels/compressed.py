@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen import build
 from codegen.ir import Array, Expr, Stmt, Store
+from codegen.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

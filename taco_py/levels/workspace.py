@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen import build
 from codegen.ir import Array, Count, Expr, Key, Ranked, Stmt, Table, Var
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator as Iterable
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from codegen import build
 from codegen.ir import Array, Expr, Storage, Table, Var
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.types import BOOL, ScalarType, scalar
 from taco_py.concrete.nodes import Statement, Workspace, WorkspaceKind
 from taco_py.concrete.tree import workspaces_of

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen import build
 from codegen.ir import Expr, Stmt, Var
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration import region
 from taco_py.levels import Compressed

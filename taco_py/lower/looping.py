@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import Expr, Stmt, Var
+from codegen.records import dataclass
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall
 from taco_py.iteration.lattice import Lattice, Point

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
 from codegen.ir import Array, Block, Function, Stmt, Var
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Assign, Forall, Sequence, Statement, Where
 from taco_py.concrete.tree import workspaces_of
 from taco_py.iteration.graph import IterationGraph

@@ -10,10 +10,10 @@ them the ordinary loops over these levels keep track.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import TRUE, Const, Declare, Expr, Search, Stmt, Var
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Forall
 from taco_py.concrete.tree import assignments, read_in
 from taco_py.diagnostics.errors import InternalError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from codegen import build
 from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
+from codegen.records import dataclass
 from taco_py.concrete.nodes import (
     Assign,
     Forall,

@@ -11,11 +11,11 @@ give to which: each is evaluated on an empty array.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce

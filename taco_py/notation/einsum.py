@@ -15,9 +15,10 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.diagnostics.source import Source, Span
 from taco_py.notation.checks import accesses, unique

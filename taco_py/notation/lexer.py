@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError
 from taco_py.diagnostics.source import Source, Span
 

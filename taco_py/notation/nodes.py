@@ -9,8 +9,9 @@ no part in equality or hashing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from codegen.records import dataclass
 from taco_py.diagnostics.source import Span
 from taco_py.notation.operators import Operator
 

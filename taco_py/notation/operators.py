@@ -10,10 +10,12 @@ is an entry in this table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
+
+from codegen.records import dataclass
 
 Number = bool | int | float | complex
 

@@ -28,12 +28,12 @@ loop, the first around the nest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce as fold
 from math import prod
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.cost.machine import Machine
 from taco_py.cost.sets import Bits, Lattice, Numbers, Places, Sets, product
 

@@ -11,11 +11,11 @@ instead of merges: Kjolstad et al. 2019, Tensor Algebra Compilation with Workspa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.machine import Machine
 from taco_py.cost.sets import Bits, Numbers

@@ -12,11 +12,11 @@ numbers, a bit an index.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, restricts, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term, split_terms

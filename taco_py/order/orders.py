@@ -16,10 +16,10 @@ the best order found until then is used.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from itertools import islice, permutations
 from math import factorial, inf
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import Order, result_order
 from taco_py.concrete.terms import Term
 from taco_py.cost.effort import Effort
@@ -46,6 +46,9 @@ class Ranked:
 
     order: Order
     cost: float
+
+
+_NO_ORDER = Ranked((), inf)
 
 
 def best_order(
@@ -157,7 +160,7 @@ class _Search:
     best  the order to be better than
     """
 
-    def __init__(self, costs: LoopCosts, effort: Effort, best: Ranked = Ranked((), inf)) -> None:
+    def __init__(self, costs: LoopCosts, effort: Effort, best: Ranked = _NO_ORDER) -> None:
         self.costs = costs
         self.effort = effort
         self.best = best

@@ -8,11 +8,12 @@ operands (`cost.joint`), these are rather their long rows than their short ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import restricts
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import Machine

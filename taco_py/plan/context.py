@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import Protocol
 
+from codegen.records import dataclass
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import Machine

@@ -10,10 +10,10 @@ has to be foreseen. Each cost is found once for all programs that have the kerne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.concrete.concretize import fits_row
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment

@@ -6,13 +6,14 @@ text → program (`plan.search`: rules in the order of the catalogue) → kernel
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, all_indices, operand_names
@@ -56,11 +57,14 @@ class Options:
     libraries: Libraries | None = None
 
 
+_DEFAULT = Options()
+
+
 def make_plan(
     assignment: Assignment,
     operands: Mapping[str, Operand],
     request: Request,
-    options: Options = Options(),
+    options: Options = _DEFAULT,
     unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
 ) -> Plan:
     """The steps that compute `assignment`, whose sums are explicit and whose sizes agree.

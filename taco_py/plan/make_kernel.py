@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.concrete.concretize import (
     Order,
     can_scatter,

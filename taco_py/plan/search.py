@@ -8,8 +8,9 @@ what a candidate becomes by the rules that follow, for only that tells its cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.notation.tree import exchange
 from taco_py.plan.context import Context

@@ -4,9 +4,9 @@ they give them back."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
+from codegen.records import dataclass
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
 
 

@@ -19,12 +19,12 @@ remain when its children's are known (`parent_bounds`), which values a child run
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, assert_never
 
 from codegen import build
 from codegen.ir import Const, Expr
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 
 

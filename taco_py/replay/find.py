@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from codegen.toolchain.errors import ToolchainError
 from taco_py.kernels import KERNELS
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from codegen.records import dataclass
 from codegen.runtime.signature import Kind, Parameter
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel

@@ -8,12 +8,12 @@ A, a csr_array  ->  a0_pos, a0_crd, a0_vals = a0.indptr, a0.indices, a0.data
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from codegen.records import dataclass
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import DTYPES
 from taco_py.storage.tensor_data import Array, TensorData

@@ -8,11 +8,11 @@ pass the same arguments but for the arrays themselves; only whether arrays overl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import as_number, is_number

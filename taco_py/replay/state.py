@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.driver import CompiledKernel
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment

@@ -33,12 +33,13 @@ an OverflowError where a result passes its index type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.execute.transform import gathered, in_order, number_of, transformed
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import is_ascending, is_canonical

@@ -24,8 +24,7 @@ Those that derive variables are relations of the provenance graph themselves (Se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.notation.nodes import Expr
 from taco_py.notation.printer import to_text

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Iterator as Iterate
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import assert_never
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import can_scatter, result_indices
 from taco_py.concrete.nodes import (
     Assign,

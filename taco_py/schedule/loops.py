@@ -4,9 +4,10 @@ from. The concrete notation and the iteration graph are derived from it whenever
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import Order, concretize
 from taco_py.concrete.nodes import (
     SERIAL,

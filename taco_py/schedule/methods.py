@@ -10,11 +10,11 @@ arguments, and a message shows the command as it is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from inspect import BoundArguments, Parameter, Signature
 from typing import Any
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.provenance.relations import BoundKind

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import (
     Assembly,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.diagnostics.source import Source, Span

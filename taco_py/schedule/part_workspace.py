@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import restricts
 from taco_py.concrete.factors import Occurrence, occurrences
 from taco_py.concrete.nodes import Assign, Statement, Workspace, WorkspaceKind, forall

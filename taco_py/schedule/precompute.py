@@ -20,10 +20,11 @@ Compilation with Workspaces, section 4; sums move through what is linear.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
+from codegen.records import dataclass
 from taco_py.concrete.factors import Occurrence, occurrences
 from taco_py.concrete.nodes import (
     Assign,

@@ -9,8 +9,8 @@ Ordered    as Temporary
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.nodes import Access
 from taco_py.notation.tree import map_accesses

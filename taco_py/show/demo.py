@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import taco_py as tp
+from codegen.records import dataclass
 from taco_py.show.inputs import pde27, rmat
 from taco_py.show.jobs import Compute, Job, matrix_jobs, summed, tensor_jobs
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Mode, Race, WorkspaceKind
 from taco_py.concrete.tree import read_in, workspaces_of
 from taco_py.diagnostics.errors import OutputError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import taco_py as tp
+from codegen.records import dataclass
 
 COLUMNS = 32  # of the dense factors
 MOST_PRODUCTS = 200_000_000  # a sparse product that needs more is left out

@@ -10,11 +10,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.storage.pack import unpack
 from taco_py.storage.tensor_data import Array, TensorData

@@ -5,12 +5,13 @@ These objects borrow the user's arrays; nothing here or above ever writes to the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.records import dataclass
 from taco_py.formats import Format
 
 Array = NDArray[Any]

@@ -10,12 +10,12 @@ mistake) goes to a reader in Python, which accepts what is right and names the l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import FileFormatError
 
 CHUNK = 1 << 22  # bytes read at a time, so that temporaries stay in the cache

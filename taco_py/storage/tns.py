@@ -9,11 +9,11 @@ with the sizes and nnz (TACO's .ttx). Without one, each size is the largest coor
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import FileFormatError, FormatError
 from taco_py.storage.pack import unpack
 from taco_py.storage.tensor_data import Array, TensorData

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.api.files import read
 from taco_py.diagnostics.errors import OperandError
 from taco_py.formats import Format, dense

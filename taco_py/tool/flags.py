@@ -8,10 +8,10 @@ A flag begins with one or two dashes and has its value behind an equals sign; mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from textwrap import wrap
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import TacoError
 
 

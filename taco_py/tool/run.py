@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from statistics import mean, median, pstdev
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from codegen.names import identifier, is_reserved
+from codegen.records import dataclass
 from taco_py.api.files import write
 from taco_py.api.tensor import tensor
 from taco_py.call.draft import draft

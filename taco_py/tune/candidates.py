@@ -10,13 +10,14 @@ Those that lead to the same steps are one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from math import inf
 from time import perf_counter
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_outside
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.errors import ScheduleError

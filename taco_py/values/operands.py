@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.cost.spread import Entries
 from taco_py.diagnostics.errors import (
     DimensionError,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.formats import COO, CSC, CSR, Format, dense
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment, Reduce

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from math import inf
 from operator import index as as_integer
 from typing import Any
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import (
     DimensionError,
     NotationError,

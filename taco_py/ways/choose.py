@@ -10,9 +10,10 @@ would stride through an array, and where loops could run along a batch, both are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from codegen.records import dataclass
 from codegen.types import scalar
 from polyhedral.products.contraction import Contraction
 from taco_py.cost.estimate import Statistics

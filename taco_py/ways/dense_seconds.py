@@ -13,9 +13,10 @@ where a batch is stored last.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
+from codegen.records import dataclass
 from taco_py.cost.machine import NOMINAL, Machine
 
 Stored = tuple[str, ...]

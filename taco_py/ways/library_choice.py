@@ -11,10 +11,10 @@ compiled, and above that calls and matrices of it cost more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from codegen.libraries.blas import GEMM, OPENBLAS
 from codegen.libraries.gemm import Products
+from codegen.records import dataclass
 from codegen.types import scalar
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import Machine

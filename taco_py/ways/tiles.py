@@ -9,11 +9,11 @@ Here tensors become what `polyhedral` knows: an affine statement, arrays, sizes 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from codegen.build import const
 from codegen.ir import Array, Block, Expr, Function, Module, Storage, Var
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.target import Target
 from codegen.types import scalar
 from polyhedral import model

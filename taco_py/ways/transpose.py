@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from codegen.ir import Block, Function, Module, Var
 from codegen.names import Names
+from codegen.records import dataclass
 from codegen.target import Target
 from codegen.types import scalar
 from polyhedral.products.permutation import (

@@ -11,11 +11,12 @@ are shared. The edge behind a row is then written by who comes to a later one:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from codegen import build
 from codegen.ir import Assign, Declare, Expr, Stmt, Var
+from codegen.records import dataclass
 from taco_py.lower.sparse_result.result import ZERO, Group, Result
 from taco_py.provenance.relations import Interval
 

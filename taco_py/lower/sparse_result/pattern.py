@@ -26,10 +26,10 @@ the workspace knows which it has. It need not be sorted then:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from codegen import build
 from codegen.ir import Array, Declare, Expect, Expr, Search, Stmt, Var, While
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 from taco_py.levels import Compressed
 from taco_py.lower.environment import WorkspaceArrays, level_functions

@@ -14,7 +14,7 @@ the level has got:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from codegen.ir import (
     Var,
     While,
 )
+from codegen.records import dataclass
 from taco_py.formats import Format, LevelKind
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, TensorArrays, level_functions

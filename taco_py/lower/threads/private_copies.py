@@ -10,7 +10,7 @@ The copies are added in the order of the pieces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codegen import build
 from codegen.ir import (
@@ -27,6 +27,7 @@ from codegen.ir import (
     Store,
     Var,
 )
+from codegen.records import dataclass
 from codegen.types import BOOL, INT64
 from taco_py.concrete.nodes import APART, Forall, WorkspaceKind
 from taco_py.concrete.tree import assignments, workspaces_of

@@ -9,7 +9,6 @@ Where nobody else asks for them, each piece finds its two edges itself, and none
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from codegen import build
 from codegen.emit.abi import THREADS
@@ -26,6 +25,7 @@ from codegen.ir import (
     Var,
     While,
 )
+from codegen.records import dataclass
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall
 from taco_py.iteration.weights import weighed_operands

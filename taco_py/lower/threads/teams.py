@@ -15,7 +15,7 @@ Where the entries of each range belong must be known before. They are counted fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from codegen import build
 from codegen.ir import (
@@ -32,6 +32,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.passes.phases import without_values
+from codegen.records import dataclass
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope

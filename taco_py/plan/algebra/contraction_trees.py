@@ -18,9 +18,9 @@ loops of the next; they are found in the same search (`_Nonzeros.options`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf, prod
 
+from codegen.records import dataclass
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import free_indices

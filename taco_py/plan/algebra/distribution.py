@@ -23,8 +23,9 @@ entries are added up alone, and the elements between them counted (`gaps`), wher
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import reductions
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import OperandTypeError

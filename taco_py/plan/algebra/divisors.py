@@ -12,9 +12,10 @@ them would go around the whole product. A divisor without a sum's index comes af
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms, summed
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak

@@ -8,10 +8,11 @@ them moved around all, or back.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce as fold
 from math import prod
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak

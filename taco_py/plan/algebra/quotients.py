@@ -14,8 +14,9 @@ left: their quotient is of a type in which they do not wrap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype

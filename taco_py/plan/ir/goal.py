@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf, prod
 
+from codegen.records import dataclass
 from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Pattern, Statistics

@@ -7,12 +7,13 @@ v[a] = sum(i, X[i,a] + m[a])
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType

@@ -5,9 +5,10 @@ Those that are no kernels tell what they do in a line of explain(), `told`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
+from codegen.records import dataclass
 from taco_py.cost.spread import Entries
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from codegen.records import dataclass
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.plan.ir.log import Log
 from taco_py.plan.ir.nodes import Compute, Step

@@ -11,11 +11,12 @@ is to be computed. Every program is a value; a rewritten one shares what did not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType

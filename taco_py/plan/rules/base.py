@@ -11,9 +11,10 @@ log. No rule knows another one, and none changes what it is given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
+from codegen.records import dataclass
 from taco_py.cost.machine import Machine
 from taco_py.notation.nodes import Call, Expr
 from taco_py.notation.tree import children, map_children

@@ -12,10 +12,11 @@ forms too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_apart
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import result_size

@@ -15,11 +15,12 @@ up and multiply, which wraps as NumPy's does for numbers that are in use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, zip_longest
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak, operand_dtype

@@ -13,12 +13,13 @@ arrays as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import Machine
 from taco_py.formats import Format

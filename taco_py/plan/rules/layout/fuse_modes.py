@@ -8,10 +8,11 @@ Loops are then longer, which matters most for the innermost one, and fewer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce

@@ -12,12 +12,13 @@ which an infinity beside it needs; integers have none, and are read from such an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from codegen.names import Names
+from codegen.records import dataclass
 from taco_py.concrete.terms import map_terms, split_terms, summed
 from taco_py.convert.locate import located_format
 from taco_py.cost.machine import Machine

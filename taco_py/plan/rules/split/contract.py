@@ -9,9 +9,10 @@ samples is a step of more, as S·U·V is in (S·U·V)·X. Orders come from `alge
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype

@@ -8,9 +8,10 @@ The sum comes with what is around it where that is sparse and costs less (`hoist
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import accesses, free_indices

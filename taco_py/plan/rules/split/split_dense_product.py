@@ -13,11 +13,12 @@ would keep its elements out of registers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 
+from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, free_indices
