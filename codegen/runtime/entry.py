@@ -2,6 +2,9 @@
 
 For `int32_t dot(const double *x, const double *y, double *s, int64_t n)` in `kernel.c` it is
 
+    #define TACO_ARRAYS 0
+    #define TACO_SORTING 0
+    #include "taco_runtime.h"
     #include "kernel.c"
 
     extern __typeof__(dot) dot TACO_APART;
@@ -23,6 +26,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from codegen.runtime.library import definitions
 from codegen.runtime.signature import Kind, Parameter, Signature
 
 _FIELDS = {"bool": "integer", "int": "integer", "uint": "natural", "float": "real"}
@@ -32,7 +36,7 @@ def entry_text(source_file: str, signatures: tuple[Signature, ...]) -> str:
     """C that includes `source_file` and defines `taco_call` for its functions, in this order."""
     cases = "".join(_case(i, s) for i, s in enumerate(signatures))
     apart = "".join(f"extern __typeof__({s.name}) {s.name} TACO_APART;\n" for s in signatures)
-    return f"""#include "taco_runtime.h"
+    return f"""{definitions(None)}#include "taco_runtime.h"
 #include "{source_file}"
 
 {apart}TACO_EXPORT int32_t taco_call(int32_t function, const taco_argument *a)

@@ -19,7 +19,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from codegen.runtime.host_declarations import make_ffi
-from codegen.toolchain.build import RUNTIME_FOLDER, Unit, compile_unit
+from codegen.toolchain.build import RUNTIME_FOLDER, Unit, build_entry
 from codegen.toolchain.compiler import Compiler
 from codegen.toolchain.errors import ToolchainError
 from codegen.toolchain.machine import digest, python_abi, source_fingerprint
@@ -70,9 +70,8 @@ def load_host(store: Store, compiler: Callable[[], Compiler]) -> Host:
 
 def _build(store: Store, compiler: Compiler, key: str) -> Entry:
     text = '#include "taco_host.c"\n#include "taco_python.c"\n'
-    with store.workplace() as place:
-        library = compile_unit(compiler, Unit((("host.c", text),)), ("-O1",), place)
-        return store.store(key, library, text, "")
+    unit = Unit((("host.c", text),), libraries=("dl", "pthread"))
+    return build_entry(store, key, compiler, unit, ("-O1",), text)
 
 
 def _load(entry: Entry) -> Host:

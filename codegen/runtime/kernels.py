@@ -8,8 +8,10 @@ found.hit                                 # "memory", "disk" or "built"
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import threading
 import time
 import weakref
@@ -21,10 +23,11 @@ from codegen.records import dataclass
 from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
+from codegen.runtime.library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.memo import Memo
 from codegen.runtime.memory import Pool
 from codegen.runtime.signature import Signature, signature_from_json
-from codegen.toolchain.build import Unit, compile_unit, complete
+from codegen.toolchain.build import Unit, build_entry, complete
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.errors import CompileError, ToolchainError
 from codegen.toolchain.machine import (
@@ -41,6 +44,8 @@ _PACKAGE = Path(__file__).parent.parent
 MEMO_LIMIT = 2048
 # What compilers say when it is the folder that is at fault, not the source.
 _FOLDER_TROUBLE = ("No space left on device", "Read-only file system", "Disk quota exceeded")
+
+_MATHEMATICS = re.compile(r"#include <(math|complex)\.h>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,7 @@ class KernelCache:
         self._most_threads: int | None = None
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
+        self._objects: dict[Part, Path] = {}
         self._environment: str | None = None
         self._background: threading.Thread | None = None
         self._renew_locks()
@@ -137,14 +143,24 @@ class KernelCache:
         return self._get_host()[1]
 
     def prepare(self) -> threading.Thread | None:
-        """Load the host, or compile it where it is missing, in a thread, while the caller does
-        something else: plans a kernel, then compiles it. None where there can be no other thread.
+        """Load the host and the object of arrays, or compile them where they are missing, in a
+        thread, while the caller does something else: plans a kernel, then compiles it.
 
-        What may go wrong with it is found again, and raised, by whoever needs it.
+        None where there can be no other thread. What may go wrong is found again, and raised, by
+        whoever needs them.
         """
+        return self._start(lambda: (self._get_host(), self._object(ARRAYS)))
+
+    def _start(self, load: Callable[[], object]) -> threading.Thread | None:
+        """The background thread, which begins with `load` unless there is one."""
+
+        def run() -> None:
+            with contextlib.suppress(ToolchainError, OSError):
+                load()
+
         with self._lock:
             if self._background is None:
-                background = threading.Thread(target=self._try_host)
+                background = threading.Thread(target=run)
                 try:
                     background.start()
                 except RuntimeError:  # as many threads as the system allows, or it is going down
@@ -233,6 +249,7 @@ class KernelCache:
             self.memo.clear()
             self._kernels.clear()
             self._building.clear()
+            self._objects.clear()
             if self._hosted is not None:
                 self._hosted[1].clear()
             self._store.clear()
@@ -296,12 +313,13 @@ class KernelCache:
         self._host_lock = threading.Lock()  # held while the host is built, the other one never long
         self._timing = threading.Lock()  # held as long as something is measured
         self._building: dict[str, threading.Lock] = {}
+        self._object_locks = {part: threading.Lock() for part in PARTS}
         self._background = None
 
     # ---------------------------------------------------------------- building
 
     def _build(self, key: str, kernel: KernelSource) -> Entry:
-        background = self.prepare()
+        self._start(self._get_host)
         folder = self._store.folder
         try:
             return self._compile(key, kernel)
@@ -314,32 +332,32 @@ class KernelCache:
             elif not self._probe():
                 raise
             return self._compile(key, kernel)
-        finally:
-            if background is not None:
-                background.join()
-
-    def _try_host(self) -> None:
-        try:
-            self._get_host()
-        except (ToolchainError, OSError):
-            return
 
     def _compile(self, key: str, kernel: KernelSource) -> Entry:
-        full_key = self.full_key(key)
-        entry = entry_text("kernel.c", kernel.signatures)
-        unit = Unit((("entry.c", entry), ("kernel.c", kernel.source)), (*complete(), *self._flags))
+        files = (
+            ("entry.c", entry_text("kernel.c", kernel.signatures)),
+            ("kernel.c", kernel.source),
+        )
+        objects = tuple(map(self._object, parts_of(kernel.source)))
+        libraries = ("m",) if _MATHEMATICS.search(kernel.source) else ()
+        unit = Unit(files, (*complete(), *self._flags), objects, libraries)
         flags = self.compiler.flags_for(kernel.source, kernel.vectors)
         facts = {
             "metadata": kernel.metadata,
             "signatures": [s.to_json() for s in kernel.signatures],
         }
-        with self._store.workplace() as place:
-            try:
-                library = compile_unit(self.compiler, unit, flags, place)
-            except CompileError as error:
-                kept = self._store.keep(place, full_key)
-                raise _moved(error, place, kept) from None
-            return self._store.store(full_key, library, kernel.source, json.dumps(facts))
+        key, text = self.full_key(key), json.dumps(facts)
+        return build_entry(self._store, key, self.compiler, unit, flags, kernel.source, text)
+
+    def _object(self, part: Part) -> Path:
+        """The object of `part`, from disk or compiled."""
+        with self._object_locks[part]:
+            path = self._objects.get(part)
+            if path is None or not path.exists():
+                key = self.full_key(part.macro)
+                path = load_part(part, self._store, key, self.compiler, self._flags)
+                self._objects[part] = path
+            return path
 
     def _probe(self) -> bool:
         """After a failure: try out the compiler's flags, once; whether others are to be used."""
@@ -378,11 +396,3 @@ def _renew_locks_of(cache: KernelCache | None) -> None:
 
 def _note_name(compiler: Compiler) -> str:
     return f"compiler-{digest(compiler.identity, *compiler.flags, compiler.openmp)}"
-
-
-def _moved(error: CompileError, place: Path, kept: Path) -> CompileError:
-    """`error` about the build folder as it is after it was moved from `place` to `kept`."""
-    old, new = str(place), str(kept)
-    return CompileError(
-        error.command.replace(old, new), error.output, str(kept / "kernel.c"), error.hint
-    )

@@ -11,12 +11,27 @@
 #define _GNU_SOURCE 1 /* mremap */
 #endif
 
+/* Functions that no inner loop calls are TACO_FAR. In a kernel that stands alone they are static like all
+ * others. Elsewhere (codegen/runtime/library.py) each of two objects defines some of them, TACO_ARRAYS or
+ * TACO_SORTING, once for all kernels, which are linked to the objects and see declarations alone: so a kernel
+ * is compiled in a third of the time. Nor does such a kernel read the system's headers, which take longer
+ * than the rest of this one. */
+#if defined(TACO_ARRAYS) || defined(TACO_SORTING)
+#define TACO_FAR __attribute__((visibility("hidden")))
+#else
+#define TACO_FAR static
+#define TACO_ARRAYS 1
+#define TACO_SORTING 1
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#if TACO_ARRAYS || TACO_SORTING
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
+#endif
+#if TACO_ARRAYS && defined(__linux__)
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -34,6 +49,7 @@
 #define TACO_INTERNAL __attribute__((unused, noinline))
 #endif
 #define TACO_EXPORT __attribute__((visibility("default")))
+#define TACO_NEW __attribute__((malloc)) /* what it returns is part of no other object */
 /* A function that is inlined nowhere. To be said after its definition too, where clang does not take it. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define TACO_APART __attribute__((noinline, noclone))
@@ -78,24 +94,6 @@ typedef double taco_half_line __attribute__((vector_size(32), may_alias));
 #define TACO_STREAM(place, value) ((place) = (value))
 #endif
 
-/* memcpy past the caches, which neither reads nor keeps the lines that are written. */
-static TACO_UNUSED void taco_copy_past(char *to, const char *from, size_t bytes)
-{
-#if defined(__AVX__) && !defined(__clang__)
-    typedef double taco_loose __attribute__((vector_size(32), may_alias, aligned(1)));
-    const size_t lead = -(uintptr_t)to & 31;
-    size_t done = lead < bytes ? lead : bytes;
-    memcpy(to, from, done);
-    for (; done + 32 <= bytes; done += 32)
-        __builtin_ia32_movntpd256((double *)(void *)(to + done), *(const taco_loose *)(const void *)(from + done));
-    __builtin_ia32_sfence();
-    to += done;
-    from += done;
-    bytes -= done;
-#endif
-    memcpy(to, from, bytes);
-}
-
 /* ---------------------------------------------------------------- memory
  *
  * Touching fresh memory costs as much as computing what goes there: 1.7 GB/s in 4 KB pages against
@@ -125,6 +123,22 @@ typedef struct {
     int64_t spare_bytes;
 } taco_buffer;
 
+/* Give `b` room for at least `elements`, keeping its contents; at least doubles what it had. */
+TACO_FAR TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsize);
+
+/* Free the array and the spare block; `b` is empty afterwards. */
+TACO_FAR TACO_COLD void taco_release(taco_buffer *b);
+
+/* Memory of the kernel's own, to be freed with free(). Never NULL for 0 elements; NULL = out of memory. */
+TACO_FAR TACO_UNUSED void *taco_alloc(int64_t elements, size_t itemsize) TACO_NEW;
+
+/* The same, from a multiple of `align` bytes on. */
+TACO_FAR TACO_UNUSED void *taco_alloc_aligned(int64_t elements, size_t itemsize, size_t align) TACO_NEW;
+
+/* The same, all bits zero. */
+TACO_FAR TACO_UNUSED void *taco_alloc_zero(int64_t elements, size_t itemsize) TACO_NEW;
+
+#if TACO_ARRAYS
 /* elements * itemsize, or SIZE_MAX when that passes what an object may have. */
 static inline size_t taco_bytes(int64_t elements, size_t itemsize)
 {
@@ -257,8 +271,7 @@ static TACO_COLD int taco_promote(taco_buffer *b, size_t bytes, size_t used)
 }
 #endif
 
-/* Give `b` room for at least `elements`, keeping its contents; at least doubles what it had. */
-static TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsize)
+TACO_FAR TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsize)
 {
     if (elements <= b->capacity)
         return 0;
@@ -291,8 +304,7 @@ static TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsize
     return 0;
 }
 
-/* Free the array and the spare block; `b` is empty afterwards. */
-static TACO_COLD void taco_release(taco_buffer *b)
+TACO_FAR TACO_COLD void taco_release(taco_buffer *b)
 {
 #ifdef __linux__
     if (b->spare != NULL)
@@ -322,8 +334,7 @@ static inline void *taco_advise(void *data, size_t bytes)
     return data;
 }
 
-/* Memory of the kernel's own, to be freed with free(). Never NULL for 0 elements; NULL = out of memory. */
-static TACO_UNUSED void *taco_alloc(int64_t elements, size_t itemsize)
+TACO_FAR TACO_UNUSED void *taco_alloc(int64_t elements, size_t itemsize)
 {
     const size_t bytes = taco_bytes(elements, itemsize);
     if (bytes == SIZE_MAX)
@@ -331,8 +342,7 @@ static TACO_UNUSED void *taco_alloc(int64_t elements, size_t itemsize)
     return taco_advise(malloc(bytes > 0 ? bytes : 1), bytes);
 }
 
-/* The same, from a multiple of `align` bytes on. */
-static TACO_UNUSED void *taco_alloc_aligned(int64_t elements, size_t itemsize, size_t align)
+TACO_FAR TACO_UNUSED void *taco_alloc_aligned(int64_t elements, size_t itemsize, size_t align)
 {
     const size_t bytes = taco_bytes(elements, itemsize);
     void *data;
@@ -341,14 +351,14 @@ static TACO_UNUSED void *taco_alloc_aligned(int64_t elements, size_t itemsize, s
     return taco_advise(data, bytes);
 }
 
-/* The same, all bits zero. */
-static TACO_UNUSED void *taco_alloc_zero(int64_t elements, size_t itemsize)
+TACO_FAR TACO_UNUSED void *taco_alloc_zero(int64_t elements, size_t itemsize)
 {
     const size_t bytes = taco_bytes(elements, itemsize);
     if (bytes == SIZE_MAX)
         return NULL;
     return taco_advise(calloc(bytes > 0 ? bytes : 1, 1), bytes);
 }
+#endif
 
 /* ---------------------------------------------------------------- calls
  *
@@ -372,7 +382,7 @@ typedef union {
  * the values differ. Should scratch memory be missing, heap sort does without.
  */
 
-#define TACO_DEFINE_SORT(name, type, unsigned_type)                                                    \
+#define TACO_DEFINE_SORT(name, type)                                                                   \
     static inline void name##_insertion(type *a, int64_t n)                                            \
     {                                                                                                  \
         for (int64_t i = 1; i < n; i++) {                                                              \
@@ -384,7 +394,32 @@ typedef union {
         }                                                                                              \
     }                                                                                                  \
                                                                                                        \
-    static TACO_COLD void name##_merge(type *a, type *scratch, int64_t n)                              \
+    TACO_FAR TACO_COLD void name##_merge(type *a, type *scratch, int64_t n);                           \
+    TACO_FAR TACO_COLD void name##_heap(type *a, int64_t n);                                           \
+    TACO_FAR TACO_COLD void name##_long(type *a, int64_t n, int bits);                                 \
+                                                                                                       \
+    /* Sort a[0..n) ascending, where those that differ in their lowest `bits` bits alone do so already.\
+     */                                                                                                \
+    static TACO_UNUSED void name##_above(type *a, int64_t n, int bits)                                 \
+    {                                                                                                  \
+        if (n <= 24)                                                                                   \
+            name##_insertion(a, n);                                                                    \
+        else                                                                                           \
+            name##_long(a, n, bits);                                                                   \
+    }                                                                                                  \
+                                                                                                       \
+    /* Sort a[0..n) ascending. */                                                                      \
+    static TACO_UNUSED void name(type *a, int64_t n)                                                   \
+    {                                                                                                  \
+        name##_above(a, n, 0);                                                                         \
+    }
+
+TACO_DEFINE_SORT(taco_sort_int32, int32_t)
+TACO_DEFINE_SORT(taco_sort_int64, int64_t)
+
+#if TACO_SORTING
+#define TACO_DEFINE_LONG_SORT(name, type, unsigned_type)                                               \
+    TACO_FAR TACO_COLD void name##_merge(type *a, type *scratch, int64_t n)                            \
     {                                                                                                  \
         for (int64_t i = 0; i < n; i += 16)                                                            \
             name##_insertion(a + i, n - i < 16 ? n - i : 16);                                          \
@@ -408,7 +443,7 @@ typedef union {
         }                                                                                              \
     }                                                                                                  \
                                                                                                        \
-    static TACO_COLD void name##_heap(type *a, int64_t n)                                              \
+    TACO_FAR TACO_COLD void name##_heap(type *a, int64_t n)                                            \
     {                                                                                                  \
         for (int64_t start = n / 2, end = n; end > 1;) {                                               \
             if (start > 0) {                                                                           \
@@ -453,7 +488,7 @@ typedef union {
             memcpy(a, from, (size_t)n * sizeof(type));                                                 \
     }                                                                                                  \
                                                                                                        \
-    static TACO_COLD void name##_long(type *a, int64_t n, int bits)                                    \
+    TACO_FAR TACO_COLD void name##_long(type *a, int64_t n, int bits)                                  \
     {                                                                                                  \
         type low = a[0], high = a[0];                                                                  \
         int64_t descents = 0;                                                                          \
@@ -474,26 +509,11 @@ typedef union {
             name##_radix(a, scratch, n, (type)((unsigned_type)low >> bits << bits), high, bits);       \
         if (scratch != local)                                                                          \
             free(scratch);                                                                             \
-    }                                                                                                  \
-                                                                                                       \
-    /* Sort a[0..n) ascending, where those that differ in their lowest `bits` bits alone do so already.\
-     */                                                                                                \
-    static TACO_UNUSED void name##_above(type *a, int64_t n, int bits)                                 \
-    {                                                                                                  \
-        if (n <= 24)                                                                                   \
-            name##_insertion(a, n);                                                                    \
-        else                                                                                           \
-            name##_long(a, n, bits);                                                                   \
-    }                                                                                                  \
-                                                                                                       \
-    /* Sort a[0..n) ascending. */                                                                      \
-    static TACO_UNUSED void name(type *a, int64_t n)                                                   \
-    {                                                                                                  \
-        name##_above(a, n, 0);                                                                         \
     }
 
-TACO_DEFINE_SORT(taco_sort_int32, int32_t, uint32_t)
-TACO_DEFINE_SORT(taco_sort_int64, int64_t, uint64_t)
+TACO_DEFINE_LONG_SORT(taco_sort_int32, int32_t, uint32_t)
+TACO_DEFINE_LONG_SORT(taco_sort_int64, int64_t, uint64_t)
+#endif
 
 /* The first place in a[start] ... a[stop - 1], which ascend, whose element is at least `value`; `stop`
  * if none is. */
@@ -554,7 +574,43 @@ static inline uint64_t taco_table_slot(const taco_table *t, int64_t key)
     return ((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> t->shift;
 }
 
-static TACO_COLD void taco_table_free(taco_table *t)
+TACO_FAR TACO_COLD void taco_table_free(taco_table *t);
+TACO_FAR TACO_COLD int taco_table_init(taco_table *t);
+
+/* Double the table. On failure it is unchanged. */
+TACO_FAR TACO_COLD int taco_table_grow(taco_table *t);
+
+/* Remove all entries and keep the memory. Costs the number of entries, not the size of the table. */
+TACO_FAR TACO_UNUSED void taco_table_clear(taco_table *t);
+
+/* Fill ranked[0..count) with the entry numbers in ascending order of their keys. */
+TACO_FAR TACO_UNUSED void taco_table_sort(taco_table *t);
+
+/* The entry number of `key`, which becomes a new last entry if it was absent; -1 = out of memory. */
+static inline TACO_UNUSED int64_t taco_table_insert(taco_table *t, int64_t key)
+{
+    uint64_t mask = (uint64_t)t->capacity * 2 - 1;
+    uint64_t slot = taco_table_slot(t, key);
+    for (; t->slots[slot] != 0; slot = (slot + 1) & mask) {
+        const int64_t entry = (int64_t)t->slots[slot] - 1;
+        if (t->keys[entry] == key)
+            return entry;
+    }
+    if (taco_unlikely(t->count == t->capacity)) {
+        if (taco_table_grow(t))
+            return -1;
+        mask = (uint64_t)t->capacity * 2 - 1;
+        slot = taco_table_slot(t, key);
+        while (t->slots[slot] != 0)
+            slot = (slot + 1) & mask;
+    }
+    t->keys[t->count] = key;
+    t->slots[slot] = (uint32_t)(t->count + 1);
+    return t->count++;
+}
+
+#if TACO_SORTING
+TACO_FAR TACO_COLD void taco_table_free(taco_table *t)
 {
     free(t->keys);
     free(t->ranked);
@@ -562,7 +618,7 @@ static TACO_COLD void taco_table_free(taco_table *t)
     memset(t, 0, sizeof *t);
 }
 
-static TACO_COLD int taco_table_init(taco_table *t)
+TACO_FAR TACO_COLD int taco_table_init(taco_table *t)
 {
     memset(t, 0, sizeof *t);
     t->capacity = 16;
@@ -577,8 +633,7 @@ static TACO_COLD int taco_table_init(taco_table *t)
     return 0;
 }
 
-/* Double the table. On failure it is unchanged. */
-static TACO_COLD int taco_table_grow(taco_table *t)
+TACO_FAR TACO_COLD int taco_table_grow(taco_table *t)
 {
     const int64_t capacity = 2 * t->capacity;
     if (capacity > (INT64_C(1) << 31))
@@ -608,31 +663,7 @@ static TACO_COLD int taco_table_grow(taco_table *t)
     return 0;
 }
 
-/* The entry number of `key`, which becomes a new last entry if it was absent; -1 = out of memory. */
-static inline TACO_UNUSED int64_t taco_table_insert(taco_table *t, int64_t key)
-{
-    uint64_t mask = (uint64_t)t->capacity * 2 - 1;
-    uint64_t slot = taco_table_slot(t, key);
-    for (; t->slots[slot] != 0; slot = (slot + 1) & mask) {
-        const int64_t entry = (int64_t)t->slots[slot] - 1;
-        if (t->keys[entry] == key)
-            return entry;
-    }
-    if (taco_unlikely(t->count == t->capacity)) {
-        if (taco_table_grow(t))
-            return -1;
-        mask = (uint64_t)t->capacity * 2 - 1;
-        slot = taco_table_slot(t, key);
-        while (t->slots[slot] != 0)
-            slot = (slot + 1) & mask;
-    }
-    t->keys[t->count] = key;
-    t->slots[slot] = (uint32_t)(t->count + 1);
-    return t->count++;
-}
-
-/* Remove all entries and keep the memory. Costs the number of entries, not the size of the table. */
-static TACO_UNUSED void taco_table_clear(taco_table *t)
+TACO_FAR TACO_UNUSED void taco_table_clear(taco_table *t)
 {
     const uint64_t mask = (uint64_t)t->capacity * 2 - 1;
     if (t->count > t->capacity / 8) {
@@ -669,10 +700,9 @@ static TACO_COLD void taco_table_sort_ties(taco_table *t, int64_t low, int low_b
     }
 }
 
-/* Fill ranked[0..count) with the entry numbers in ascending order of their keys.
- * Key and entry are packed into one word, key first, and sorted as integers; where both do not fit, as
+/* Key and entry are packed into one word, key first, and sorted as integers; where both do not fit, as
  * much of the keys as does, and the rest among those that are equal then. */
-static TACO_UNUSED void taco_table_sort(taco_table *t)
+TACO_FAR TACO_UNUSED void taco_table_sort(taco_table *t)
 {
     const int64_t n = t->count;
     if (n == 0)
@@ -697,6 +727,7 @@ static TACO_UNUSED void taco_table_sort(taco_table *t)
     for (int64_t i = 0; i < n; i++)
         t->ranked[i] &= entry_mask;
 }
+#endif
 
 /* ---------------------------------------------------------------- threads
  *
@@ -737,7 +768,33 @@ typedef struct {
     int64_t busy;    /* the lock */
 } taco_team;
 
-static TACO_COLD void taco_disband(taco_team *t)
+/* Begin with `count` pieces that append to `width` outputs. */
+TACO_FAR TACO_UNUSED int taco_gather(taco_team *t, const taco_output *outputs, int64_t width, int64_t count);
+TACO_FAR TACO_COLD void taco_disband(taco_team *t);
+
+/* The number of a piece that nobody has taken yet, which has memory for its parts then. */
+TACO_FAR TACO_UNUSED int64_t taco_take(taco_team *t);
+
+/* A piece is finished: place and copy what can be. 0, or what the kernel fails with. */
+TACO_FAR TACO_UNUSED int taco_give(taco_team *t, int64_t piece);
+
+/* All pieces are finished and copied. */
+TACO_FAR TACO_UNUSED void taco_finish(taco_team *t);
+
+/* The array to which a piece appends its part of an output. */
+static inline TACO_UNUSED taco_buffer *taco_part(const taco_team *t, int64_t piece, int64_t output)
+{
+    return piece == 0 ? t->outputs[output].whole : &t->parts[t->set[piece] * t->width + output];
+}
+
+/* The number of a piece of a team without parts, of which `next` counts those that are taken. */
+static inline TACO_UNUSED int64_t taco_next(int64_t *next)
+{
+    return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
+}
+
+#if TACO_ARRAYS
+TACO_FAR TACO_COLD void taco_disband(taco_team *t)
 {
     for (int64_t k = 0; k < t->sets * t->width; k++)
         taco_release(&t->parts[k]);
@@ -750,7 +807,7 @@ static TACO_COLD void taco_disband(taco_team *t)
     t->state = NULL;
 }
 
-static TACO_UNUSED int taco_gather(taco_team *t, const taco_output *outputs, int64_t width, int64_t count)
+TACO_FAR TACO_UNUSED int taco_gather(taco_team *t, const taco_output *outputs, int64_t width, int64_t count)
 {
     memset(t, 0, sizeof *t);
     t->outputs = outputs;
@@ -787,14 +844,7 @@ static inline void taco_unlock(taco_team *t)
     __atomic_store_n(&t->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* The number of a piece that nobody has taken yet. */
-static inline TACO_UNUSED int64_t taco_next(int64_t *next)
-{
-    return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
-}
-
-/* The same, of a team with parts, which has memory then. */
-static TACO_UNUSED int64_t taco_take(taco_team *t)
+TACO_FAR TACO_UNUSED int64_t taco_take(taco_team *t)
 {
     taco_lock(t);
     const int64_t piece = t->next++;
@@ -802,12 +852,6 @@ static TACO_UNUSED int64_t taco_take(taco_team *t)
         t->set[piece] = t->idles > 0 ? t->idle[--t->idles] : t->sets++;
     taco_unlock(t);
     return piece;
-}
-
-/* The array to which a piece appends its part of an output. */
-static inline TACO_UNUSED taco_buffer *taco_part(const taco_team *t, int64_t piece, int64_t output)
-{
-    return piece == 0 ? t->outputs[output].whole : &t->parts[t->set[piece] * t->width + output];
 }
 
 /* Give a place to a piece before which all have one; 0, or what the kernel fails with. */
@@ -855,6 +899,24 @@ static TACO_UNUSED int64_t taco_claim(taco_team *t, int64_t piece)
 TACO_DEFINE_GO_ON(int32)
 TACO_DEFINE_GO_ON(int64)
 
+/* memcpy past the caches, which neither reads nor keeps the lines that are written. */
+static TACO_UNUSED void taco_copy_past(char *to, const char *from, size_t bytes)
+{
+#if defined(__AVX__) && !defined(__clang__)
+    typedef double taco_loose __attribute__((vector_size(32), may_alias, aligned(1)));
+    const size_t lead = -(uintptr_t)to & 31;
+    size_t done = lead < bytes ? lead : bytes;
+    memcpy(to, from, done);
+    for (; done + 32 <= bytes; done += 32)
+        __builtin_ia32_movntpd256((double *)(void *)(to + done), *(const taco_loose *)(const void *)(from + done));
+    __builtin_ia32_sfence();
+    to += done;
+    from += done;
+    bytes -= done;
+#endif
+    memcpy(to, from, bytes);
+}
+
 /* Copy the parts of a piece to their places. */
 static TACO_UNUSED void taco_copy(taco_team *t, int64_t piece)
 {
@@ -879,8 +941,7 @@ static TACO_UNUSED void taco_copy(taco_team *t, int64_t piece)
     }
 }
 
-/* A piece is finished: place and copy what can be. 0, or what the kernel fails with. */
-static TACO_UNUSED int taco_give(taco_team *t, int64_t piece)
+TACO_FAR TACO_UNUSED int taco_give(taco_team *t, int64_t piece)
 {
     int failed = 0;
     taco_lock(t);
@@ -905,12 +966,12 @@ static TACO_UNUSED int taco_give(taco_team *t, int64_t piece)
     return failed;
 }
 
-/* All pieces are finished and copied. */
-static TACO_UNUSED void taco_finish(taco_team *t)
+TACO_FAR TACO_UNUSED void taco_finish(taco_team *t)
 {
     for (int64_t k = 0; k < t->width; k++)
         t->outputs[k].whole->length = t->total[k];
 }
+#endif
 
 static TACO_COLD void taco_fail(int32_t *status, int32_t code)
 {
@@ -925,8 +986,8 @@ static TACO_COLD void taco_fail(int32_t *status, int32_t code)
 static inline void taco_free_local(void *local)
 {
     void *data;
-    memcpy(&data, local, sizeof data);
-    free(data);
+    __builtin_memcpy(&data, local, sizeof data);
+    __builtin_free(data);
 }
 
 #define taco_local __attribute__((cleanup(taco_free_local)))
@@ -938,7 +999,7 @@ static inline void taco_free_local(void *local)
 static inline void taco_clear(void *data, int64_t elements, size_t itemsize)
 {
     if (elements > 0)
-        memset(data, 0, (size_t)elements * itemsize);
+        __builtin_memset(data, 0, (size_t)elements * itemsize);
 }
 
 /* Minimum and maximum, in which a NaN wins as it does in NumPy's. */

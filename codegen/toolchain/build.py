@@ -17,6 +17,7 @@ from pathlib import Path
 from codegen.records import dataclass
 from codegen.toolchain.compiler import Compiler
 from codegen.toolchain.errors import CompileError
+from codegen.toolchain.store import Entry, Store
 
 TIMEOUT = 600.0
 """Seconds after which a compiler is given up."""
@@ -27,10 +28,20 @@ RUNTIME_FOLDER = Path(__file__).parent.parent / "runtime"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What becomes one shared object: files of the build folder, the first of which is compiled."""
+    """What becomes one file.
+
+    files      of the build folder; the first one is compiled
+    flags      after all others
+    objects    of other units that it is linked to
+    libraries  of the system that it is linked to; the linker takes 1 ms to read each
+    output     what is made: `….so`, to be loaded, or `….o`, to be linked to others
+    """
 
     files: tuple[tuple[str, str], ...]
-    flags: tuple[str, ...] = ()  # after all others
+    flags: tuple[str, ...] = ()
+    objects: tuple[Path, ...] = ()
+    libraries: tuple[str, ...] = ()
+    output: str = "library.so"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +54,7 @@ class Compilation:
     output: Path
 
     def finish(self) -> Path:
-        """Wait for it; the shared object. Raises CompileError, with the command to repeat it."""
+        """Wait for it; the output. Raises CompileError, with the command to repeat it."""
         try:
             printed = "".join(self.process.communicate(timeout=TIMEOUT))
         except subprocess.TimeoutExpired as error:
@@ -65,15 +76,16 @@ class Compilation:
 def start_compiling(
     compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder: Path
 ) -> Compilation:
-    """Write the files of `unit` into `folder` and start compiling them to a shared object there.
+    """Write the files of `unit` into `folder` and start compiling them there.
 
     Raises OSError when the folder cannot be written, CompileError when the compiler does not start.
     """
     for name, text in unit.files:
         (folder / name).write_text(text)
-    source, output = folder / unit.files[0][0], folder / "library.so"
+    source, output = folder / unit.files[0][0], folder / unit.output
     command = [*compiler.command, *_fixed_flags(compiler), *flags, *unit.flags]
-    command += [source.name, "-o", output.name, *_libraries()]
+    command += ["-c" if output.suffix == ".o" else "-shared", source.name, "-o", output.name]
+    command += [*map(str, unit.objects), *(f"-l{name}" for name in unit.libraries)]
     shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
     # The compiler's own temporary files go where there is room, or where there is found to be none.
     environ = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
@@ -88,12 +100,41 @@ def start_compiling(
 
 
 def compile_unit(compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder: Path) -> Path:
-    """The shared object of `unit`, in `folder`. Raises what starting and finishing may raise."""
+    """The output of `unit`, in `folder`. Raises what starting and finishing may raise."""
     return start_compiling(compiler, unit, flags, folder).finish()
 
 
+def build_entry(
+    store: Store,
+    key: str,
+    compiler: Compiler,
+    unit: Unit,
+    flags: tuple[str, ...],
+    source: str,
+    facts: str = "",
+) -> Entry:
+    """Compile `unit` and store the output under `key`, with its `source` and `facts`.
+
+    Raises CompileError, about a folder that is kept for a day, and OSError.
+    """
+    with store.workplace() as place:
+        try:
+            output = compile_unit(compiler, unit, flags, place)
+        except CompileError as error:
+            raise _moved(error, place, store.keep(place, key)) from None
+        return store.store(key, output, source, facts)
+
+
+def _moved(error: CompileError, place: Path, kept: Path) -> CompileError:
+    """`error` about the build folder as it is after it was moved from `place` to `kept`."""
+    old, new = str(place), str(kept)
+    source = kept / "kernel.c"
+    shown = source if source.exists() else error.source.replace(old, new)
+    return CompileError(error.command.replace(old, new), error.output, str(shown), error.hint)
+
+
 def _fixed_flags(compiler: Compiler) -> list[str]:
-    flags = ["-std=gnu11", "-g0", "-pipe", "-fPIC", "-shared"]
+    flags = ["-std=gnu11", "-g0", "-pipe", "-fPIC"]
     flags += ["-fvisibility=hidden", f"-I{RUNTIME_FOLDER}"]
     if compiler.kind == "zig":
         flags += ["-fno-sanitize=undefined"]  # which zig adds by itself
@@ -105,7 +146,3 @@ def _fixed_flags(compiler: Compiler) -> list[str]:
 def complete() -> tuple[str, ...]:
     """Linker flags that refuse a shared object with symbols that are defined nowhere."""
     return ("-Wl,-z,defs",) if sys.platform.startswith("linux") else ()
-
-
-def _libraries() -> list[str]:
-    return ["-lm", "-ldl", "-lpthread"] if sys.platform.startswith("linux") else ["-lm"]

@@ -1,10 +1,11 @@
 """The kernel cache on disk: shared objects with their sources and facts, found by key.
 
-An entry is three files in one folder: `<key>.c` to be read, `<key>-<digest>.so` to be loaded, and
-`<key>.json`, the manifest, which has the digests of the other two. Each is written under another
-name and moved into place, the manifest last, so a reader sees a whole entry or none. Nobody locks
-anything: processes that build the same kernel at once each write a whole entry, the last one stays,
-and a process killed half way leaves only a folder `tmp-…` that is swept away a day later.
+An entry is three files in one folder: `<key>.c` to be read, `<key>-<digest>.so` to be loaded, or
+`….o` to be linked to others, and `<key>.json`, the manifest, which has the digests of the other
+two. Each is written under another name and moved into place, the manifest last, so a reader sees a
+whole entry or none. Nobody locks anything: processes that build the same kernel at once each write
+a whole entry, the last one stays, and a process killed half way leaves only a folder `tmp-…` that
+is swept away a day later.
 
 A folder that cannot be created or written, or is full, is replaced by a private temporary one,
 which is removed when the process ends; `status` says so.
@@ -33,6 +34,7 @@ LAYOUT = "kernels-1"
 
 DEFAULT_LIMIT = 512 * 1024**2
 _DAY = 86400.0
+_BINARY = (".so", ".o")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,7 @@ def sweep(folder: Path, limit: int, now: float | None = None, spared: str = "") 
     groups: dict[str, list[tuple[Path, int, float]]] = {}
     for file in files:
         path = file[0]
-        key = path.stem.rpartition("-")[0] if path.suffix == ".so" else path.stem
+        key = path.stem.rpartition("-")[0] if path.suffix in _BINARY else path.stem
         groups.setdefault(key, []).append(file)
     total = sum(size for _, size, _ in files)
     for key, group in sorted(groups.items(), key=lambda item: max(f[2] for f in item[1])):
@@ -236,7 +238,7 @@ def _files(folder: Path) -> list[tuple[Path, int, float]]:
     """The files of all entries with their sizes and times."""
     found = []
     for entry in _scan(folder):
-        if entry.name.endswith((".so", ".c", ".json", ".note")):
+        if entry.name.endswith((*_BINARY, ".c", ".json", ".note")):
             with contextlib.suppress(OSError):
                 facts = entry.stat()
                 found.append((Path(entry.path), facts.st_size, facts.st_mtime))
@@ -261,7 +263,7 @@ def _read(folder: Path, key: str) -> Entry:
 def _write(folder: Path, key: str, library: Path, source: str, facts: str) -> Entry:
     folder.mkdir(parents=True, exist_ok=True)
     data = library.read_bytes()
-    place = folder / f"{key}-{_digest(data)[:12]}.so"
+    place = folder / f"{key}-{_digest(data)[:12]}{library.suffix}"
     manifest = {
         "library": place.name,
         "library_digest": _digest(data),

@@ -38,6 +38,7 @@ def broken() -> KernelSource:
 def runtime() -> KernelSource:
     """The functions of taco_runtime.h, reachable from Python."""
     source = """#include "taco_runtime.h"
+#include <string.h>
 
 int32_t sort32(int32_t *a, int64_t n) { taco_sort_int32(a, n); return 0; }
 int32_t sort64(int64_t *a, int64_t n) { taco_sort_int64(a, n); return 0; }
