@@ -1,30 +1,98 @@
-"""What does the first SpMV of a process cost: with an empty kernel cache, and from the cache on
-disk?
+"""What does the first SpMV of a process cost, from `import taco_py` on: with an empty kernel cache,
+stage by stage, and from the cache on disk? And a second new kernel in that process?
 """
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.measure import Record, record
-from benchmarks.processes import printed
+from benchmarks.processes import ROOT, printed
+from benchmarks.stages import CALLS, TOTAL
 
-PROCESSES = 9
-CODE = """
-import time, numpy as np, scipy.sparse as sp, taco_py as tp
+PROCESSES = 15
+IMPORTED = """
+import time, numpy as np, scipy.sparse as sp
 A, x = sp.random_array((1000, 1000), density=0.01, format="csr"), np.ones(1000)
 start = time.perf_counter()
+import taco_py as tp
 tp.einsum("ij,j->i", A, x)
 print(1e3 * (time.perf_counter() - start))
 """
+WRITE_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+"""As an installed package has it, whatever this process was told."""
+
+Samples = dict[str, dict[str, list[float]]]
 
 
 def run() -> Iterator[Record]:
+    yield from _totals()
+    samples: Samples = {}
+    for _ in range(PROCESSES):
+        for second in CALLS:
+            for input_name, stages in _stages(second).items():
+                for stage, milliseconds in stages.items():
+                    samples.setdefault(input_name, {}).setdefault(stage, []).append(milliseconds)
+    for input_name, stages in samples.items():
+        for stage, values in stages.items():
+            yield record("first_call", input_name, stage, values, "ms")
+
+
+def _totals() -> Iterator[Record]:
+    """The first SpMV without anything that measures its stages."""
     samples: dict[str, list[float]] = {"cold": [], "from disk": []}
+    printed(IMPORTED, WRITE_BYTECODE)
     for _ in range(PROCESSES):
         with tempfile.TemporaryDirectory() as folder:
             for values in samples.values():
-                values.append(printed(CODE, {"TACO_PY_CACHE_DIR": folder}))
+                values.append(printed(IMPORTED, {"TACO_PY_CACHE_DIR": folder, **WRITE_BYTECODE}))
     for name, values in samples.items():
-        yield record("first_call", "SpMV", name, values, "ms")
+        yield record("first_call", "SpMV, with import taco_py", name, values, "ms")
+
+
+def _stages(second: str) -> dict[str, dict[str, float]]:
+    """Milliseconds of each stage, of the first call of a process and of `second` after it."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.stages", second, folder],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env={**os.environ, "TACO_PY_CACHE_DIR": f"{folder}/cache", **WRITE_BYTECODE},
+        )
+        calls: dict[str, dict[str, float]] = json.loads(done.stdout)
+        return {
+            f"{name}, stage by stage": stages | _compiler_stages(Path(folder) / name)
+            for name, stages in calls.items()
+            if TOTAL in stages
+        }
+
+
+def _compiler_stages(folder: Path) -> dict[str, float]:
+    """Processor time of the programs that the compiler starts for the kernel kept in `folder`."""
+    command = shlex.split((folder / "command").read_text())
+    output = command.index("-o")
+    head, tail = command[: output - 1], command[output + 2 :]
+    head.remove("-shared")
+    return {
+        "  cc1": _processor_time([*head, "-S", command[output - 1], "-o", "k.s"], folder),
+        "  as": _processor_time([head[0], "-c", "k.s", "-o", "k.o"], folder),
+        "  ld": _processor_time([*head, "-shared", "k.o", "-o", "k.so", *tail], folder),
+    }
+
+
+def _processor_time(command: list[str], folder: Path) -> float:
+    before = os.times()
+    subprocess.run(command, cwd=folder, check=True)
+    after = os.times()
+    return 1e3 * (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )

@@ -12,7 +12,6 @@ from taco_py.call.timing import measured, told_times
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import Recipe, compile_recipe
 from taco_py.execute.run import copies_in_order, run
-from taco_py.explanation.plan_report import explain as explain_plan
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
@@ -111,6 +110,8 @@ def planned_text(
     execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
+    from taco_py.explanation.plan_report import explain as explain_plan
+
     told = explain_plan(
         prepared.plan,
         kernels,

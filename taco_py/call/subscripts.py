@@ -12,7 +12,6 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.compute import compute
-from taco_py.call.explain_call import explained
 from taco_py.call.kept_order import kept_order
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
@@ -73,6 +72,8 @@ def told(
     operands: tuple[Any, ...], optimize: Any, settings: Settings, seconds: float | None
 ) -> str:
     """How the einsum of these arguments is computed, and where its schedule stands."""
+    from taco_py.call.explain_call import explained
+
     subscripts, tensors = split_operands(operands)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))

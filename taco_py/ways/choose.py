@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
 from codegen.types import scalar
-from polyhedral.products.contraction import Contraction
 from taco_py.cost.estimate import Statistics
 from taco_py.problem import Problem
 from taco_py.ways.dense_product import dense_product
@@ -25,6 +25,9 @@ from taco_py.ways.staged_sum import staged_of
 from taco_py.ways.strategy import Strategy
 from taco_py.ways.tiles import contraction_of
 from taco_py.ways.transpose import permutation_of
+
+if TYPE_CHECKING:
+    from polyhedral.products.contraction import Contraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,21 @@ transposed in registers (`polyhedral.products.staging`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from codegen.ir import Block, Function, Var
 from codegen.names import Names
 from codegen.target import Target
 from codegen.types import scalar
-from polyhedral.products.stage import TILES, to_functions
-from polyhedral.products.staging import Staged, staged
 from taco_py.diagnostics.errors import InternalError
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.problem import Problem
 from taco_py.ways.tiles import data_of, machine_of, size_bindings, tensor_of
 from taco_py.ways.transpose import Permuted, tile_of
+
+if TYPE_CHECKING:
+    from polyhedral.products.staging import Staged
 
 
 def staged_of(problem: Problem) -> Staged | None:
@@ -33,6 +35,8 @@ def staged_of(problem: Problem) -> Staged | None:
     one = len({t.dtype for t in types}) == 1 and scalar(types[0].dtype).kind == "float"
     if not plain or not one or any(len(set(f.indices)) < len(f.indices) for f in factors):
         return None
+    from polyhedral.products.staging import staged
+
     target = problem.stored(problem.assignment.target)
     loops = [problem.stored(factor) for factor in factors]
     longest_first = sorted(range(len(loops)), key=lambda place: -len(loops[place]))
@@ -61,6 +65,8 @@ def _walked(expr: Expr) -> Iterator[Access | None]:
 
 def stage(problem: Problem, target: Target, name: str) -> Permuted:
     """The kernel called `name` of a problem that `staged_of` knows."""
+    from polyhedral.products.stage import TILES, to_functions
+
     found, accesses = staged_of(problem), _factors(problem.assignment.value)
     tile = tile_of(problem.result.dtype, target)
     if found is None or accesses is None or tile is None:

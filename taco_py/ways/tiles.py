@@ -9,6 +9,7 @@ Here tensors become what `polyhedral` knows: an affine statement, arrays, sizes 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from codegen.build import const
 from codegen.ir import Array, Block, Expr, Function, Module, Storage, Var
@@ -16,12 +17,6 @@ from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target
 from codegen.types import scalar
-from polyhedral import model
-from polyhedral.affine import affine, variable
-from polyhedral.products.contract import Data, Operands, to_functions
-from polyhedral.products.contraction import Contraction, contraction
-from polyhedral.products.contraction_plan import ContractionPlan, plan_contraction
-from polyhedral.products.register_tile import Machine
 from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower.bindings import Bindings, Source
@@ -29,6 +24,13 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access, Call
 from taco_py.notation.operators import MUL
 from taco_py.problem import Problem
+
+if TYPE_CHECKING:
+    from polyhedral import model
+    from polyhedral.products.contract import Data
+    from polyhedral.products.contraction import Contraction
+    from polyhedral.products.contraction_plan import ContractionPlan
+    from polyhedral.products.register_tile import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ def contraction_of(problem: Problem, kinds: tuple[str, ...] = ("float",)) -> Con
     known = all(scalar(t.dtype).kind in kinds and not t.stored for t in types)
     if not known or len({t.dtype for t in types}) > 1 or not all(t.format.is_dense for t in types):
         return None
+    from polyhedral.products.contraction import contraction
+
     return contraction(_statement(problem, factors))
 
 
@@ -65,6 +69,9 @@ def factors_of(problem: Problem) -> tuple[Access, Access] | None:
 
 
 def _statement(problem: Problem, factors: tuple[Access, Access]) -> model.Statement:
+    from polyhedral import model
+    from polyhedral.affine import affine, variable
+
     indices = all_indices(problem.assignment)
     loops = tuple(model.Loop(i, (affine(0),), (variable(_size_name(i)),)) for i in indices)
     accesses = (
@@ -76,6 +83,9 @@ def _statement(problem: Problem, factors: tuple[Access, Access]) -> model.Statem
 
 def _access(problem: Problem, access: Access, mode: model.Mode) -> model.Access:
     """With subscripts as the tensor is stored, the last one contiguous."""
+    from polyhedral import model
+    from polyhedral.affine import variable
+
     order = problem.type_of(access.tensor).format.mode_order
     subscripts = tuple(variable(access.indices[m]) for m in order)
     return model.Access(access.tensor, subscripts, mode, "+" if mode is model.Mode.UPDATE else None)
@@ -87,12 +97,17 @@ def _size_name(index: str) -> str:
 
 def machine_of(target: Target, dtype: str) -> Machine:
     """What of `target` tiles depend on."""
+    from polyhedral.products.register_tile import Machine
+
     element = scalar(dtype)
     return Machine(target.lanes(element), element.itemsize, target.registers, target.caches)
 
 
 def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
     """The kernel called `name` of a problem that `contraction_of` knows; see Strategy.width."""
+    from polyhedral.products.contract import Operands, to_functions
+    from polyhedral.products.contraction_plan import plan_contraction
+
     found = contraction_of(problem)
     if found is None:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
@@ -161,6 +176,8 @@ def tensor_of(
 
 
 def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
+    from polyhedral.products.contract import Data
+
     tensor = tensors[access.tensor]
     strides = zip(problem.stored(access), tensor.strides, strict=True)
     return Data(tensor.array, dict(strides))

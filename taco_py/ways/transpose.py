@@ -6,23 +6,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from codegen.ir import Block, Function, Module, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target
 from codegen.types import scalar
-from polyhedral.products.permutation import (
-    Permutation,
-    TransposeTile,
-    permutation,
-    to_functions,
-    transpose_tile,
-)
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower.bindings import Bindings
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.ways.tiles import data_of, machine_of, size_bindings, tensor_of
+
+if TYPE_CHECKING:
+    from polyhedral.products.permutation import Permutation, TransposeTile
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +41,22 @@ def permutation_of(problem: Problem) -> Permutation | None:
     plain = all(t.format.is_dense and t.unit_stride and not t.stored for t in types)
     if not plain or types[0].dtype != types[1].dtype or scalar(types[0].dtype).kind != "float":
         return None
+    from polyhedral.products.permutation import permutation
+
     return permutation(problem.stored(problem.assignment.target), problem.stored(source))
 
 
 def tile_of(dtype: str, target: Target) -> TransposeTile | None:
     """The tile on a machine, None where it has no vectors of such elements."""
+    from polyhedral.products.permutation import transpose_tile
+
     return transpose_tile(machine_of(target, dtype))
 
 
 def permute(problem: Problem, target: Target, name: str) -> Permuted:
     """The kernel called `name` of a problem that `permutation_of` knows."""
+    from polyhedral.products.permutation import to_functions
+
     found, source = permutation_of(problem), problem.assignment.value
     tile = tile_of(problem.result.dtype, target)
     if found is None or tile is None or not isinstance(source, Access):
