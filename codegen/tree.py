@@ -131,16 +131,17 @@ def rewrite(node: N, fn: Rule) -> N:
     return below(node)  # type: ignore[no-any-return]
 
 
-def fixpoint(node: N, fn: Callable[[N], N]) -> N:
-    """Apply `fn` until it returns the very object it was given.
+def fixpoint(node: N, *functions: Callable[[N], N]) -> N:
+    """Apply the functions in turn until each of them returns the very object it was given.
 
-    Raises RuntimeError when that has not happened after a hundred rounds: `fn` goes in circles.
+    Raises RuntimeError when that has not happened after a hundred rounds: they go in circles.
     """
-    for _ in range(_FIXPOINT_LIMIT):
+    unchanged = 0
+    for fn in functions * _FIXPOINT_LIMIT:
         after = fn(node)
-        if after is node:
+        unchanged = unchanged + 1 if after is node else 0
+        if unchanged == len(functions):
             return node
         node = after
-    raise RuntimeError(
-        f"no fixpoint of {getattr(fn, '__name__', fn)} after {_FIXPOINT_LIMIT} rounds"
-    )
+    names = ", ".join(getattr(fn, "__name__", str(fn)) for fn in functions)
+    raise RuntimeError(f"no fixpoint of {names} after {_FIXPOINT_LIMIT} rounds")

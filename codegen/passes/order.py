@@ -38,7 +38,7 @@ def _for_any_target(run: Callable[[Module], Module]) -> Pass:
 
 def tidy(module: Module) -> Module:
     """Simplify, propagate copies and remove dead code until nothing changes any more."""
-    return fixpoint(module, lambda m: remove_dead_code(propagate_copies(simplify(m))))
+    return fixpoint(module, simplify, propagate_copies, remove_dead_code)
 
 
 _TIDY = _for_any_target(tidy)
