@@ -187,7 +187,7 @@ class KernelCache:
             self._kernels[key] = kernel
             return Found(kernel, hit, time.perf_counter() - start)
 
-    def once(self, key: Hashable, measure: Callable[[], T]) -> T:
+    def recall(self, key: Hashable, measure: Callable[[], T]) -> T:
         """What `measure` found by timing, remembered under `key` in `memo`.
 
         One at a time: the times of two that run at once would be those of each other.

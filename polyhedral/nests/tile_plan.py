@@ -28,7 +28,7 @@ from polyhedral.nests.chain import chain_cycles, chained
 from polyhedral.nests.directions import along_planes, coordinate, moved_accesses, ranges
 from polyhedral.nests.footprint import Footprint, footprints, total_bytes
 from polyhedral.nests.tile_size import Cache, Solution, reuse_counts, solve
-from polyhedral.nests.traffic import bytes_into, told
+from polyhedral.nests.traffic import bytes_into, traffic_line
 
 STEPS = (2, 4, 8, 16, 32)
 SLIDES = (8, 16, 32)
@@ -203,8 +203,8 @@ def _solved(
     )
     if _byte_cycles(whole) < CLEARLY * _byte_cycles(moved):
         cut = ", ".join(f"{band.names[at]} {sizes[name]}" for at, name in enumerate(names))
-        less = f"not clearly less in tiles of {cut}: {told(moved)}"
-        return TilePlan((), (), (told(whole), less, _taken(solution, band.second)))
+        less = f"not clearly less in tiles of {cut}: {traffic_line(moved)}"
+        return TilePlan((), (), (traffic_line(whole), less, _taken(solution, band.second)))
     return TilePlan(
         tuple(sizes[name] for name in names),
         tuple(range(len(names))),
@@ -212,7 +212,7 @@ def _solved(
             f"reuse: {listed}",
             f"footprint: {_shown(parts, band)}",
             _taken(solution, band.second),
-            told(moved),
+            traffic_line(moved),
         ),
         band.names,
         band.names[vector] if vector is not None else None,
@@ -275,7 +275,7 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
     tiles = prod(ceil(extent / size) for extent, size in zip(band.extents, sizes, strict=True))
     moved = [tiles * amount for amount in _moved(band, taken_by, sizes, order)]
     shown = f"footprint: {_shown(parts, band)}"
-    reasons = (shown, share, told(moved), cycles)
+    reasons = (shown, share, traffic_line(moved), cycles)
     runs = None if vector is None or chains else band.names[vector]
     return TilePlan(sizes, order, (*reasons, *_waiting(band, chains)), band.names, runs)
 

@@ -52,10 +52,10 @@ def _loaded(
     return total_bytes([part], along, line) * prod(rounds for _, rounds in running[:-1])
 
 
-def told(amounts: Sequence[float]) -> str:
+def traffic_line(amounts: Sequence[float]) -> str:
     """The bytes into each cache, the nearest first, as a line of a plan.
 
-    >>> told([1.5e9, 3.2e7])
+    >>> traffic_line([1.5e9, 3.2e7])
     'traffic: into cache 1 1.5e+09 bytes, into cache 2 3.2e+07'
     """
     listed = [f"into cache {level} {amount:.2g}" for level, amount in enumerate(amounts, 1)]

@@ -22,7 +22,7 @@ from dataclasses import replace
 from math import ceil, prod
 
 from codegen.records import dataclass
-from polyhedral.nests.traffic import told
+from polyhedral.nests.traffic import traffic_line
 from polyhedral.products.contraction import Contraction
 from polyhedral.products.register_tile import (
     ISSUE,
@@ -163,4 +163,4 @@ def predicted_traffic(
     into_second = m * k * ceil(n / blocks.columns) + k * n * ceil(m / blocks.rows) + result
     into_third = m * k * ceil(n / blocks.columns) + k * n + result
     amounts = [times * steps * size * each for each in (into_first, into_second, into_third)]
-    yield told(amounts[: len(machine.caches)])
+    yield traffic_line(amounts[: len(machine.caches)])

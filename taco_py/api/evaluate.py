@@ -139,8 +139,8 @@ def explain(
     )
     seconds = check_budget(frontier_budget, "frontier_budget")
     if operands and isinstance(text, str) and "=" not in text:
-        from taco_py.call.subscripts import told
+        from taco_py.call.subscripts import explain_subscripts
 
-        return told((text, *operands), optimize, settings, seconds)
+        return explain_subscripts((text, *operands), optimize, settings, seconds)
     first: Any = operands[0] if len(operands) == 1 else operands or None
     return explained(parsed(text), merged(first, named), settings, seconds)

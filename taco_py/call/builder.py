@@ -16,7 +16,7 @@ from taco_py.driver import lower_recipe
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
-from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.ir.nodes import Compute, Locate, Reformat
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
@@ -75,7 +75,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     for step in plan.kernels:
         if step.strategy is Strategy.LOOPS:
             lower_recipe(recipe_of(step))
-    return State(apart(draft.assignment, draft.operands), schedule, plan)
+    return State(normal_form(draft.assignment, draft.operands), schedule, plan)
 
 
 class ScheduleBuilder:

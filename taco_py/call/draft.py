@@ -54,7 +54,7 @@ class Draft:
     assumed: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def size_note(self) -> str:
         """What planning takes sizes for that nobody says, for explain()."""
         if not self.assumed:
             return ""

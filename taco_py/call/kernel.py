@@ -331,7 +331,7 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     effort = Effort(settings.budget)
     request = replace(drafted.request, effort=effort, left_out=settings.forbid)
     plan = make_plan(drafted.assignment, drafted.operands, request, options)
-    plan = replace(plan, sizes=drafted.told)
+    plan = replace(plan, sizes=drafted.size_note)
     return compile_plan(
         drafted.assignment,
         plan,

@@ -68,7 +68,7 @@ def contract(
     return found
 
 
-def told(
+def explain_subscripts(
     operands: tuple[Any, ...], optimize: Any, settings: Settings, seconds: float | None
 ) -> str:
     """How the einsum of these arguments is computed, and where its schedule stands."""

@@ -46,7 +46,7 @@ class Effort:
         """Whether no time is left."""
         return self.seconds is not None and self.clock() >= self.end
 
-    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+    def recall(self, key: Hashable, find: Callable[[], T]) -> T:
         """What `find` returns, which is called once for each key."""
         asked = self.rows, key
         if asked not in self.known:

@@ -24,7 +24,7 @@ from taco_py.cost.joint import Joint
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.cost.sets import Bound, Number, Numbers, One, Sets, product
 from taco_py.cost.shares import independent
-from taco_py.cost.spread import Entries, once_in
+from taco_py.cost.spread import Entries, recall_in
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr
@@ -101,7 +101,7 @@ class Statistics:
         form = pattern.format
         block = form.stored(access.indices)[form.depth :]
         key = (access.indices, sizes, pattern.nnz, form.levels[0].full, block)
-        return bound.each(own, find, once_in(pattern.entries, key))
+        return bound.each(own, find, recall_in(pattern.entries, key))
 
     def _share(
         self,

@@ -15,7 +15,7 @@ from itertools import combinations
 from math import prod
 
 from codegen.records import dataclass
-from taco_py.cost.sets import Bound, Number, Once
+from taco_py.cost.sets import Bound, Number, Recall
 from taco_py.cost.spread import Entries
 from taco_py.notation.nodes import Access
 
@@ -46,7 +46,7 @@ class Joint:
         """
         found: Number = 1.0
         for pair in self.pairs:
-            times = bound.each(pair.indices, pair.times, pair.once)
+            times = bound.each(pair.indices, pair.times, pair.recall)
             for apart in pair.apart:
                 times = bound.alone(apart, (1.0,) * len(apart), times)
             found = found * times
@@ -83,7 +83,7 @@ class Joint:
             volume = some.most(1.0, some.product(rest, sizes))
             return some.least(1.0, _most(entries, access, old, some) / volume)
 
-        return bound.each(own, find, partial(entries.once, (access.indices, old, sizes)))
+        return bound.each(own, find, partial(entries.recall, (access.indices, old, sizes)))
 
     def _pairs(self) -> Iterable[_Pair]:
         """Each two accesses that have an index in common, with how often coordinates meet there."""
@@ -97,11 +97,11 @@ class Joint:
                 and other.known(right.indices.index(index))
             }
             if often:
-                once = partial(mine.once, (other, left.indices, right.indices))
+                recall = partial(mine.recall, (other, left.indices, right.indices))
                 own = (tuple(dict.fromkeys(a.indices)) for a in (left, right))
                 apart = tuple(indices for indices in own if len(indices) > 1)
                 known = tuple(often), tuple(often.values())
-                yield _Pair(*known, self._together(left, right, often), apart, once)
+                yield _Pair(*known, self._together(left, right, often), apart, recall)
 
     def _together(self, left: Access, right: Access, often: Mapping[str, float]) -> float:
         """How many times more often two accesses meet at all of some indices together than were
@@ -122,14 +122,14 @@ class _Pair:
     often  how many times more often their coordinates meet there than were they independent
     together  the same at all of them, beside each by itself
     apart  the indices of each that has more than one
-    once   keeps what is known of them
+    recall  keeps what is known of them
     """
 
     indices: tuple[str, ...]
     often: tuple[float, ...]
     together: float
     apart: tuple[tuple[str, ...], ...]
-    once: Once
+    recall: Recall
 
     def times(self, bound: Bound) -> Number:
         """How many times more often they meet at all of them that are bound."""

@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]
 Number = float | Numbers
 
 
-Once = Callable[[Callable[[], Number]], Number]
+Recall = Callable[[Callable[[], Number]], Number]
 """What a function returns, which is called no more than once."""
 TABLE = 10
 """Indices up to which what depends on them alone is found for all sets of them."""
@@ -45,7 +45,9 @@ class Bound(Protocol):
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
         """The product of the numbers of those indices that are bound, one for each."""
 
-    def each(self, indices: Sequence[str], find: Callable[[Bound], Number], once: Once) -> Number:
+    def each(
+        self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
+    ) -> Number:
         """What `find` tells, which depends on some indices alone.
 
         once  keeps it for all sets of these
@@ -74,7 +76,9 @@ class One:
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
         return prod(self._of(indices, numbers), start=1.0)
 
-    def each(self, indices: Sequence[str], find: Callable[[Bound], Number], once: Once) -> Number:
+    def each(
+        self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
+    ) -> Number:
         return find(self)
 
     def least(self, left: Number, right: Number) -> Number:
@@ -130,11 +134,13 @@ class Sets:
         rows = self.of(indices[k] for k in known)
         return product(np.array([numbers[k] for k in known], np.float64), rows)
 
-    def each(self, indices: Sequence[str], find: Callable[[Bound], Number], once: Once) -> Number:
+    def each(
+        self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
+    ) -> Number:
         if len(indices) > TABLE:
             return find(self)
         own = tuple(indices)
-        table = once(lambda: np.ones(1 << len(own)) * find(Sets(own, every_set(len(own)).has)))
+        table = recall(lambda: np.ones(1 << len(own)) * find(Sets(own, every_set(len(own)).has)))
         return np.asarray(table)[self.code(own)]
 
     def _code(self, indices: tuple[str, ...]) -> Places:

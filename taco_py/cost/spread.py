@@ -95,7 +95,7 @@ class Entries:
             self._spreads[mode] = self._summary(mode)
         return self._spreads[mode]
 
-    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+    def recall(self, key: Hashable, find: Callable[[], T]) -> T:
         """What `find` returns, which is called once for each key."""
         if key not in self._known:
             self._known[key] = find()
@@ -105,7 +105,7 @@ class Entries:
     def meeting(self, mode: int, other: Entries, its: int) -> float:
         """How many times more pairs of entries share a coordinate of this mode and one of another
         tensor's than would if they were spread independently."""
-        return self.once((mode, other, its), lambda: self._meeting(mode, other, its))
+        return self.recall((mode, other, its), lambda: self._meeting(mode, other, its))
 
     def _meeting(self, mode: int, other: Entries, its: int) -> float:
         if self is other and mode == its and not self.exact(mode):
@@ -120,7 +120,7 @@ class Entries:
         if max(self.data.nnz, other.data.nnz) > TOGETHER:
             return None
         key = (modes, other, its)
-        return self.once(key, lambda: self._meeting_together(modes, other, its))
+        return self.recall(key, lambda: self._meeting_together(modes, other, its))
 
     def _meeting_together(self, modes: Modes, other: Entries, its: Modes) -> float:
         volume = prod(self.data.shape[mode] for mode in modes)
@@ -162,9 +162,9 @@ class Entries:
         return Spread(size, entries, distinct, most, square / max(entries, 1), groups)
 
 
-def once_in(entries: Entries | None, key: Hashable) -> Callable[[Callable[[], T]], T]:
+def recall_in(entries: Entries | None, key: Hashable) -> Callable[[Callable[[], T]], T]:
     """Keeps what a function returns among what is known of some entries, where there are any."""
-    return (lambda find: find()) if entries is None else partial(entries.once, key)
+    return (lambda find: find()) if entries is None else partial(entries.recall, key)
 
 
 def _grouped(counts: Counts) -> tuple[tuple[float, float], ...]:

@@ -12,7 +12,7 @@ from math import prod
 
 from codegen.target import Target
 from codegen.types import scalar
-from polyhedral.nests.traffic import told
+from polyhedral.nests.traffic import traffic_line
 from polyhedral.products.contraction_plan import plan_contraction
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.execute.run import sizes_of
@@ -63,7 +63,7 @@ def _of_loops(
         written + sum(_read(step, each, found[each.tensor], work, cache, line) for each in used)
         for cache in caches
     ]
-    return f"{told(amounts)}, at most"
+    return f"{traffic_line(amounts)}, at most"
 
 
 def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int, line: int) -> int:

@@ -46,7 +46,7 @@ def explain(
         if isinstance(step, Compute):
             lines += _kernel(step, next(compiled), known, limit, plan.machine)
         else:
-            lines.append(step.told)
+            lines.append(step.line)
     return "\n".join(lines)
 
 

@@ -42,7 +42,7 @@ from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
 from taco_py.order.orders import order_cost
-from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
@@ -221,7 +221,7 @@ def report(
     twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
     if twice:
         return f"schedules not compared: {twice[0]} has an index twice, take the diagonal first"
-    assignment = apart(assignment, operands)
+    assignment = normal_form(assignment, operands)
     formats = {name: operand.type.format for name, operand in operands.items()}
     half = budget / 2
     until = monotonic() + half

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from taco_py.concrete.terms import sums_outside
 from taco_py.cost.effort import Effort
-from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Cast, Gather, Locate, Reformat, TakeValues
@@ -50,7 +50,9 @@ def _expected(plan: Plan) -> str:
     chosen = plan.chosen
     if chosen is None:
         return "not estimated: a schedule says which loops there are"
-    text = chosen.text.with_assignment(sums_outside(apart(chosen.text.last, chosen.text.facts)))
+    text = chosen.text.with_assignment(
+        sums_outside(normal_form(chosen.text.last, chosen.text.facts))
+    )
     ours = f"{_seconds(chosen.program, plan):.1e} s"
     if chosen.program.steps == text.steps:
         return f"{ours}, in one kernel as the text has it"

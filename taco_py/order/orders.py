@@ -61,7 +61,7 @@ def best_order(
     if effort is None:
         effort = Effort()
     key = asked(problem, term, statistics)
-    return effort.once(key, lambda: _searched(problem, term, statistics, effort))
+    return effort.recall(key, lambda: _searched(problem, term, statistics, effort))
 
 
 def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
@@ -92,7 +92,7 @@ def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Ef
     key = asked_of_steps(problem, term, statistics)
     indices, inner = loops_of(problem, term)
     if len(indices) <= EVERY_SET_LOOPS:
-        return effort.once(key, lambda: Steps(problem, term, statistics))
+        return effort.recall(key, lambda: Steps(problem, term, statistics))
     near = effort.near.get(_alike(problem, indices, statistics))
     if near is None:
         kept, dense = result_order(problem), problem.result.format.is_dense
@@ -102,7 +102,7 @@ def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Ef
             write = machine.scatter_steps - 1.0
         elif len(kept) > 1:
             write = machine.hash_workspace_steps + machine.hash_key_steps
-        first = effort.once(
+        first = effort.recall(
             (first_order, key), lambda: first_order(term, statistics, indices, inner)
         )
         near = written_first(term, statistics, first, kept, write)
@@ -114,7 +114,7 @@ def _steps_near(
 ) -> Steps:
     """The same near one order."""
     key = order, asked_of_steps(problem, term, statistics)
-    return effort.once(key, lambda: Steps(problem, term, statistics, order))
+    return effort.recall(key, lambda: Steps(problem, term, statistics, order))
 
 
 def _alike(problem: Problem, indices: Iterable[str], statistics: Statistics) -> Hashable:

@@ -61,7 +61,7 @@ class Lookahead:
             context.goal.memory,
             *context.key(program, assignment),
         )
-        return context.effort.once(key, find), self.alone(program, assignment, context)
+        return context.effort.recall(key, find), self.alone(program, assignment, context)
 
     def alone(self, program: Program, assignment: Assignment, context: Context) -> float:
         """The cost of one kernel: in register tiles where it is a dense product, else in loops."""
@@ -72,7 +72,7 @@ class Lookahead:
 
         type = program.facts[assignment.target.tensor].type
         key = (Lookahead.alone, type, *context.key(program, assignment))
-        return context.effort.once(key, find)
+        return context.effort.recall(key, find)
 
     def loops(self, program: Program, assignment: Assignment, context: Context) -> float:
         """The cost of the best loops of one kernel, on copies of operands where these pay."""
@@ -90,7 +90,9 @@ class Lookahead:
             return min(cost, self._on_rows(program, assignment, context))
 
         type = program.facts[assignment.target.tensor].type
-        return context.effort.once((Lookahead.loops, type, *context.key(program, assignment)), find)
+        return context.effort.recall(
+            (Lookahead.loops, type, *context.key(program, assignment)), find
+        )
 
     def _on_rows(self, program: Program, assignment: Assignment, context: Context) -> float:
         """The cost on copies of lists whose rows are looked up: these store nothing twice, so that

@@ -32,7 +32,7 @@ from taco_py.plan.rules.needed.squeeze_unit_modes import squeezed
 from taco_py.plan.rules.needed.sum_in_chunks import check_together
 from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.plan.rules.tidy.leave_unsorted import leave_unsorted
-from taco_py.plan.rules.tidy.share_equal_steps import once
+from taco_py.plan.rules.tidy.share_equal_steps import share_equal_steps
 from taco_py.plan.search import Search, tried
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
@@ -84,7 +84,7 @@ def make_plan(
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
     steps, loops = _kernels(split, context)
-    shared = once(_with_threads(leave_unsorted(steps), schedule))
+    shared = share_equal_steps(_with_threads(leave_unsorted(steps), schedule))
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return replace(_plan(shared, split, context), chosen=chosen)
 

@@ -54,7 +54,7 @@ def with_temporary(
 def described(program: Program, context: Context, assignment: Assignment) -> Operand:
     """The facts that are expected of the target of `assignment`, a temporary."""
     key = (Operand, program.result_type, context.full, *context.key(program, assignment))
-    return context.effort.once(key, lambda: _described(program, context, assignment))
+    return context.effort.recall(key, lambda: _described(program, context, assignment))
 
 
 def _described(program: Program, context: Context, assignment: Assignment) -> Operand:

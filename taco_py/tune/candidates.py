@@ -25,7 +25,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.order.orders import Ranked, ranked_orders
 from taco_py.plan.algebra.contraction_trees import simple_trees
-from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.algebra.products import as_product, flatten
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand, Step
@@ -77,7 +77,7 @@ def alternatives(
     in turn."""
     if settings.path is not None:
         return ()
-    assignment = apart(assignment, operands)
+    assignment = normal_form(assignment, operands)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
     found = [*_forms(assignment, operands, request, settings)]
     found.append(

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.explanation.standing import report
-from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.make import make_plan
 from taco_py.problem import Problem
@@ -70,6 +70,6 @@ def test_such_a_result_is_computed() -> None:
 @pytest.mark.parametrize("text", (*TWICE, "y[i] = b[i] + (c[i] - d[i])"))
 def test_what_is_apart_is_left_as_it_is(text: str) -> None:
     known = problem(text, dtypes={"c": "uint8", "d": "uint8"})
-    once = apart(known.assignment, operands(known))
+    once = normal_form(known.assignment, operands(known))
     assert once != known.assignment
-    assert apart(once, operands(known)) is once
+    assert normal_form(once, operands(known)) is once

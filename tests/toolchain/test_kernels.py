@@ -385,6 +385,6 @@ def test_what_is_found_by_timing_is_found_once_and_by_one_thread_at_a_time(folde
 
     keys = ["a", "b"] * 4
     with ThreadPoolExecutor(len(keys)) as pool:
-        found = list(pool.map(lambda key: cache.once(key, lambda: measure(key)), keys))
+        found = list(pool.map(lambda key: cache.recall(key, lambda: measure(key)), keys))
     assert found == keys
     assert most == [1, 1]

@@ -12,7 +12,7 @@ from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.nodes import Operand
 
 
-def apart(assignment: Assignment, operands: Mapping[str, Operand]) -> Assignment:
+def normal_form(assignment: Assignment, operands: Mapping[str, Operand]) -> Assignment:
     """The assignment where no term has two sums over indices of one name, nor adds up what wraps or
     saturates in a type of its own.
 

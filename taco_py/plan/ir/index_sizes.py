@@ -34,7 +34,7 @@ class Sizes:
     operands  all that exist, to which those are added
     dtypes    and their types
     sized     whether other operands have sizes of as many bits
-    made      the step for each of those, by operand, mode and type
+    steps     the step for each size, by operand, mode and type
     """
 
     places: Mapping[str, tuple[str, int]]
@@ -42,7 +42,7 @@ class Sizes:
     dtypes: dict[str, DType]
     names: Names
     sized: bool = False
-    made: dict[tuple[str, int, str], TakeSize] = field(default_factory=dict)
+    steps: dict[tuple[str, int, str], TakeSize] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -63,12 +63,12 @@ class Sizes:
     def factor(self, index: str, dtype: DType) -> Access:
         """The size of `index` as a number of this type; as it wraps there, or is rounded."""
         place = (*self.places[index], dtype.name)
-        if place not in self.made:
+        if place not in self.steps:
             name = self.names.fresh(f"size_{index}")
-            self.made[place] = TakeSize(name, *place)
+            self.steps[place] = TakeSize(name, *place)
             self.operands[name] = Operand(TensorType(dense(0), dtype.name), (), 1.0)
             self.dtypes[name] = dtype
-        return Access(self.made[place].target, ())
+        return Access(self.steps[place].target, ())
 
     def size(self, index: str) -> int:
         """The size of `index`, as far as it is known."""
@@ -93,4 +93,4 @@ class Sizes:
     def read_by(self, assignments: Iterable[Assignment]) -> tuple[TakeSize, ...]:
         """The steps that the assignments need."""
         read = {name for each in assignments for name in operand_names(each)}
-        return tuple(step for step in self.made.values() if step.target in read)
+        return tuple(step for step in self.steps.values() if step.target in read)

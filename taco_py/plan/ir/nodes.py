@@ -1,6 +1,6 @@
 """The steps of a computation: each makes the tensor `target` from tensors that exist by then.
 
-Those that are no kernels tell what they do in a line of explain(), `told`.
+Those that are no kernels tell what they do in a line of explain(), `line`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Reformat:
     index_dtype: str
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         return f"convert   {self.target} from {self.source}: {self.reason}"
 
 
@@ -73,7 +73,7 @@ class Gather:
     index_dtype: str
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         return (
             f"gather    {self.target} from {self.source}: the result is wanted as {self.format}: "
             f"blocks of the array where {self.pattern} has entries, in order, O(size); no copy "
@@ -90,7 +90,7 @@ class TakeDiagonal:
     labels: tuple[str, ...]
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         return f"diagonal  {self.target} from {self.source}[{','.join(self.labels)}]"
 
 
@@ -103,7 +103,7 @@ class Squeeze:
     axes: tuple[int, ...]
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         return f"squeeze   {self.target} from {self.source}, modes {self.axes} of size 1"
 
 
@@ -121,7 +121,7 @@ class Locate:
     reason: str
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         by = ",".join(self.indices)
         return f"locate    {self.target} from {self.source}, by {by}: {self.reason}"
 
@@ -140,7 +140,7 @@ class TakeValues:
     distinct: bool
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         asked = ",".join(self.indices)
         return f"values    {self.target} from {self.source}, for no loop asks for {asked}"
 
@@ -155,7 +155,7 @@ class TakeSize:
     dtype: str
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         return f"size      {self.target} from {self.source}, of its mode {self.mode}"
 
 
@@ -169,7 +169,7 @@ class Fuse:
     groups: tuple[tuple[int, ...], ...]
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         modes = ", ".join(str(group) for group in self.groups if len(group) > 1)
         why = "all arrays store them one behind the other"
         return f"fuse      {self.target} from {self.source}, modes {modes} as one each: {why}"
@@ -187,7 +187,7 @@ class Unfuse:
     sizes: tuple[tuple[str, int], ...]
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         made = f"{self.target} from {self.source}"
         return f"unfuse    {made}, a view with the modes that it is read by"
 
@@ -204,7 +204,7 @@ class Cast:
     reason: str
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         turned = self.format.mode_order != tuple(range(self.format.order))
         values = f"values to {self.dtype}" + (f", stored as {self.format}" if turned else "")
         return f"convert   {self.target} from {self.source}, {values}: {self.reason}"

@@ -44,4 +44,4 @@ def _step(step: Node, program: Program) -> str:
             commands = f", {step.schedule}" if step.schedule.commands else ""
             return f"{to_text(problem.assignment)}    → {problem.result} by {way} {loops}{commands}"
         case _:
-            return step.told
+            return step.line

@@ -74,7 +74,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     why = "\n".join((*forms.kept, *drafts.compared(assignment, forms)))
     if forms.chosen is assignment:
         return Refusal(why) if why else None
-    steps = tuple(sizes.made.values())
+    steps = tuple(sizes.steps.values())
     program = program.before(program.result, steps, sizes.operands)
     return Rewrite(program.with_assignment(sums_apart(forms.chosen)), why)
 

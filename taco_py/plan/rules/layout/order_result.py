@@ -16,7 +16,7 @@ from itertools import permutations
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Operand
@@ -38,7 +38,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if not others:
         return None
     written = program
-    program = program.with_assignment(apart(program.last, program.facts))
+    program = program.with_assignment(normal_form(program.last, program.facts))
     before = _split(program, context)
     context = replace(context, known=statistics)
 

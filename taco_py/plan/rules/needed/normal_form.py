@@ -7,7 +7,7 @@ Loop orders, temporaries and prices name loops by their indices (`algebra.normal
 
 from __future__ import annotations
 
-from taco_py.plan.algebra.normal_form import apart
+from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
@@ -15,7 +15,7 @@ from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Rename indices of sums, and mark sums that wrap in a type of their own."""
-    new = apart(program.last, program.facts)
+    new = normal_form(program.last, program.facts)
     return None if new is program.last else Rewrite(program.with_assignment(new))
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from taco_py.plan.ir.nodes import Compute, Gather, Step, Unfuse
 
 
-def once(steps: Iterable[Step]) -> tuple[Step, ...]:
+def share_equal_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
     """The steps without those that make what another one has made; the last one stays."""
     *before, last = steps
     made: dict[Step, str] = {}

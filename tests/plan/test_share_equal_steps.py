@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.formats import CSC
 from taco_py.plan.ir.nodes import Reformat, TakeSize, Unfuse
-from taco_py.plan.rules.tidy.share_equal_steps import once
+from taco_py.plan.rules.tidy.share_equal_steps import share_equal_steps
 from tests.problems import plan, problem
 
 RNG = np.random.default_rng(5)
@@ -53,10 +53,16 @@ def test_what_reads_one_reads_the_first() -> None:
     )
     reader = replace(last, sources=(("T", "T_2"), ("A", "n_2")))
     expected = replace(last, sources=(("A", "n"),))
-    assert once((first, copy, size, view, *again, reader)) == (first, copy, size, view, expected)
+    assert share_equal_steps((first, copy, size, view, *again, reader)) == (
+        first,
+        copy,
+        size,
+        view,
+        expected,
+    )
 
 
 def test_the_last_step_stays() -> None:
     (kernel,) = plan(problem("y[i] = A[i,j] * x[j]", {"A": "CSR"})).kernels
     steps = (kernel, replace(kernel, target="y_2"))
-    assert once(steps) == steps
+    assert share_equal_steps(steps) == steps
