@@ -116,7 +116,7 @@ def _program(
     """The program of a text: its operands are given, and one assignment is to be computed."""
     target = assignment.target
     facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
-    program = Program((Define(assignment),), facts, target.tensor, {}, request.static)
+    program = Program((Define(assignment),), facts, (target.tensor,), {}, request.static)
     program = squeezed(program, unit_modes)
     sizes = real_statistics(program.last, program.facts, request.machine).sizes
     shape = tuple(int(sizes.get(index, 1)) for index in target.indices)
@@ -210,10 +210,10 @@ def _kernel(program: Program, define: Define, context: Context) -> tuple[Program
     raw = own.fresh(f"{target}_fused")
     facts[raw] = replace(facts[target], type=fused.request.type)
     assignment = replace(fused.assignment, target=replace(fused.assignment.target, tensor=raw))
-    whole = replace(own, steps=(*fused.steps, Define(assignment)), facts=facts, result=raw)
+    whole = replace(own, steps=(*fused.steps, Define(assignment)), facts=facts, results=(raw,))
     planned = _as_temporary(_planned_alone(whole, context), raw)
     unfused = Unfuse(target, raw, _sizes_of(part))
-    return replace(planned, steps=(*planned.steps, unfused), result=target), None
+    return replace(planned, steps=(*planned.steps, unfused), results=(target,)), None
 
 
 def _planned_alone(program: Program, context: Context) -> Program:

@@ -66,18 +66,24 @@ class Program:
 
     steps    what is done, in order
     facts    type, shape and entries of every tensor, given or made
-    result   the tensor that is wanted
+    results  the tensors that are wanted; rules see programs of one
     sizes    the size of each index of the steps
     static   the sizes that are compiled in, by index
     """
 
     steps: tuple[Node, ...]
     facts: Mapping[str, Operand]
-    result: str
+    results: tuple[str, ...]
     sizes: Mapping[str, float]
     static: tuple[tuple[str, int], ...] = ()
 
     # ------------------------------------------------------------ looking
+
+    @property
+    def result(self) -> str:
+        """The tensor that is wanted, of a program of one result."""
+        (target,) = self.results
+        return target
 
     @property
     def defines(self) -> Iterator[Define]:
@@ -120,11 +126,11 @@ class Program:
 
     def only(self, target: str) -> Program:
         """The program of one assignment alone, whose target is the result."""
-        return replace(self, steps=(self.define(target),), result=target)
+        return replace(self, steps=(self.define(target),), results=(target,))
 
     def only_of(self, assignment: Assignment) -> Program:
         """The program of an assignment to one of the tensors, which is the result."""
-        return replace(self, steps=(Define(assignment),), result=assignment.target.tensor)
+        return replace(self, steps=(Define(assignment),), results=(assignment.target.tensor,))
 
     def spliced(self, part: Program) -> Program:
         """The program with the steps of `part` in place of the assignment to its result.

@@ -16,8 +16,9 @@ def verify(program: Program) -> None:
     twice = {name for name in targets if targets.count(name) > 1}
     if twice:
         raise InternalError(f"Expected each tensor to be made once, found {sorted(twice)} twice")
-    if program.result not in targets:
-        raise InternalError(f"Expected a step that makes {program.result!r}, found {targets}")
+    missing = [name for name in program.results if name not in targets]
+    if missing or not program.results:
+        raise InternalError(f"Expected steps that make the results {missing}, found {targets}")
     exist = set(program.facts) - set(targets)
     for step in program.steps:
         missing = [name for name in _read(step) if name not in exist]
