@@ -14,9 +14,10 @@ from taco_py.problem import TensorType
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order; the last one's target is the result. The rest is for explain().
+    """Steps in order; the rest is for explain().
 
-    result  how the result is stored
+    result  how the result is stored, the last one where there are several
+    results the tensors that are wanted, where there are several; () for the last step's target
     notes   why an assignment was split
     cuts    which searches for loops ended early
     stored  why the result is stored as it is, where that was chosen
@@ -37,6 +38,7 @@ class Plan:
     rewritten: bool = False
     sizes: str = ""
     machine: Machine = NOMINAL
+    results: tuple[str, ...] = ()
     chosen: Chosen | None = field(default=None, compare=False, repr=False)
     log: Log = field(default_factory=Log, compare=False, repr=False)
 

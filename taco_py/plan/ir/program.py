@@ -116,8 +116,8 @@ class Program:
 
     @property
     def temporaries(self) -> tuple[Define, ...]:
-        """The assignments but for the one that makes the result."""
-        return tuple(each for each in self.defines if each.target != self.result)
+        """The assignments but for those that make results."""
+        return tuple(each for each in self.defines if each.target not in self.results)
 
     @property
     def result_type(self) -> TensorType:

@@ -11,9 +11,9 @@ from taco_py.schedule.apply import apply_all
 from taco_py.schedule.loops import Loops
 
 
-def leave_unsorted(steps: Sequence[Step]) -> tuple[Step, ...]:
+def leave_unsorted(steps: Sequence[Step], results: Sequence[str]) -> tuple[Step, ...]:
     """The steps with temporaries whose rows come as they are met where no reader minds."""
-    asked = set(_relied_on(steps))
+    asked = {*results, *_relied_on(steps)}
     return tuple(
         _unsorted(step) if isinstance(step, Compute) and step.target not in asked else step
         for step in steps
@@ -29,8 +29,7 @@ def _unsorted(step: Compute) -> Compute:
 
 
 def _relied_on(steps: Sequence[Step]) -> Iterator[str]:
-    """The tensors that are wanted in order: the result, what is copied, what loops rely on."""
-    yield steps[-1].target
+    """The tensors that are wanted in order: what is copied, what loops rely on."""
     sparse = {s.target for s in steps if isinstance(s, Compute) and _sparse(s)}
     for step in steps:
         if not isinstance(step, Compute):

@@ -6,26 +6,25 @@ T = sum of the rows of A;  T_1 = sum of the rows of A;  y[i] = T[i] * T_1[i]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from taco_py.plan.ir.nodes import Compute, Gather, Step, Unfuse
 
 
-def share_equal_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The steps without those that make what another one has made; the last one stays."""
-    *before, last = steps
+def share_equal_steps(steps: Iterable[Step], results: Sequence[str]) -> tuple[Step, ...]:
+    """The steps without those that make what another one has made; those of results stay."""
     made: dict[Step, str] = {}
     same: dict[str, str] = {}
     left: list[Step] = []
-    for step in before:
+    for step in steps:
         step = _reading(step, same)
         first = made.setdefault(replace(step, target=""), step.target)
-        if first == step.target:
+        if first == step.target or step.target in results:
             left.append(step)
         else:
             same[step.target] = first
-    return (*left, _reading(last, same))
+    return tuple(left)
 
 
 def _reading(step: Step, same: Mapping[str, str]) -> Step:
