@@ -79,8 +79,7 @@ def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
         execution.tensors[step.target] = run_step(step, execution, last)
-    results = plan.results or (plan.steps[-1].target,)
-    return {name: execution.tensors[name] for name in results}
+    return {name: execution.tensors[name] for name in plan.program.results}
 
 
 def run_step(step: Step, execution: Execution, last: bool) -> TensorData:

@@ -20,19 +20,17 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
-from taco_py.plan.ir.nodes import Compute, Operand, Step
+from taco_py.plan.ir.nodes import Compute, Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Define, Program
 from taco_py.plan.lookahead import Lookahead
 from taco_py.plan.make_kernel import kernel_in_loops_of_text
-from taco_py.plan.make_kernels import kernels_of, planned_steps
+from taco_py.plan.make_kernels import with_kernels
 from taco_py.plan.rules import catalogue
 from taco_py.plan.rules.needed.narrow_sums import has_narrow_sums
-from taco_py.plan.rules.needed.squeeze_unit_modes import squeezed
 from taco_py.plan.rules.needed.sum_in_chunks import check_together
-from taco_py.plan.rules.tidy.leave_unsorted import leave_unsorted
-from taco_py.plan.rules.tidy.share_equal_steps import share_equal_steps
 from taco_py.plan.search import Search, tried
+from taco_py.plan.unit_modes import squeezed
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
@@ -82,12 +80,10 @@ def make_plan(
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
-    steps, loops = kernels_of(split, context, split.result)
-    results = (steps[-1].target,)
-    threaded = _with_threads(leave_unsorted(steps, results), schedule)
-    shared = share_equal_steps(threaded, results)
+    kernels, loops = with_kernels(split, context, split.result)
+    tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
-    return replace(plan_of(shared, split, context), chosen=chosen)
+    return plan_of(tidy, split, context, chosen)
 
 
 def program_of(
@@ -125,12 +121,18 @@ def _program(
     return replace(program.with_facts({target.tensor: result}), sizes=sizes)
 
 
-def plan_of(steps: tuple[Step, ...], program: Program, context: Context) -> Plan:
-    """The steps with what explain() tells of how they were chosen."""
-    targets = {step.target for step in steps}
+def plan_of(
+    planned: Program, split: Program, context: Context, chosen: Chosen | None = None
+) -> Plan:
+    """The plan of a program whose kernels are planned, with the reasons for it.
+
+    split   the program before its kernels were planned
+    chosen  the same with the loops of each kernel, where the planner chose them
+    """
+    targets = {step.target for step in planned.steps}
     notes = (
         f"{step.target}: {step.note}"
-        for step in program.temporaries
+        for step in split.temporaries
         if step.note and step.target in targets
     )
     log = context.log
@@ -140,10 +142,10 @@ def plan_of(steps: tuple[Step, ...], program: Program, context: Context) -> Plan
         if entry.rule in ("widen_sums", "multiply_out") and entry.why
         for line in entry.why.splitlines()
     ]
-    last = program.facts[program.results[-1]].type
-    fused = len(program.results) == 1 and last.format.is_dense  # its modes may be fused
+    last = split.facts[split.results[-1]].type
+    fused = len(split.results) == 1 and last.format.is_dense  # its modes may be fused
     return Plan(
-        steps,
+        planned.without_unread.without_entries,
         context.goal.type if fused else last,
         tuple(notes),
         context.effort.notes,
@@ -151,6 +153,7 @@ def plan_of(steps: tuple[Step, ...], program: Program, context: Context) -> Plan
         tuple(forms),
         any(log.of("multiply_out")),
         machine=context.goal.machine,
+        chosen=chosen,
         log=log,
     )
 
@@ -168,7 +171,7 @@ def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) ->
     check_together(assignment, program.facts, request)
     own = program.with_assignment(assignment)
     planned = kernel_in_loops_of_text(own, context, schedule, Names(program.facts))
-    return plan_of(tuple(planned_steps(planned.steps)), program, context)
+    return plan_of(planned, program, context)
 
 
 def _left_out(request: Request, options: Options) -> frozenset[str]:
@@ -213,22 +216,16 @@ def _distributed(
     return assignment, rest
 
 
-def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Step, ...]:
-    """The steps as the schedule wants loops shared: none, or one of the last kernel's."""
+def _with_threads(program: Program, schedule: Schedule | None) -> Program:
+    """The program as the schedule wants loops shared: none, or one of the last kernel's."""
     if schedule is None:
-        return tuple(steps)
-    last = next(s for s in reversed(steps) if isinstance(s, Compute))
+        return program
+    *before, last = program.kernels
     others = Schedule((Serial(),)) if schedule.serial else OPEN
-    return tuple(
-        replace(
-            s,
-            schedule=s.schedule.then(schedule.sharing if s is last else others),
-            strategy=_strategy(s, schedule) if s is last else s.strategy,
-        )
-        if isinstance(s, Compute)
-        else s
-        for s in steps
-    )
+    for step in before:
+        program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
+    commands = last.schedule.then(schedule.sharing)
+    return program.with_kernel(replace(last, schedule=commands, strategy=_strategy(last, schedule)))
 
 
 def _strategy(step: Compute, schedule: Schedule) -> Strategy:

@@ -13,36 +13,46 @@ from codegen.names import Names
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat, Step, TakeSize, Unfuse
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Operand, Reformat, Step, TakeSize, Unfuse
 from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.plan.make_kernel import with_kernel
 from taco_py.plan.rules import catalogue
 from taco_py.plan.rules.layout.fuse_modes import fuse
-from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.plan.search import tried
 
 Orders = tuple[tuple[str, ...], ...]
 
 
-def kernels_of(
+def with_kernels(
     program: Program, context: Context, last: str | None = None
-) -> tuple[tuple[Step, ...], Mapping[str, Orders | None]]:
-    """The steps of a program with a kernel, and the copies it needs, for each assignment; and the
-    loops of each kernel.
+) -> tuple[Program, Mapping[str, Orders | None]]:
+    """The program with a kernel, and the copies it needs, for each assignment; and the loops of
+    each kernel.
 
     last  the target that nothing reads, whose final step may make a tensor of another name
     """
     read = {name for each in program.defines for name in operand_names(each.assignment)}
     steps: list[Step] = []
     loops: dict[str, Orders | None] = {}
+    results = program.results
     for step in program.steps:
         if isinstance(step, Define):
             planned, loops[step.target] = _kernel(program, step, context, step.target == last)
             steps += planned_steps(planned.steps)
             program = program.with_facts(planned.facts)
+            results = planned.results if step.target == last else results
         elif not isinstance(step, TakeSize) or step.target in read:
             steps.append(step)
-    return tuple(steps), loops
+    program = replace(program, steps=tuple(steps), results=results)
+    return program.with_facts(_kernel_facts(program)), loops
+
+
+def _kernel_facts(program: Program) -> dict[str, Operand]:
+    """The facts of what kernels make, as they make it: it may be converted after."""
+    return {
+        kernel.target: replace(program.facts[kernel.target], type=kernel.problem.result)
+        for kernel in program.kernels
+    }
 
 
 def planned_steps(steps: Iterable[Node]) -> Iterator[Step]:
@@ -83,13 +93,8 @@ def _planned_alone(program: Program, context: Context) -> Program:
 
 
 def _as_temporary(program: Program, target: str) -> Program:
-    """The program with kernels in names that equal kernels share, and its last step making
-    `target`."""
-    named = tuple(
-        canonical(s) if isinstance(s, Compute) else s for s in planned_steps(program.steps)
-    )
-    names = Names(program.facts)
-    steps = _landing_at(named, target, names)
+    """The program whose last step makes `target`."""
+    steps = _landing_at(tuple(planned_steps(program.steps)), target, Names(program.facts))
     new = {s.target: program.facts[target] for s in steps if s.target not in program.facts}
     return replace(program.with_facts(new), steps=steps)
 

@@ -27,10 +27,9 @@ from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Define, Program
 from taco_py.plan.make import Options, context_of, plan_of
-from taco_py.plan.make_kernels import kernels_of
-from taco_py.plan.rules.tidy.leave_unsorted import leave_unsorted
-from taco_py.plan.rules.tidy.share_equal_steps import share_equal_steps
-from taco_py.plan.search import Search
+from taco_py.plan.make_kernels import with_kernels
+from taco_py.plan.rules import catalogue
+from taco_py.plan.search import Search, tried
 from taco_py.problem import TensorType
 
 OF_ONE_RESULT = frozenset(("order_result", "fuse_modes"))
@@ -53,10 +52,9 @@ def plan_statements(
     text = program = _program(statements, operands, results, context)
     for define in text.defines:
         program = _with_split(program, define.target, context)
-    steps, loops = kernels_of(program, context)
-    tidy = share_equal_steps(leave_unsorted(steps, program.results), program.results)
+    kernels, loops = with_kernels(program, context)
     chosen = Chosen(program.without_entries, loops, text.without_entries)
-    return replace(plan_of(tidy, program, context), chosen=chosen, results=program.results)
+    return plan_of(tried(catalogue.TIDY, kernels, context), program, context, chosen)
 
 
 def _program(

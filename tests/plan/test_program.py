@@ -67,7 +67,8 @@ def test_every_rule_leaves_a_legal_program_and_the_old_one_as_it_was(
     for case in cases():
         with nominal():
             assignment = prepare.parsed(case.text)
-            prepare.prepare(assignment, operands(case, storages), Settings())
+            plan = prepare.prepare(assignment, operands(case, storages), Settings()).plan
+        verify(plan.program)
     assert count > 20
 
 

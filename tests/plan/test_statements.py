@@ -51,7 +51,7 @@ def arrays() -> dict[str, Any]:
 def test_every_result_is_made_and_later_assignments_read_earlier_ones() -> None:
     known = arrays()
     plan = plan_of(TEXTS, known, {"z": "d", "y": "d"})
-    assert plan.results == ("z", "y")
+    assert plan.program.results == ("z", "y")
     found = results_of(plan, known)
     z = known["A"] @ known["x"]
     np.testing.assert_allclose(found["z"], z)

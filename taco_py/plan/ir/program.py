@@ -22,7 +22,7 @@ from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.ir.formats import temporary_format
-from taco_py.plan.ir.nodes import Compute, Operand, Step
+from taco_py.plan.ir.nodes import Compute, Gather, Operand, Step, Unfuse
 from taco_py.problem import Problem, TensorType
 
 
@@ -44,6 +44,21 @@ class Define:
 
 Node = Define | Step
 """What a program is made of."""
+
+
+def reads(step: Node) -> Iterator[str]:
+    """The tensors that a step reads."""
+    match step:
+        case Define(assignment):
+            yield from operand_names(assignment)
+        case Compute():
+            yield from (step.source(name) for name, _ in step.problem.operands)
+        case Gather():
+            yield from (step.source, step.pattern)
+        case Unfuse():
+            yield from (step.source, *(tensor for tensor, _ in step.sizes))
+        case _:
+            yield step.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +206,12 @@ class Program:
         """The program without the coordinates of its operands, which are the user's memory."""
         facts = {name: replace(each, entries=None) for name, each in self.facts.items()}
         return replace(self, facts=facts)
+
+    @property
+    def without_unread(self) -> Program:
+        """The program without facts of tensors that no step reads or makes."""
+        used = {name for step in self.steps for name in (step.target, *reads(step))}
+        return replace(self, facts={n: each for n, each in self.facts.items() if n in used})
 
     def with_facts(self, facts: Mapping[str, Operand]) -> Program:
         """The program with facts of more tensors, or other ones."""

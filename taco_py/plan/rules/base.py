@@ -152,6 +152,11 @@ def result(program: Program) -> Iterator[Site]:
     yield Site(program.result)
 
 
+def whole(program: Program) -> Iterator[Site]:
+    """The program as a whole, at its last result."""
+    yield Site(program.results[-1])
+
+
 def assignments(program: Program) -> Iterator[Site]:
     """Every assignment whose kernel is yet to be planned, in order."""
     return iter([Site(each.target) for each in program.defines])
