@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from enum import Enum
+from enum import Enum, Flag, auto
 
 from codegen.records import dataclass
 from taco_py.cost.machine import Machine
@@ -33,13 +33,29 @@ class Phase(Enum):
     TIDY = "names and repetitions"
 
 
-class Numbers(Enum):
-    """What a rule may change in the numbers of a result."""
+class Numbers(Flag):
+    """What a rule may change in the numbers of a result: nothing, or several things at once.
 
-    EXACT = "nothing"
-    ROUNDS = "rounding"
-    WIDER_TYPE = "a wider type: rounding, and sums that no longer wrap"
-    SPECIALS = "rounding; NaN and infinity beside what is not stored"
+    >>> (Numbers.ROUNDS | Numbers.SPECIALS).words, Numbers.EXACT.words
+    ('rounding; NaN and infinity beside what is not stored', 'nothing')
+    """
+
+    EXACT = 0
+    ROUNDS = auto()
+    WIDER_TYPE = auto()
+    SPECIALS = auto()
+
+    @property
+    def words(self) -> str:
+        """The changes in words, for users."""
+        return "; ".join(_CHANGES[change] for change in self) or "nothing"
+
+
+_CHANGES = {
+    Numbers.ROUNDS: "rounding",
+    Numbers.WIDER_TYPE: "a wider type: rounding, and sums that no longer wrap",
+    Numbers.SPECIALS: "NaN and infinity beside what is not stored",
+}
 
 
 class Gain(Enum):
