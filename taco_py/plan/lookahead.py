@@ -80,13 +80,11 @@ class Lookahead:
 
         def find() -> float:
             request = context.request(program, assignment.target.tensor)
-            cost = loops_price(program, assignment, context)
+            problem = draft_of(assignment, program.facts, request)
+            cost = loops_price(program, problem, context)
             rows = in_rows(assignment, program.facts, request, Names(program.facts))
             cost = min(cost, rows.cost) if rows.why else cost
-            problem = draft_of(assignment, program.facts, request)
-            if request.type.format.is_dense or fits_row(problem):
-                return cost
-            if not meets_again(program, assignment, context):
+            if request.type.format.is_dense or fits_row(problem) or not meets_again(problem):
                 return cost
             return min(cost, self._on_rows(program, assignment, context))
 
