@@ -19,6 +19,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import draft_of
+from taco_py.plan.ir.nodes import Reformat
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import loops_price, meets_again, price, tiles_price
 from taco_py.plan.rules.layout.copy_into_rows import in_rows
@@ -79,13 +80,11 @@ class Lookahead:
 
         def find() -> float:
             request = context.request(program, assignment.target.tensor)
-            cost = loops_price(program, assignment, context)
+            problem = draft_of(assignment, program.facts, request)
+            cost = loops_price(program, problem, context)
             rows = in_rows(assignment, program.facts, request, Names(program.facts))
             cost = min(cost, rows.cost) if rows.why else cost
-            problem = draft_of(assignment, program.facts, request)
-            if request.type.format.is_dense or fits_row(problem):
-                return cost
-            if not meets_again(program, assignment, context):
+            if request.type.format.is_dense or fits_row(problem) or not meets_again(problem):
                 return cost
             return min(cost, self._on_rows(program, assignment, context))
 
@@ -101,11 +100,12 @@ class Lookahead:
         if not {*assignment.target.indices} <= {i for a in accesses(assignment) for i in a.indices}:
             return inf
         request = context.request(program, assignment.target.tensor)
-        changed, facts, copies = look_up_rows(
-            assignment, program.facts, request, Names(program.facts)
-        )
-        if not copies:
+        new = look_up_rows(assignment, program.facts, request, Names(program.facts))
+        if new is None:
             return inf
-        machine = request.machine
-        copied = sum(rows_cost(facts[copy.source], copy.format, machine) for copy in copies)
-        return copied + self.loops(program.with_facts(facts), changed, context)
+        copied = sum(
+            rows_cost(new.facts[copy.source], copy.format, request.machine)
+            for copy in new.steps
+            if isinstance(copy, Reformat)
+        )
+        return copied + self.loops(program.with_facts(new.facts), new.assignment, context)

@@ -76,7 +76,7 @@ def make_plan(
     if schedule is not None and (schedule.shapes or schedule.merges):
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
     prepared = tried(catalogue.PREPARATION, program, context)
-    split = prepared.spliced(context.following.split(prepared.only(prepared.result), context))
+    split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
@@ -92,7 +92,8 @@ def program_of(
     """The program of an assignment before its kernels are planned, and what it is made for."""
     context = context_of(request, options)
     program = _program(assignment, operands, context.goal)
-    return Search().run(program, context), context
+    prepared = tried(catalogue.PREPARATION, program, context)
+    return Search().split_result(prepared, context), context
 
 
 def context_of(request: Request, options: Options) -> Context:

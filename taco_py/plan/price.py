@@ -71,22 +71,16 @@ def merging(program: Program, context: Context) -> float:
     return each * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
 
 
-def loops_price(program: Program, assignment: Assignment, context: Context) -> float:
-    """The price of the best loops of one kernel, with the copies that they need."""
-    problem = draft_of(
-        assignment, program.facts, context.request(program, assignment.target.tensor)
-    )
-    stats = context.statistics(program, assignment.value)
-    terms = split_terms(assignment.value)
-    return sum(term_cost(problem, term, stats, context.effort) for term in terms)
+def loops_price(program: Program, problem: Problem, context: Context) -> float:
+    """The price of the best loops of one kernel of a program, with the copies that they need."""
+    value = problem.assignment.value
+    stats = context.statistics(program, value)
+    return sum(term_cost(problem, term, stats, context.effort) for term in split_terms(value))
 
 
-def meets_again(program: Program, assignment: Assignment, context: Context) -> bool:
+def meets_again(problem: Problem) -> bool:
     """Whether the loops of a term come to an element of the result more than once."""
-    problem = draft_of(
-        assignment, program.facts, context.request(program, assignment.target.tensor)
-    )
-    return any(repeated(problem, term) for term in split_terms(assignment.value))
+    return any(repeated(problem, term) for term in split_terms(problem.assignment.value))
 
 
 def tiles_price(program: Program, assignment: Assignment, context: Context) -> float | None:

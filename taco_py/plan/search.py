@@ -26,9 +26,8 @@ from taco_py.plan.temporaries import program_of_sum
 class Search:
     """The catalogue as a procedure; it holds nothing and changes nothing but the log."""
 
-    def run(self, program: Program, context: Context) -> Program:
-        """The program with its result's assignment in the cheapest form, split and stored well."""
-        program = tried(catalogue.PREPARATION, program, context)
+    def split_result(self, program: Program, context: Context) -> Program:
+        """The program with its result's assignment split, after the steps that it has before."""
         return program.spliced(self.split(program.only(program.result), context))
 
     def forms(self, program: Program, context: Context) -> Program:

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.explanation.summary import numbers
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.log import Log
@@ -18,7 +19,7 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.lookahead import Lookahead
 from taco_py.plan.make import Options, make_plan, program_of
 from taco_py.plan.rules import catalogue
-from taco_py.plan.rules.base import Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
 from taco_py.plan.rules.page import page, summary
 from taco_py.plan.search import Search, tried
 from tests.problems import operands, problem
@@ -38,7 +39,7 @@ def test_each_rule_has_a_file_of_its_name_and_each_name_once() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_each_rule_says_in_a_sentence_what_it_does_and_shows_it(rule: Rule) -> None:
     first = summary(rule)
-    assert first.endswith(".") and len(first.split()) <= 20, first
+    assert first.endswith(".") and len(first.split()) <= 18, first
 
 
 def test_each_place_in_the_order_has_a_reason() -> None:
@@ -78,7 +79,7 @@ def test_rules_import_no_rule_but_parts_of_their_own() -> None:
 # ---------------------------------------------------------------- the search
 
 
-def negated(program: Program, site: Site, context: Context) -> Outcome:
+def change_nothing(program: Program, site: Site, context: Context) -> Outcome:
     """A rule that makes nothing, and says so."""
     return Rewrite(program, "nothing", 4.0, 1.0) if site.path == () else Refusal("a term")
 
@@ -97,7 +98,7 @@ def programs() -> Iterator[Program]:
 
 @pytest.mark.parametrize("program", programs())
 def test_a_rule_of_ones_own_is_one_entry(program: Program, context: Context) -> None:
-    rule = Rule("change_nothing", Phase.TIDY, negated, result)
+    rule = Rule("change_nothing", Phase.TIDY, change_nothing, result)
     assert tried(((rule, "to see that it is tried"),), program, context) is program
     (entry,) = context.log.entries
     assert entry.rule == "change_nothing" and entry.taken
@@ -109,6 +110,26 @@ def test_the_log_has_what_was_taken_and_what_was_refused() -> None:
     plan = make_plan(known.assignment, operands(known), Request(known.result))
     assert [entry.target for entry in plan.log.of("contract")] == ["y"]
     assert all(entry.why for entry in plan.log.entries if not entry.taken)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "changes"),
+    [
+        ("y[i] = A[i,j] * B[j,k] * x[k]", "contract", Numbers.ROUNDS | Numbers.SPECIALS),
+        ("y[i] = A[i,j] * (sum(k, B[j,k] * x[k]) - z[j])", "hoist_sum", Numbers.SPECIALS),
+    ],
+)
+def test_explain_names_each_change_of_a_rule_that_was_taken(
+    text: str, rule: str, changes: Numbers
+) -> None:
+    known = problem(text, {"A": "CSR", "B": "CSR"})
+    said = numbers(make_plan(known.assignment, operands(known), Request(known.result)))
+    for change in Numbers:
+        named = re.search(rf"{change.words} \(([^)]*)\)", said)
+        assert (change in changes) == (named is not None and rule in named[1]), said
 
 
 # ---------------------------------------------------------------- forbid=

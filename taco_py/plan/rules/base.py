@@ -10,16 +10,19 @@ log. No rule knows another one, and none changes what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from enum import Enum
+from enum import Enum, Flag, auto
 
+from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.cost.machine import Machine
-from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.nodes import Assignment, Call, Expr
 from taco_py.notation.tree import children, map_children
 from taco_py.plan.context import Context
-from taco_py.plan.ir.program import Program
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Node, Program
 
 
 class Phase(Enum):
@@ -33,13 +36,29 @@ class Phase(Enum):
     TIDY = "names and repetitions"
 
 
-class Numbers(Enum):
-    """What a rule may change in the numbers of a result."""
+class Numbers(Flag):
+    """What a rule may change in the numbers of a result: nothing, or several things at once.
 
-    EXACT = "nothing"
-    ROUNDS = "rounding"
-    WIDER_TYPE = "a wider type: rounding, and sums that no longer wrap"
-    SPECIALS = "rounding; NaN and infinity beside what is not stored"
+    >>> (Numbers.ROUNDS | Numbers.SPECIALS).words, Numbers.EXACT.words
+    ('rounding; NaN and infinity beside what is not stored', 'nothing')
+    """
+
+    EXACT = 0
+    ROUNDS = auto()
+    WIDER_TYPE = auto()
+    SPECIALS = auto()
+
+    @property
+    def words(self) -> str:
+        """The changes in words, for users."""
+        return "; ".join(_CHANGES[change] for change in self) or "nothing"
+
+
+_CHANGES = {
+    Numbers.ROUNDS: "rounding",
+    Numbers.WIDER_TYPE: "a wider type: rounding, and sums that no longer wrap",
+    Numbers.SPECIALS: "NaN and infinity beside what is not stored",
+}
 
 
 class Gain(Enum):
@@ -198,5 +217,41 @@ def on_terms(rewrite: Callable[[Program, Expr], Expr]) -> Apply:
         term = site.term(program)
         new = rewrite(program, term)
         return None if new == term else Rewrite(site.put(program, new))
+
+    return apply
+
+
+# ---------------------------------------------------------------- rules on operands
+
+
+@dataclass(frozen=True, slots=True)
+class StepsBefore:
+    """An assignment that reads tensors which steps before it make.
+
+    facts  of all tensors, those that the steps make included
+    why    for explain()
+    """
+
+    assignment: Assignment
+    facts: Mapping[str, Operand]
+    steps: tuple[Node, ...]
+    why: str = ""
+
+
+MakeFirst = Callable[[Assignment, Mapping[str, Operand], Request, Names], StepsBefore | None]
+"""(assignment, facts of its operands, goal of its kernel, free names) → None for nothing to do."""
+
+
+def with_steps_before(make_first: MakeFirst) -> Apply:
+    """An `apply` that makes tensors first, which the assignment at a site then reads."""
+
+    def apply(program: Program, site: Site, context: Context) -> Outcome:
+        assignment = program.define(site.target).assignment
+        request = context.request(program, site.target)
+        new = make_first(assignment, program.facts, request, Names(program.facts))
+        if new is None:
+            return None
+        changed = program.before(site.target, new.steps, new.facts)
+        return Rewrite(changed.with_assignment(new.assignment), new.why)
 
     return apply

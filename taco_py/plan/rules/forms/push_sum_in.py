@@ -53,4 +53,4 @@ def _price(program: Program, context: Context, term: Expr) -> float:
     return context.costs.program(split, context)
 
 
-RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.SPECIALS)
+RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS)

@@ -1,4 +1,4 @@
-"""Add the terms of a dense result one by one: full ones in vectors, sparse ones where they are.
+"""Add terms to a dense result one by one: full ones in vectors, sparse ones at their entries.
 
     forall i forall j C[i,j] = A[i,j] + D[i,j]
     → forall i (forall j C[i,j] = D[i,j];  forall j C[i,j] += A[i,j])

@@ -21,28 +21,16 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.order.orders import best_order, needs_copy
-from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import with_dense_root
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand, Reformat
-from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Rewrite, Rule, Site, assignments
-
-
-def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Read copies with dense roots where looking rows up costs clearly less than searching."""
-    request = context.request(program, site.target)
-    assignment = program.define(site.target).assignment
-    new, facts, steps = look_up_rows(assignment, program.facts, request, Names(program.facts))
-    if not steps:
-        return None
-    return Rewrite(program.before(site.target, steps, facts).with_assignment(new))
+from taco_py.plan.rules.base import Gain, Phase, Rule, StepsBefore, assignments, with_steps_before
 
 
 def look_up_rows(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, Mapping[str, Operand], tuple[Reformat, ...]]:
-    """The assignment on copies with dense roots where these pay, all operands, and the copies."""
+) -> StepsBefore | None:
+    """Read copies with dense roots where looking rows up costs clearly less than searching."""
     copies: list[Reformat] = []
     machine = request.machine
     for access in dict.fromkeys(accesses(assignment)):
@@ -61,7 +49,7 @@ def look_up_rows(
             index_dtype = source.type.index_dtype
             copies.append(Reformat(target, access.tensor, form, reason, index_dtype))
             assignment, operands = changed, with_copy
-    return assignment, operands, tuple(copies)
+    return StepsBefore(assignment, operands, tuple(copies)) if copies else None
 
 
 def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
@@ -100,4 +88,6 @@ def _best(
     return cost, frozenset(copied)
 
 
-RULE = Rule("dense_root", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR)
+RULE = Rule(
+    "dense_root", Phase.LAYOUT, with_steps_before(look_up_rows), assignments, gain=Gain.DETOUR
+)

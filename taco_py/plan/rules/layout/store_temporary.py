@@ -31,7 +31,17 @@ from taco_py.plan.ir.formats import COMPRESSED, DENSE
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import keeping
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Refusal, Rewrite, Rule, Site, temporaries
+from taco_py.plan.rules.base import (
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    temporaries,
+)
 
 REORDERED_MODES = 3
 """Modes up to which a temporary is considered in every order."""
@@ -159,4 +169,4 @@ def _by_rows(form: Format) -> bool:
     return form.order > 1 and all(level == COMPRESSED for level in form.levels[1:])
 
 
-RULE = Rule("store_temporary", Phase.LAYOUT, apply, temporaries, gain=Gain.DETOUR)
+RULE = Rule("store_temporary", Phase.LAYOUT, apply, temporaries, Numbers.SPECIALS, gain=Gain.DETOUR)

@@ -226,4 +226,6 @@ def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
     return f"{text}, but in loops nested less deep, which pays the more the larger the operands"
 
 
-RULE = Rule("contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS, gain=Gain.DETOUR)
+RULE = Rule(
+    "contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS, gain=Gain.DETOUR
+)

@@ -139,4 +139,4 @@ def _inner(expr: Expr) -> tuple[Reduce, ...]:
     return tuple(reductions(term.body))
 
 
-RULE = Rule("hoist_sum", Phase.SPLIT, apply, terms, Numbers.EXACT)
+RULE = Rule("hoist_sum", Phase.SPLIT, apply, terms, Numbers.SPECIALS)

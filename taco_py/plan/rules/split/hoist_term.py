@@ -1,4 +1,4 @@
-"""Hoist a term that would be added up for every coordinate of an index that it does not have.
+"""Hoist a sum beside other terms out of loops over indices that it does not have.
 
     y[i] = A[i] - sum(j, x[j])  →  T = sum(j, x[j]);  y[i] = A[i] - T
 
