@@ -120,5 +120,6 @@ def _facts(
 
 def _with_split(program: Program, target: str, context: Context) -> Program:
     """The program with one assignment in its cheapest form, split and stored well."""
-    own = Search().run(program.only(target), context)
+    prepared = tried(catalogue.PREPARATION, program.only(target), context)
+    own = Search().split_result(prepared, context)
     return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
