@@ -63,7 +63,7 @@ def measured(
         type = TensorType(prepared.kind.format, prepared.dtype.name)
         choices = (
             Choice(plain),
-            *alternatives(prepared.assignment, operands, type, plain),
+            *alternatives(prepared.assignment, operands, type, plain, prepared.plan.log),
         )
         note = note_key(key, prepared.given)
         found = recalled(note, choices)
