@@ -127,7 +127,7 @@ def _if_it_pays(
     """
     before, after = candidate.before, candidate.after
     gain = candidate.gain or rule.gain
-    pays = gain is None or after * gain.of(context.goal.machine) < before
+    pays = gain is None or gain.pays(before, after, context.goal.machine)
     decision = context.log.next_decision(rule.name, site.target)
     if pays is (decision in context.goal.reversed):
         context.log.decide(decision, Entry(rule.name, site.target, False, "", before, after))

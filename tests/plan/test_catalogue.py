@@ -124,9 +124,13 @@ def test_a_candidate_is_taken_where_it_pays_and_the_other_way_where_that_is_reve
     program: Program, context: Context, gain: Gain | None
 ) -> None:
     wider = program.with_facts({"z": program.facts["y"]})
-    needed = 1.0 if gain is None else gain.of(context.goal.machine)
-    for price, pays in ((0.99, True), (1.01, gain is None)):
-        after = price * 100.0 / needed
+    machine = context.goal.machine
+    limits = {
+        Gain.DETOUR: 100.0 / machine.detour_gain,
+        Gain.DENSE: 100.0 / machine.dense_detour_gain,
+    }
+    limit = limits.get(gain, 100.0 * machine.detour_gain) if gain is not None else 100.0
+    for after, pays in ((limit * 0.99, True), (limit * 1.01, gain is None)):
 
         def apply(program: Program, site: Site, context: Context, after: float = after) -> Outcome:
             return Candidate(100.0, after, lambda: Rewrite(wider))

@@ -11,7 +11,7 @@ is to be computed. Every program is a value; a rewritten one shares what did not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -87,9 +87,9 @@ class Program:
     """
 
     steps: tuple[Node, ...]
-    facts: Mapping[str, Operand]
+    facts: Mapping[str, Operand] = field(hash=False)
     results: tuple[str, ...]
-    sizes: Mapping[str, float]
+    sizes: Mapping[str, float] = field(hash=False)
     static: tuple[tuple[str, int], ...] = ()
 
     # ------------------------------------------------------------ looking

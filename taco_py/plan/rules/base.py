@@ -71,12 +71,12 @@ class Gain(Enum):
     DENSE = "dense_detour_gain"
     SIMPLER = "1 / detour_gain"
 
-    def of(self, machine: Machine) -> float:
-        """The number on one machine."""
+    def pays(self, before: float, after: float, machine: Machine) -> bool:
+        """Whether the price `after` is enough less than the price `before`."""
         if self is Gain.SIMPLER:
-            return 1.0 / machine.detour_gain
+            return after < before * machine.detour_gain
         gain: float = getattr(machine, self.value)
-        return gain
+        return after * gain < before
 
 
 @dataclass(frozen=True, slots=True)
