@@ -16,6 +16,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
@@ -140,7 +141,7 @@ def _plan(steps: tuple[Step, ...], program: Program, context: Context) -> Plan:
         if entry.rule in ("widen_sums", "multiply_out") and entry.why
         for line in entry.why.splitlines()
     ]
-    dense = program.result_type.format.is_dense  # its modes may be fused
+    dense = is_full(program.result_type.format)  # its modes may be fused
     return Plan(
         steps,
         context.goal.type if dense else program.result_type,

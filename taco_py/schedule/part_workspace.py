@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.concrete.concretize import restricts
 from taco_py.concrete.factors import Occurrence, occurrences
 from taco_py.concrete.nodes import Assign, Statement, Workspace, WorkspaceKind, forall
 from taco_py.concrete.terms import summed
@@ -15,6 +14,7 @@ from taco_py.iteration import region
 from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
 from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Coordinates, Everything, Regions
+from taco_py.legal.stored import restricts
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Expr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from taco_py.legal.stored import is_sparse
 from taco_py.plan.ir.formats import unordered_last
 from taco_py.plan.ir.nodes import Compute, Step
 from taco_py.schedule.apply import apply_all
@@ -43,4 +44,4 @@ def _relied_on(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _sparse(step: Compute) -> bool:
-    return not step.problem.result.format.is_dense
+    return is_sparse(step.problem.result.format)
