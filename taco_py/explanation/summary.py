@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from taco_py.concrete.terms import sums_outside
 from taco_py.cost.effort import Effort
+from taco_py.legal.types import computes_exactly
 from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
@@ -79,7 +80,7 @@ def _largest(chosen: Chosen | None) -> str:
 
 def numbers(plan: Plan) -> str:
     """What the rules that were taken may change in numbers, and which rules these are."""
-    if plan.result.dtype.startswith(("int", "uint", "bool")):
+    if computes_exactly(plan.result.dtype):
         return "are those of the text"
     rules = [r for r in dict.fromkeys(rule for rule, _ in CATALOGUE) if any(plan.log.of(r.name))]
     changes = {change: [r.name for r in rules if change in r.numbers] for change in Numbers}

@@ -15,6 +15,7 @@ from math import inf
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.concretize import fits_row
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
@@ -90,7 +91,7 @@ class Lookahead:
                 as_it_is = loops_cost(InRows(assignment, program.facts, request))
                 pays = rows.cost * context.goal.machine.dense_detour_gain < as_it_is
                 cost = min(cost, rows.cost) if pays else cost
-            if request.type.format.is_dense or fits_row(problem) or not meets_again(problem):
+            if is_full(request.type.format) or fits_row(problem) or not meets_again(problem):
                 return cost
             return min(cost, self._on_rows(program, assignment, context))
 

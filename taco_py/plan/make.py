@@ -16,6 +16,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
@@ -144,7 +145,7 @@ def plan_of(
         for line in entry.why.splitlines()
     ]
     last = split.facts[split.results[-1]].type
-    fused = len(split.results) == 1 and last.format.is_dense  # its modes may be fused
+    fused = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
     return Plan(
         planned.without_unread.without_entries,
         context.goal.type if fused else last,

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from math import inf, prod
 
-from codegen.types import scalar
 from taco_py.concrete.concretize import repeated
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import Machine
+from taco_py.legal.stored import all_full, is_full
+from taco_py.legal.types import is_complex
 from taco_py.notation.checks import accesses, all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.order.loop_costs import copying
@@ -53,7 +54,7 @@ def keeping(facts: Operand, machine: Machine) -> float:
     """The price of keeping a temporary beside the loops that write and read it: its elements and,
     where it stores coordinates, those of each block."""
     form = facts.type.format
-    if form.is_dense:
+    if is_full(form):
         return machine.dense_temporary_element_steps * facts.stored
     block = prod(form.stored(facts.shape)[form.depth :])
     elements = machine.dense_temporary_element_steps * facts.stored if block > 1 else 0.0
@@ -64,7 +65,7 @@ def merging(program: Program, context: Context) -> float:
     """The price of merging the terms of a sparse result, beside the loops of each."""
     assignment = program.last
     terms = split_terms(assignment.value)
-    if len(terms) < 2 or program.result_type.format.is_dense:
+    if len(terms) < 2 or is_full(program.result_type.format):
         return 0.0
     kept, stats = assignment.target.indices, context.statistics(program, assignment.value)
     each = context.goal.machine.merge_steps
@@ -87,12 +88,12 @@ def tiles_price(program: Program, assignment: Assignment, context: Context) -> f
     """The price of a product of dense matrices in register tiles; None where it has none."""
     request = context.request(program, assignment.target.tensor)
     problem = draft_of(assignment, program.facts, request)
-    if not all(type.format.is_dense for _, type in problem.operands):
+    if not all_full(type for _, type in problem.operands):
         return None
     stats = context.statistics(program, assignment.value)
     if not in_tiles(problem, stats, context.goal.libraries):
         return None
-    real = 4 if scalar(problem.result.dtype).kind == "complex" else 1
+    real = 4 if is_complex(problem.result.dtype) else 1
     products = real * stats.volume(frozenset(all_indices(assignment)))
     machine = context.goal.machine
     return products / machine.dense_products_per_second / machine.step_seconds

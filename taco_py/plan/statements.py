@@ -17,6 +17,7 @@ import numpy as np
 from codegen.names import Names
 from taco_py.cost.estimate import result_size
 from taco_py.diagnostics.errors import InternalError
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import operand_names, rename
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment
@@ -113,7 +114,7 @@ def _facts(
     stats = real_statistics(statement, facts, context.goal.machine)
     shape = tuple(int(stats.sizes[index]) for index in target.indices)
     entries = float(prod(shape))
-    if not type.format.is_dense:
+    if is_sparse(type.format):
         entries = min(entries, result_size(stats, value, target.indices))
     return Operand(type, shape, entries)
 

@@ -15,8 +15,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
-from codegen.types import scalar
 from taco_py.cost.estimate import Statistics
+from taco_py.legal.types import has_matrix_kernels, is_complex
 from taco_py.problem import Problem
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import seconds_of_loops, seconds_of_tiles
@@ -43,7 +43,7 @@ def choose_strategy(
 ) -> Choice:
     """For contractions with reuse what takes the least time, a library's routine among it where
     that may be called; else LOOPS."""
-    found = contraction_of(problem, ("float", "complex"))
+    found = contraction_of(problem, has_matrix_kernels)
     if found is None:
         return Choice(_turning(problem, stats))
     tiled = _tiled(found, stats, _strides(problem, stats))
@@ -61,7 +61,7 @@ def in_tiles(problem: Problem, stats: Statistics, libraries: Libraries | None) -
     """Whether register tiles, or those of a library that may be called, make a product: complex
     numbers have the library's alone."""
     kind = choose_strategy(problem, stats).strategy.kind
-    if kind == Strategy.LOOPS.kind and scalar(problem.result.dtype).kind == "complex":
+    if kind == Strategy.LOOPS.kind and is_complex(problem.result.dtype):
         kind = choose_strategy(problem, stats, libraries).strategy.kind
     return kind in (Strategy.TILES.kind, Strategy.LIBRARY.kind)
 
@@ -69,7 +69,7 @@ def in_tiles(problem: Problem, stats: Statistics, libraries: Libraries | None) -
 def worth_apart(problem: Problem, stats: Statistics, libraries: Libraries | None) -> bool:
     """Whether a product is made in tiles, and so large and with so much reuse that what keeps it
     from them may take kernels of its own."""
-    found, machine = contraction_of(problem, ("float", "complex")), stats.machine
+    found, machine = contraction_of(problem, has_matrix_kernels), stats.machine
     if found is None or products_at_most(found, stats) < machine.own_kernel_products:
         return False
     enough = _reuse(found, stats) >= machine.own_kernel_reuse_products

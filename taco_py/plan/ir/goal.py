@@ -11,6 +11,7 @@ from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.cost.machine import NOMINAL, Machine
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.formats import appendable
@@ -107,8 +108,8 @@ def _statistics(
         operand = operands[access.tensor]
         volume = prod((sizes[i] for i in access.indices), start=1.0)
         form = operand.type.format
-        nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
-        entries = None if form.is_dense or floor > 1 else operand.entries
+        nnz = volume if is_full(form) else min(volume, max(operand.nnz, floor * floor / 8))
+        entries = None if is_full(form) or floor > 1 else operand.entries
         patterns[access.tensor] = Pattern(nnz, form, entries)
     return Statistics(sizes, patterns, machine)
 

@@ -19,6 +19,7 @@ from dataclasses import fields
 from typing import Any, get_args
 
 from taco_py.formats import Format, LevelKind
+from taco_py.legal.stored import is_full
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.notation.operators import Operator
 from taco_py.notation.printer import to_text
@@ -109,7 +110,7 @@ def type_text(type: TensorType) -> str:
     ds/float64/int32    d/float64    d/float64/strided    ds/float64 from float32/int64
     """
     values = f"{type.dtype} from {type.stored}" if type.stored else type.dtype
-    usual = "int32" if type.format.is_dense else ""
+    usual = "int32" if is_full(type.format) else ""
     indices = f"/{type.index_dtype}" if type.index_dtype != usual else ""
     return f"{format_text(type.format)}/{values}{indices}{'' if type.unit_stride else '/strided'}"
 

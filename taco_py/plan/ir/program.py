@@ -18,6 +18,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.formats import Format
+from taco_py.legal.stored import count_lists, is_full
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Expr
@@ -175,7 +176,7 @@ class Program:
 
     def is_full(self, tensor: str) -> bool:
         """Whether a tensor stores every coordinate."""
-        return self.facts[tensor].type.format.is_dense
+        return is_full(self.facts[tensor].type.format)
 
     def is_sparse(self, access: Access) -> bool:
         """Whether a tensor leaves coordinates out."""
@@ -183,7 +184,7 @@ class Program:
 
     def lists(self, access: Access) -> int:
         """How many levels of a tensor leave coordinates out."""
-        return sum(not level.full for level in self.facts[access.tensor].type.format.levels)
+        return count_lists(self.facts[access.tensor].type.format)
 
     def usual_format(self, assignment: Assignment) -> Format:
         """The format of a temporary where no other is better."""

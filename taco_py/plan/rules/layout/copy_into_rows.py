@@ -23,6 +23,7 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import Machine
 from taco_py.formats import Format
+from taco_py.legal.stored import all_full, is_sparse
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
@@ -102,7 +103,7 @@ def _innermost(
     """The indices that no list of a sparse tensor has or leads to, and that a dense tensor stores
     elsewhere than last, where any operand is sparse."""
     types = {a: operands[a.tensor].type for a in accesses(assignment.value)}
-    if all(type.format.is_dense for type in types.values()):
+    if all_full(types.values()):
         return
     types[assignment.target] = request.type
     led = {i for access, type in types.items() for i in _in_lists(type.format, access)}
@@ -125,7 +126,7 @@ def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
 
 def _lies_across(access: Access, index: str, type: TensorType) -> bool:
     """Whether the elements along an index of a dense tensor are no neighbours."""
-    if not type.format.is_dense or access.indices.count(index) != 1:
+    if is_sparse(type.format) or access.indices.count(index) != 1:
         return False
     return type.format.stored(access.indices)[-1] != index or not type.unit_stride
 

@@ -16,6 +16,7 @@ import numpy as np
 from codegen.names import Names
 from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.formats import dense
+from taco_py.legal.stored import is_full_problem
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
@@ -72,8 +73,7 @@ def walked_order(
 
 def _order(problem: Problem) -> tuple[str, ...] | None:
     (term, *more) = split_terms(problem.assignment.value)
-    types = (problem.result, *(type for _, type in problem.operands))
-    if more or not all(type.format.is_dense for type in types):
+    if more or not is_full_problem(problem):
         return None
     target = problem.assignment.target
     if len(target.indices) > 1 and {*target.indices} == {*all_indices(problem.assignment)}:

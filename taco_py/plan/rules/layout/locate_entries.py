@@ -23,6 +23,8 @@ from taco_py.concrete.terms import map_terms, split_terms, summed
 from taco_py.convert.locate import located_format
 from taco_py.cost.machine import Machine
 from taco_py.formats import dense
+from taco_py.legal.stored import is_full, is_sparse
+from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
@@ -127,7 +129,7 @@ def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
     """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
     have no infinity."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
-    return expression_dtype(assignment.value, dtypes).kind in "bui"
+    return not has_special_values(expression_dtype(assignment.value, dtypes))
 
 
 def _may(found: _Found, access: Access) -> bool:
@@ -135,17 +137,15 @@ def _may(found: _Found, access: Access) -> bool:
     many, terms are linear in it, and it does not say which elements of the result are stored."""
     assignment, operands = found.assignment, found.operands
     source, result = operands[access.tensor], found.request.type.format
-    if source.type.format.is_dense or prod(source.shape) > found.request.machine.dense_elements:
+    if is_full(source.type.format) or prod(source.shape) > found.request.machine.dense_elements:
         return False
     others = [
-        a
-        for a in accesses(assignment)
-        if a != access and not operands[a.tensor].type.format.is_dense
+        a for a in accesses(assignment) if a != access and is_sparse(operands[a.tensor].type.format)
     ]
     walked = {index for other in others for index in other.indices}
     if not walked.issuperset(access.indices):
         return False
-    stored = {} if result.is_dense else result.stored(assignment.target.indices)
+    stored = {} if is_full(result) else result.stored(assignment.target.indices)
     if any(index in access.indices for index in stored):
         return False
     return all(_is_linear(term.body, access) for term in split_terms(assignment.value))

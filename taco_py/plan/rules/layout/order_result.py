@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from taco_py.formats import Format
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.algebra.normal_form import normal_form
@@ -73,7 +74,7 @@ def _others(
 
     None for dense results, for diagonals, and where all sparse operands store their indices alike.
     """
-    if usual.is_dense or not 1 < usual.order <= REORDERED_MODES:
+    if is_full(usual) or not 1 < usual.order <= REORDERED_MODES:
         return
     met = tuple(accesses(assignment.value))
     if any(len(set(a.indices)) < operands[a.tensor].type.format.order for a in met):
@@ -93,7 +94,7 @@ def _as_stored(
 ) -> Iterator[str]:
     """The result's indices in the order in which a sparse operand stores them."""
     form = operands[access.tensor].type.format
-    for mode in () if form.is_dense else form.mode_order:
+    for mode in () if is_full(form) else form.mode_order:
         if access.indices[mode] in assignment.target.indices:
             yield access.indices[mode]
 

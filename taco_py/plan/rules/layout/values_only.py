@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from codegen.names import Names
-from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.formats import dense
+from taco_py.legal.stored import is_sparse, restricts
 from taco_py.notation.checks import accesses, all_indices, with_linearity
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import NEG
@@ -63,7 +63,7 @@ def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | Non
     """The sparse access whose indices are summed over and nowhere else, if there is one."""
     (term, *more) = split_terms(sum_)
     met = dict.fromkeys(accesses(term.body))
-    sparse = [access for access in met if not operands[access.tensor].type.format.is_dense]
+    sparse = [access for access in met if is_sparse(operands[access.tensor].type.format)]
     if more or len(sparse) != 1 or any(True for _ in reductions(term.body)):
         return None
     (access,) = sparse

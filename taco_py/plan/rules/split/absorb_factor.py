@@ -16,6 +16,7 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.concrete.terms import split_terms, summed
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment
@@ -41,7 +42,7 @@ def absorb(
     whole = expression_dtype(term.body, dtypes)
     factors = [f for f in product.factors if isinstance(f, Access) and f.indices]
     plain = all(
-        operands[f.tensor].type.format.is_dense and dtypes[f.tensor] == whole for f in factors
+        is_full(operands[f.tensor].type.format) and dtypes[f.tensor] == whole for f in factors
     )
     if not plain or len(factors) < len(product.factors):
         return None

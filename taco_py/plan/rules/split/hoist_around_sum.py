@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taco_py.concrete.terms import split_terms
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Expr, Reduce
@@ -60,7 +61,7 @@ def _options(program: Program, context: Context, expr: Expr, sum_: Reduce) -> It
         if alike and _indices(part) < every:
             draft, access = with_temporary(program, context, part, free_indices(part), "")
             facts = draft.facts[access.tensor]
-            if not facts.type.format.is_dense and facts.stored <= context.goal.memory:
+            if is_sparse(facts.type.format) and facts.stored <= context.goal.memory:
                 yield part
 
 

@@ -14,6 +14,7 @@ from itertools import takewhile
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
@@ -134,7 +135,7 @@ def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce)
     draft, access = with_temporary(draft, priced, sum_, free_indices(sum_), "")
     last = replace(draft.last, value=exchange(expr, sum_, access))
     two = priced.costs.in_loops(draft.with_assignment(last), priced)
-    dense = draft.facts[access.tensor].type.format.is_dense
+    dense = is_full(draft.facts[access.tensor].type.format)
     why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
     return Candidate(
         one,

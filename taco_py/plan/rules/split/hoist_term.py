@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import result_size
+from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Reduce
@@ -39,7 +40,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     others = tuple(index for index in target if index not in needs)
     dtypes = program.dtypes
     whole, type = (expression_dtype(each, dtypes) for each in (program.last.value, expr))
-    if not others or (type != whole and type.kind not in "fc"):
+    if not others or sum_wraps_alone(type, whole):
         return None
     (term, *more) = split_terms(expr)
     if more:

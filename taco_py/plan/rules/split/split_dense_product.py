@@ -21,6 +21,8 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.formats import dense
+from taco_py.legal.stored import is_sparse
+from taco_py.legal.types import has_matrix_kernels
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
@@ -63,7 +65,7 @@ def with_dense_products_split(program: Program, context: Context) -> Program:
 
     The program itself where there are none, or where tiles compute all of them already.
     """
-    if not program.result_type.format.is_dense:
+    if is_sparse(program.result_type.format):
         return program
     target = program.last.target.indices
     whole = program.last.value
@@ -151,7 +153,7 @@ def _product(program: Program, sum_: Reduce) -> _DenseProduct | None:
     if more or term.negative or product is None or product.operator != MUL:
         return None
     whole = expression_dtype(term.body, dtypes)
-    if whole.kind not in "fc" or any(reductions(term.body)):
+    if not has_matrix_kernels(whole) or any(reductions(term.body)):
         return None
     if any(program.is_sparse(access) for access in accesses(term.body)):
         return None

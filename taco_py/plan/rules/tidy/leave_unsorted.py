@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import operand_names
 from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import unordered_last
@@ -59,7 +60,7 @@ def _relied_on(program: Program) -> Iterator[str]:
 
 
 def _sparse(step: Compute) -> bool:
-    return not step.problem.result.format.is_dense
+    return is_sparse(step.problem.result.format)
 
 
 RULE = Rule("leave_unsorted", Phase.TIDY, apply, whole)
