@@ -93,7 +93,7 @@ def _with_steps(
     *before, _ = program.steps
     result = steps[-1].target
     known = {**facts, result: replace(facts[program.result], type=wanted)}
-    return replace(program, steps=(*before, *steps), facts=known, result=result)
+    return replace(program, steps=(*before, *steps), facts=known, results=(result,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def program_of_sum(program: Program, sum_: Reduce) -> Program:
     order = len(own.target.indices)
     form = dense(order) if is_full(whole.format) else program.usual_format(own)
     facts = {**program.facts, "": Operand(replace(whole, format=form), (), 0.0)}
-    return replace(program, steps=(Define(own),), facts=facts, result="")
+    return replace(program, steps=(Define(own),), facts=facts, results=("",))
 
 
 def through_children(

@@ -15,6 +15,7 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.formats import appendable
+from taco_py.plan.ir.log import Decision
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import Problem, TensorType
 from taco_py.ways.library_choice import Libraries
@@ -39,6 +40,7 @@ class Request:
     any_order  whether the modes of a sparse result may be stored in any order
     path    pairwise contractions in einsum's numbering that the user asks for, None to choose
     left_out  the rules that take no part, by name
+    reversed  comparisons of prices that are decided the other way
     sized   whether the plan is for calls with operands of these size classes only, so that kernels
             may have short sizes compiled in
     machine  the machine that the plan is for
@@ -55,6 +57,7 @@ class Request:
     any_order: bool = False
     path: tuple[tuple[int, ...], ...] | None = None
     left_out: frozenset[str] = frozenset()
+    reversed: frozenset[Decision] = frozenset()
     machine: Machine = NOMINAL
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

@@ -23,7 +23,7 @@ from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.ir.formats import temporary_format
-from taco_py.plan.ir.nodes import Compute, Operand, Step
+from taco_py.plan.ir.nodes import Compute, Gather, Operand, Step, Unfuse
 from taco_py.problem import Problem, TensorType
 
 
@@ -47,6 +47,21 @@ Node = Define | Step
 """What a program is made of."""
 
 
+def reads(step: Node) -> Iterator[str]:
+    """The tensors that a step reads."""
+    match step:
+        case Define(assignment):
+            yield from operand_names(assignment)
+        case Compute():
+            yield from (step.source(name) for name, _ in step.problem.operands)
+        case Gather():
+            yield from (step.source, step.pattern)
+        case Unfuse():
+            yield from (step.source, *(tensor for tensor, _ in step.sizes))
+        case _:
+            yield step.source
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A program whose kernels are planned, and the loops of each.
@@ -67,18 +82,24 @@ class Program:
 
     steps    what is done, in order
     facts    type, shape and entries of every tensor, given or made
-    result   the tensor that is wanted
+    results  the tensors that are wanted; rules see programs of one
     sizes    the size of each index of the steps
     static   the sizes that are compiled in, by index
     """
 
     steps: tuple[Node, ...]
     facts: Mapping[str, Operand]
-    result: str
+    results: tuple[str, ...]
     sizes: Mapping[str, float]
     static: tuple[tuple[str, int], ...] = ()
 
     # ------------------------------------------------------------ looking
+
+    @property
+    def result(self) -> str:
+        """The tensor that is wanted, of a program of one result."""
+        (target,) = self.results
+        return target
 
     @property
     def defines(self) -> Iterator[Define]:
@@ -111,8 +132,8 @@ class Program:
 
     @property
     def temporaries(self) -> tuple[Define, ...]:
-        """The assignments but for the one that makes the result."""
-        return tuple(each for each in self.defines if each.target != self.result)
+        """The assignments but for those that make results."""
+        return tuple(each for each in self.defines if each.target not in self.results)
 
     @property
     def result_type(self) -> TensorType:
@@ -121,11 +142,11 @@ class Program:
 
     def only(self, target: str) -> Program:
         """The program of one assignment alone, whose target is the result."""
-        return replace(self, steps=(self.define(target),), result=target)
+        return replace(self, steps=(self.define(target),), results=(target,))
 
     def only_of(self, assignment: Assignment) -> Program:
         """The program of an assignment to one of the tensors, which is the result."""
-        return replace(self, steps=(Define(assignment),), result=assignment.target.tensor)
+        return replace(self, steps=(Define(assignment),), results=(assignment.target.tensor,))
 
     def spliced(self, part: Program) -> Program:
         """The program with the steps of `part` in place of the assignment to its result.
@@ -186,6 +207,12 @@ class Program:
         """The program without the coordinates of its operands, which are the user's memory."""
         facts = {name: replace(each, entries=None) for name, each in self.facts.items()}
         return replace(self, facts=facts)
+
+    @property
+    def without_unread(self) -> Program:
+        """The program without facts of tensors that no step reads or makes."""
+        used = {name for step in self.steps for name in (step.target, *reads(step))}
+        return replace(self, facts={n: each for n, each in self.facts.items() if n in used})
 
     def with_facts(self, facts: Mapping[str, Operand]) -> Program:
         """The program with facts of more tensors, or other ones."""

@@ -10,7 +10,7 @@ log. No rule knows another one, and none changes what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum, Flag, auto
 
@@ -62,13 +62,19 @@ _CHANGES = {
 
 
 class Gain(Enum):
-    """How many times cheaper a rule must make a program: a field of the machine."""
+    """How many times cheaper a rule must make a program: a field of the machine.
+
+    SIMPLER  a program that is better for other reasons may be so many times dearer
+    """
 
     DETOUR = "detour_gain"
     DENSE = "dense_detour_gain"
+    SIMPLER = "1 / detour_gain"
 
     def of(self, machine: Machine) -> float:
         """The number on one machine."""
+        if self is Gain.SIMPLER:
+            return 1.0 / machine.detour_gain
         gain: float = getattr(machine, self.value)
         return gain
 
@@ -111,22 +117,25 @@ def _put(expr: Expr, path: tuple[int, ...], term: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A program that a rule has made.
-
-    why            for explain()
-    before, after  the prices of both programs where the rule has to bring a gain, in steps
-    """
+    """A program that a rule has made, and why, for explain()."""
 
     program: Program
     why: str = ""
-    before: float | None = None
-    after: float | None = None
 
-    def gains(self, gain: float) -> bool:
-        """Whether the program has become so many times cheaper, or was not priced."""
-        if self.before is None or self.after is None:
-            return True
-        return self.after * gain < self.before
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rewrite that has to pay, which is made only where it does.
+
+    before, after  the prices of the programs without and with it, in steps or both in seconds
+    rewrite        makes it
+    gain           how many times cheaper it must be, where that is not the gain of the rule
+    """
+
+    before: float
+    after: float
+    rewrite: Callable[[], Rewrite]
+    gain: Gain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +145,12 @@ class Refusal:
     why: str
 
 
-Outcome = Rewrite | Refusal | None
+Outcome = Rewrite | Candidate | Refusal | None
 """None where there is nothing to rewrite."""
+Trials = Generator[Outcome, Program, None]
+"""Outcomes at one site, one after the other: each is answered by the program that goes on."""
 Sites = Callable[[Program], Iterator[Site]]
-Apply = Callable[[Program, Site, Context], Outcome]
+Apply = Callable[[Program, Site, Context], Outcome | Trials]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +159,8 @@ class Rule:
 
     name     verb and object: its name in explain(), in `forbid=`, in the documentation
     phase    what it is for
-    apply    (program, site, context) → the program after it, a refusal, or None for nothing to do
+    apply    (program, site, context) → the program after it, a candidate that has to pay, a
+             refusal, or None for nothing to do; or several of these, one after the other
     sites    where it is tried
     numbers  what it may change in numbers
     gain     how many times cheaper the program must become; None where the rule is no question of
@@ -169,6 +181,11 @@ class Rule:
 def result(program: Program) -> Iterator[Site]:
     """The assignment that makes the result."""
     yield Site(program.result)
+
+
+def whole(program: Program) -> Iterator[Site]:
+    """The program as a whole, at its last result."""
+    yield Site(program.results[-1])
 
 
 def assignments(program: Program) -> Iterator[Site]:
@@ -225,12 +242,26 @@ class StepsBefore:
 
     facts  of all tensors, those that the steps make included
     why    for explain()
+    before, after  the prices without and with them where they have to pay
     """
 
     assignment: Assignment
     facts: Mapping[str, Operand]
     steps: tuple[Node, ...]
     why: str = ""
+    before: float | None = None
+    after: float | None = None
+
+    def rewrite(self, program: Program, target: str) -> Rewrite:
+        """The program with the steps before the assignment to a tensor."""
+        changed = program.before(target, self.steps, self.facts)
+        return Rewrite(changed.with_assignment(self.assignment), self.why)
+
+    def outcome(self, program: Program, target: str) -> Outcome:
+        """The rewrite, or the candidate where it has prices."""
+        if self.before is None or self.after is None:
+            return self.rewrite(program, target)
+        return Candidate(self.before, self.after, lambda: self.rewrite(program, target))
 
 
 MakeFirst = Callable[[Assignment, Mapping[str, Operand], Request, Names], StepsBefore | None]
@@ -244,9 +275,6 @@ def with_steps_before(make_first: MakeFirst) -> Apply:
         assignment = program.define(site.target).assignment
         request = context.request(program, site.target)
         new = make_first(assignment, program.facts, request, Names(program.facts))
-        if new is None:
-            return None
-        changed = program.before(site.target, new.steps, new.facts)
-        return Rewrite(changed.with_assignment(new.assignment), new.why)
+        return None if new is None else new.outcome(program, site.target)
 
     return apply

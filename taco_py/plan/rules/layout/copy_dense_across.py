@@ -19,7 +19,7 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
-from taco_py.plan.rules.base import Phase, Rule, StepsBefore, result, with_steps_before
+from taco_py.plan.rules.base import Gain, Phase, Rule, StepsBefore, result, with_steps_before
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import Turned, best, seconds_of_loops, seconds_of_tiles
 from taco_py.ways.tiles import contraction_of, factors_of
@@ -39,7 +39,7 @@ def turn(
         return None
     plain = min(seconds_of_loops(product), seconds_of_tiles(product))
     found = best(product)
-    if not any(found.copied) or plain < machine.dense_detour_gain * found.seconds:
+    if not any(found.copied):
         return None
     why = (
         f"loops along {found.along} take about {found.seconds:.1e} s with what is copied, on the "
@@ -53,7 +53,7 @@ def turn(
         return replace(access, tensor=steps[access].target) if access in steps else access
 
     changed = replace(assignment, value=map_accesses(assignment.value, copied))
-    return StepsBefore(changed, facts, tuple(steps.values()), why)
+    return StepsBefore(changed, facts, tuple(steps.values()), why, plain, found.seconds)
 
 
 def _copies(
@@ -79,4 +79,4 @@ def _copies(
     return steps
 
 
-RULE = Rule("copy_dense_across", Phase.LAYOUT, with_steps_before(turn), result)
+RULE = Rule("copy_dense_across", Phase.LAYOUT, with_steps_before(turn), result, gain=Gain.DENSE)

@@ -22,7 +22,17 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    result,
+)
 
 REORDERED_MODES = 3
 """Modes up to which every order is compared."""
@@ -52,10 +62,9 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return Refusal(f"the last kernel costs no less than as {usual}")
     after = context.costs.in_loops(_split(_in(program, form), context), context)
     cost = context.costs.in_loops(before, context)
-    if after * context.goal.machine.detour_gain >= cost:
-        return Refusal(f"no order of modes costs clearly less than {usual}")
     why = f"about {after:.2g} operations instead of {cost:.2g} as {usual}"
-    return Rewrite(_in(written, form), f"{program.result} stored as {form}: {why}", cost, after)
+    stored = Rewrite(_in(written, form), f"{program.result} stored as {form}: {why}")
+    return Candidate(cost, after, lambda: stored)
 
 
 def _others(

@@ -32,11 +32,11 @@ from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import keeping
 from taco_py.plan.rules.base import (
+    Candidate,
     Gain,
     Numbers,
     Outcome,
     Phase,
-    Refusal,
     Rewrite,
     Rule,
     Site,
@@ -62,14 +62,16 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         for form in options
     }
     form = min(options, key=lambda option: costs[option])
-    if costs[form] * context.goal.machine.detour_gain >= before:
-        return Refusal(f"no format costs clearly less than {usual.type.format}")
-    why = (
-        f"stored as {form}: about {costs[form]:.2g} operations instead of {before:.2g} as "
-        f"{usual.type.format}"
-    )
-    program = program.with_facts({name: _stored(usual, form)})
-    return Rewrite(program.noted(name, f"{part.note}; {why}"), why, before, costs[form])
+
+    def rewrite() -> Rewrite:
+        why = (
+            f"stored as {form}: about {costs[form]:.2g} operations instead of {before:.2g} as "
+            f"{usual.type.format}"
+        )
+        changed = program.with_facts({name: _stored(usual, form)})
+        return Rewrite(changed.noted(name, f"{part.note}; {why}"), why)
+
+    return Candidate(before, costs[form], rewrite)
 
 
 def _cost(

@@ -16,7 +16,17 @@ from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Reduce
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    terms,
+)
 from taco_py.plan.temporaries import with_temporary
 
 
@@ -40,11 +50,13 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kept = stats.machine.temporary_entry_steps * result_size(stats, expr, needs)
     alone = stats.iterations(term.body, own) + kept
     repeated = stats.iterations(term.body, own | frozenset(others))
-    if alone * stats.machine.detour_gain >= repeated:
-        return Refusal(f"loops over {','.join(others)} repeat it too few times")
-    why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
-    program, access = with_temporary(program, context, expr, needs, why, whole)
-    return Rewrite(site.put(program, access), why, repeated, alone)
+
+    def rewrite() -> Rewrite:
+        why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
+        changed, access = with_temporary(program, context, expr, needs, why, whole)
+        return Rewrite(site.put(changed, access), why)
+
+    return Candidate(repeated, alone, rewrite)
 
 
-RULE = Rule("hoist_term", Phase.SPLIT, apply, terms, Numbers.EXACT)
+RULE = Rule("hoist_term", Phase.SPLIT, apply, terms, Numbers.EXACT, Gain.DETOUR)

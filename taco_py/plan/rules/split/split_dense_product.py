@@ -32,7 +32,17 @@ from taco_py.plan.algebra.products import Product, as_product, typed_first
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import draft_of
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Numbers, Outcome, Phase, Rewrite, Rule, Site, assignments
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    assignments,
+)
 from taco_py.plan.temporaries import described, with_temporary
 from taco_py.ways.choose import worth_apart
 
@@ -47,7 +57,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if after == inf:
         return None
     split = with_dense_products_split(own, context)
-    return Rewrite(program.spliced(split), "", before, after)
+    return Candidate(before, after, lambda: Rewrite(program.spliced(split)))
 
 
 def with_dense_products_split(program: Program, context: Context) -> Program:

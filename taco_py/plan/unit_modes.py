@@ -1,7 +1,9 @@
-"""Squeeze operands: take off modes of size 1 whose indices the assignment no longer has.
+"""Operands of the text without modes of size 1, whose indices its assignment does not have.
 
-y[i] = A[i,u]    u of size 1, summed over
-→ A_squeezed is A without its mode u;  y[i] = A_squeezed[i]
+    y[i] = A[i,u]    u of size 1, broadcast
+    → A_squeezed is A without its mode u;  y[i] = A_squeezed[i]
+
+No rule: the text is about the operands without these modes to begin with.
 """
 
 from __future__ import annotations
