@@ -50,20 +50,20 @@ def _section(rule: Rule) -> str:
 
 def summary(rule: Rule) -> str:
     """The first sentence of the docstring of a rule's file."""
-    first, *_ = _docstring(rule).split("\n\n")
+    first, *_ = docstring(rule).split("\n\n")
     return " ".join(first.split())
 
 
 def _paragraphs(rule: Rule) -> Iterator[str]:
     """The docstring in paragraphs: text in one line each, code in fences."""
-    for part in _docstring(rule).split("\n\n"):
+    for part in docstring(rule).split("\n\n"):
         if part.startswith("    "):
             yield f"```text\n{cleandoc(part)}\n```"
         else:
             yield " ".join(part.split())
 
 
-def _docstring(rule: Rule) -> str:
+def docstring(rule: Rule) -> str:
     module: ModuleType = sys.modules[module_of(rule)]
     return (module.__doc__ or "").strip()
 

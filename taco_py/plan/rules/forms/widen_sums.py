@@ -1,6 +1,6 @@
 """Widen sums inside products of real numbers: compute them in the products' type.
 
-    y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k]), A and B of int64, x of float64
+    y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k])    A and B of int64, x of float64
     → the same with A and B read as float64, which may then be A·(B·x)
 
 Kernels convert the values as they read them (`TensorType.stored`), as with `dtype="float64"`: pairs

@@ -4,7 +4,8 @@ A kernel converts each value as it reads it (`TensorType.stored`), which costs n
 reads a value once. A product of matrices reads each many times, and the kernels made for that read
 one type: there a converted copy comes first.
 
-    C[i,j] = A[i,k] * B[k,j], A of float64 from int32  →  A_float64 = A;  C[i,j] = A_float64 …
+    C[i,j] = sum(k, A[i,k] * B[k,j])    A read as float64 from int32
+    → A_float64 is A in float64;  C[i,j] = sum(k, A_float64[i,k] * B[k,j])
 """
 
 from __future__ import annotations

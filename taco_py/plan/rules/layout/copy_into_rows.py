@@ -1,8 +1,7 @@
 """Copy dense tensors beside sparse ones so that the innermost loop runs along their rows.
 
-    Y[r,i] = X[i,j] * H[r,j]   →   H_jr is H stored as j,r
-                                   Y[r,i] = X[i,j] * H_jr[r,j], stored as i,r
-                                   Y_1 is Y stored as r,i
+    Y[r,i] = sum(j, X[i,j] * H[r,j])
+    → H_jr is H stored as j,r;  Y[r,i] = sum(j, X[i,j] * H_jr[r,j])    stored as i,r
 
 A loop over an index that no sparse operand has can be the innermost one, and runs in vectors where
 every array stores that index last. Operands that store it elsewhere are copied before, and a dense

@@ -1,6 +1,7 @@
 """Copy small dense factors into the order of the array that loops run through.
 
-    C[b,a,d] = A[b,a] * v[d,a]     →     v_ad[a,d] = v[d,a];  C[b,a,d] = A[b,a] * v_ad[a,d]
+    C[b,a,d] = A[b,a] * v[d,a]
+    → v_ad is v stored as a,d;  C[b,a,d] = A[b,a] * v_ad[d,a]
 
 The innermost loop then reads neighbours of them, and indices that lie together can be fused.
 """

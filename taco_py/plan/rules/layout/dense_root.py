@@ -4,7 +4,8 @@ A matrix that stores no empty rows (DCSR, COO) is walked from its root; below a 
 operand its rows must be searched for among the other's coordinates. A copy with a dense root (CSR),
 which shares coordinates and values with DCSR, has each row at hand:
 
-    C[i,j] = A[i,k] * B[k,j], both in DCSR  →  for each k of a row of A, row k of a copy of B in CSR
+    C[i,j] = sum(k, A[i,k] * B[k,j])    A and B in DCSR
+    → B_rows is B in CSR;  C[i,j] = sum(k, A[i,k] * B_rows[k,j])
 """
 
 from __future__ import annotations

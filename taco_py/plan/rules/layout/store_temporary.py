@@ -1,5 +1,8 @@
 """Store a temporary in the format that is cheapest for the kernels that make and read it.
 
+    T[i,k] = sum(j, A[i,j] * B[j,k]);  y[i] = sum(k, T[i,k] * x[k])    T in ds, nearly full
+    → the same with T in dd
+
 Nobody asks for the format of a temporary, so that it is free. Beside the usual one, which a result
 would have, there are
 

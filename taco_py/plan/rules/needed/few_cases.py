@@ -1,6 +1,7 @@
 """Compute some sums of a product of sums first, where one kernel would have too many cases.
 
-    y = (A + B) * (C + D) * (E + F) * (G + H) * x  →  T = A + B;  y = T * (C + D) * …
+    y[i] = (A[i] + B[i]) * (C[i] + D[i]) * (E[i] + F[i]) * (G[i] + H[i])
+    → T[i] = A[i] + B[i];  y[i] = T[i] * (C[i] + D[i]) * (E[i] + F[i]) * (G[i] + H[i])
 
 Where A, B and all others are sparse, each sum has a case for A and B, for A and for B alone, and
 the product 3 · 3 · 3 · 3. In loops inside each other each case has those of the loops inside it.

@@ -1,7 +1,9 @@
 """Compute sums first that wrap in their own integer type before they are added to a wider result.
 
-y[i] = b[i] + sum(j, A[i,j] * x[j])    A and x of int8, b of float64
-→ T[i] = sum(j, A[i,j] * x[j]);  y[i] = b[i] + T[i]
+    y[i] = b[i] + sum(j, A[i,j] * x[j])    A and x of int8, b of float64
+    → T[i] = sum(j, A[i,j] * x[j]);  y[i] = b[i] + T[i]
+
+A kernel adds up in one type, which would not wrap where the sum has to.
 """
 
 from __future__ import annotations

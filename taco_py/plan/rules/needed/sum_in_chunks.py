@@ -2,7 +2,8 @@
 
 A loop that merges n operands has a case for each set of them that may be present, 2^n - 1 in all:
 
-    C = A + B + D + E + F + G  →  T = A + B + D + E;  C = T + F + G
+    C[i] = A[i] + B[i] + D[i] + E[i] + F[i] + G[i]
+    → T[i] = A[i] + B[i] + D[i] + E[i];  C[i] = T[i] + F[i] + G[i]
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Take the diagonal of an operand that has an index twice.
 
-s = sum(i, A[i,i])  →  A_diagonal is the diagonal of A;  s = sum(i, A_diagonal[i])
+    s = sum(i, A[i,i])  →  A_diagonal is the diagonal of A;  s = sum(i, A_diagonal[i])
+
+A kernel walks each mode of an operand by an index of its own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Sum over the outer dimensions of the array that a dense product reads through first.
 
-    y[a] = sum(b, c, A[c,b,a] * v[a,b])    →    T[b,a] = sum(c, A[c,b,a])
-                                                y[a] = sum(b, T[b,a] * v[a,b])
-    s = sum(a, b, c, A[a,c,b] * v[a,b])    →    T[a,b] = sum(c, A[a,c,b])
-                                                s = sum(a, b, T[a,b] * v[a,b])
+    y[a] = sum(b, c, A[c,b,a] * v[a,b])
+    → T[b,a] = sum(c, A[c,b,a]);  y[a] = sum(b, T[b,a] * v[a,b])
+
+    s = sum(a, b, c, A[a,c,b] * v[a,b])
+    → T[a,b] = sum(c, A[a,c,b]);  s = sum(a, b, T[a,b] * v[a,b])
 
 The array is read once either way, and the products are as many fewer as its sums are long. Where
 its rows are long and added up whole, each is multiplied once anyway, and T would be in the way.
