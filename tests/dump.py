@@ -43,6 +43,7 @@ from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
+from taco_py.ways.ways import way_of
 from tests.corpus import expressions
 from tests.corpus.expressions import Case
 
@@ -340,7 +341,7 @@ def answers(group: str) -> Iterator[Answer]:
 
 def source_of(step: Compute, emitted: dict[str, str]) -> str:
     """The hash of the C of a kernel, "" for a library's."""
-    if step.strategy.kind == "library":
+    if way_of(step.make).lower is None:
         return ""
     recipe = recipe_of(step)
     if recipe.key not in emitted:
@@ -363,7 +364,7 @@ def text_of(plan: Plan) -> Iterator[str]:
 
 def kernel_text(step: Compute) -> Iterator[str]:
     yield f"Kernel {step.target}: {step.problem!r}"
-    yield f"  orders {step.orders} schedule {step.schedule} by {step.strategy}"
+    yield f"  orders {step.orders} schedule {step.schedule} by {step.make}"
     yield f"  sizes {step.sizes} sources {step.sources}"
     yield from (f"  {why}" for why in (step.why, step.looked_up, step.added) if why)
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taco_py.driver import Recipe
 from taco_py.formats import LETTERS, Format
 from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
@@ -17,6 +16,7 @@ from taco_py.notation.operators import ADD, MUL, Operator
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.commands import Parallelize, Reorder, Serial
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.recipe import Recipe
 from tests.notation import strategies
 from tests.problems import problem
 

@@ -9,8 +9,7 @@ from taco_py.plan.ir.nodes import Compute, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.strategy import Strategy
-from taco_py.ways.tiles import contraction_of
+from taco_py.ways.ways import generated, way_of
 
 
 def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
@@ -39,7 +38,6 @@ def without_libraries(plan: Plan) -> Plan:
 
 
 def _generated(step: Step) -> Step:
-    if not isinstance(step, Compute) or step.strategy.kind != Strategy.LIBRARY.kind:
+    if not isinstance(step, Compute) or way_of(step.make).lower is not None:
         return step
-    tiles = contraction_of(step.problem) is not None
-    return replace(step, strategy=Strategy.TILES if tiles else Strategy.LOOPS, why="")
+    return replace(step, make=generated(step.problem), why="")

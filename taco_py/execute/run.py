@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import (
     StructureError,
     TacoError,
 )
-from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.transform import gathered, satisfies, transformed, unfused
@@ -33,6 +33,7 @@ from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.ways.recipe import Recipe
 
 ASSEMBLE_AGAIN = "assemble again when the operands' patterns change"
 IN_ORDER = "coordinates sorted and duplicates added up in a copy"
@@ -237,7 +238,7 @@ def _computed(
 
 def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
     """The step's kernel, compiled when it is first needed."""
-    recipe = Recipe(step.problem, step.orders, phase, step.schedule, step.strategy)
+    recipe = Recipe(step.problem, step.orders, phase, step.schedule, step.make)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))

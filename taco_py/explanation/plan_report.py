@@ -84,7 +84,7 @@ def _kernel(
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors, machine)))
-    yield from _block("  library     ", step.why)
+    yield from _block(f"  {step.make.way:<12}", step.why)
     yield from _block("  looks up    ", step.looked_up)
     yield from _block("  adds        ", step.added)
     if kernel.report.stored:
@@ -134,7 +134,7 @@ def _hit(hit: str) -> str:
         "memory": "found in this process",
         "disk": "found in the kernel cache on disk",
         "built": "built now",
-        "library": "as it is in the library",
+        "routine": "as it is in the library",
     }[hit]
 
 

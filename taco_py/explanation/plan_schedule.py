@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from taco_py.concrete.concretize import Order
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.driver import Recipe, scheduled_graph
 from taco_py.iteration.graph import IterationGraph
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.nodes import Compute
@@ -13,7 +12,9 @@ from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Fission, MergeBy, Parallelize, Precompute, Reorder
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.loops import scheduled_graph
+from taco_py.ways.recipe import Recipe
+from taco_py.ways.ways import way_of
 
 
 def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
@@ -27,7 +28,7 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     wanted = asked or OPEN
     *others, kernel = plan.steps
     several = others or plan.rewritten
-    if several or not isinstance(kernel, Compute) or kernel.strategy is not Strategy.LOOPS:
+    if several or not isinstance(kernel, Compute) or not way_of(kernel.make).in_loops:
         return wanted
     if wanted.shapes:
         return Schedule((*wanted.commands, *_sharing(kernel, wanted)))
@@ -41,7 +42,7 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
 
 def recipe_of(step: Compute) -> Recipe:
     """The recipe of a kernel that makes its result in one call."""
-    return Recipe(step.problem, step.orders, "evaluate", step.schedule, step.strategy)
+    return Recipe(step.problem, step.orders, "evaluate", step.schedule, step.make)
 
 
 def graphs_of(plan: Plan) -> tuple[IterationGraph, ...]:

@@ -34,11 +34,10 @@ from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.plan.rules.tidy.leave_unsorted import leave_unsorted
 from taco_py.plan.rules.tidy.share_equal_steps import share_equal_steps
 from taco_py.plan.search import Search, tried
-from taco_py.schedule.commands import Serial
+from taco_py.schedule.commands import Make, Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +303,7 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
         replace(
             s,
             schedule=s.schedule.then(schedule.sharing if s is last else others),
-            strategy=_strategy(s, schedule) if s is last else s.strategy,
+            make=_way(s, schedule) if s is last else s.make,
         )
         if isinstance(s, Compute)
         else s
@@ -312,10 +311,10 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
     )
 
 
-def _strategy(step: Compute, schedule: Schedule) -> Strategy:
+def _way(step: Compute, schedule: Schedule) -> Make:
     """Loops where the user names one of them."""
     names_none = all(isinstance(command, Serial) for command in schedule.commands)
-    return step.strategy if names_none else Strategy.LOOPS
+    return step.make if names_none else Make()
 
 
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:

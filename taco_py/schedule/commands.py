@@ -175,6 +175,18 @@ class Serial:
         return "serial()"
 
 
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Make the kernel in this way (`ways.ways`) with these parameters; loops as they nest, unless
+    another way is named."""
+
+    way: str = "loops"
+    parameters: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"make({','.join((self.way, *map(str, self.parameters)))})"
+
+
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
 Structural = Precompute | Fission | LoopFuse
 Marking = Parallelize | Vectorize | Unroll | MergeBy | Assemble | Serial

@@ -40,7 +40,7 @@ def steps_of(plan: Plan) -> str:
 def _step(step: Step) -> str:
     if not isinstance(step, Compute):
         return f"{step.source}:{getattr(step, 'format', '')}"
-    return "".join(step.orders[0]) if step.strategy.kind == "loops" else step.strategy.kind
+    return "".join(step.orders[0]) if step.make.way == "loops" else step.make.way
 
 
 @dataclass(frozen=True, slots=True)

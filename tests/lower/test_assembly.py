@@ -18,7 +18,7 @@ from codegen.runtime.kernels import KernelSource
 from codegen.runtime.signature import signature_of
 from codegen.tree import find, rewrite
 from taco_py.concrete.concretize import concretize
-from taco_py.driver import Recipe, compile_recipe, native_target
+from taco_py.driver import compile_recipe, native_target
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.run import Execution, compute, index_dtype_of, run
 from taco_py.iteration.graph import build_graph
@@ -26,6 +26,7 @@ from taco_py.kernels import KERNELS
 from taco_py.lower.lower import lower
 from taco_py.plan.ir.nodes import Compute
 from taco_py.values.tensor import as_data
+from taco_py.ways.recipe import Recipe
 from tests.problems import plan, problem
 
 ADD = "C[i,j] = A[i,j] + B[i,j]"

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.driver import Recipe
 from taco_py.execute.run import Execution, compute
 from taco_py.formats import CSF, Format, dense
 from taco_py.iteration.graph import conflicts
@@ -31,6 +30,7 @@ from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.pack import pack_coo
+from taco_py.ways.recipe import Recipe
 from tests.interpreted import interpreted
 from tests.problems import assignment
 

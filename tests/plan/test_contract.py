@@ -21,7 +21,6 @@ from taco_py.plan.algebra.products import Product
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Compute, Reformat
 from taco_py.plan.make import Options
-from taco_py.ways.strategy import Strategy
 from tests.problems import operands, plan, problem
 
 
@@ -208,7 +207,7 @@ def test_pairs_that_are_products_of_matrices_are_worth_it_without_saving_any(
     whole = problem(f"{target.format(value[2])} = {value}")
     made = plan(whole, dict.fromkeys("bijk", 500))
     first, second = (step for step in made.steps if isinstance(step, Compute))
-    assert first.strategy.kind == Strategy.TILES.kind
+    assert first.make.way == "tiles"
     assert len(second.orders[0]) == 2
 
 

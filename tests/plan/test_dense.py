@@ -45,7 +45,7 @@ def outline(made: Plan) -> list[str]:
                 lines.append(f"{target} = {source} as {form}")
             case Compute():
                 order = ",".join(step.orders[0])
-                strategy = step.strategy.kind
+                strategy = step.make.way
                 lines.append(f"{to_text(step.problem.assignment)} by {order} {strategy}")
     return lines
 

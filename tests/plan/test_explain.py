@@ -11,13 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.explanation.plan_report import explain
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Compute
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.recipe import Recipe
 from tests.problems import operands, plan, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
@@ -25,7 +26,7 @@ SPMV = "y[i] = A[i,j] * x[j]"
 
 
 def compiled(step: Compute) -> CompiledKernel:
-    recipe = Recipe(step.problem, step.orders, schedule=step.schedule, strategy=step.strategy)
+    recipe = Recipe(step.problem, step.orders, schedule=step.schedule, make=step.make)
     return compile_recipe(recipe)
 
 

@@ -13,8 +13,8 @@ from taco_py.cost.spread import Entries
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.problem import Problem, TensorType
+from taco_py.schedule.commands import Make
 from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.ways.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +217,8 @@ class Compute:
     sizes    for each index, an operand and a mode of it that has the index's size
     sources  the tensor that each of the kernel's operands is, where it goes by another name
     schedule how loops are carried out, and what is computed in rows of its own
-    strategy how the kernel is made
-    why      what led to the strategy, where that is not known of it in general
+    make     the way that the kernel is made
+    why      what led to the way, where that is not known of it in general
     looked_up  the rows of operands that are looked up and not merged with others, and why
     added    the loop that terms of a sum have each for themselves, and why
     """
@@ -229,7 +229,7 @@ class Compute:
     sizes: tuple[tuple[str, str, int], ...]
     sources: tuple[tuple[str, str], ...] = ()
     schedule: Schedule = OPEN
-    strategy: Strategy = Strategy.LOOPS
+    make: Make = Make()
     why: str = ""
     looked_up: str = ""
     added: str = ""

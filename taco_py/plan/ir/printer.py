@@ -40,7 +40,7 @@ def _step(step: Node, program: Program) -> str:
             return f"{to_text(assignment)}    → {type}{note and f'    # {note}'}"
         case Compute(problem=problem, orders=orders):
             loops = "; ".join(",".join(order) for order in orders)
-            way = step.strategy.kind
+            way = step.make.way
             commands = f", {step.schedule}" if step.schedule.commands else ""
             return f"{to_text(problem.assignment)}    → {problem.result} by {way} {loops}{commands}"
         case _:

@@ -24,13 +24,13 @@ from taco_py.schedule.commands import Fission
 from taco_py.schedule.fission import addends
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.ways import way_of
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Give each term of a sum of full and sparse ones a loop of its own."""
     kernel = program.kernel(site.target)
-    if kernel.strategy != Strategy.LOOPS or kernel.schedule.commands:
+    if not way_of(kernel.make).in_loops or kernel.schedule.commands:
         return None
     changed = added_in_turn(kernel)
     return None if changed is kernel else Rewrite(program.with_kernel(changed), changed.added)

@@ -20,7 +20,7 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
 from taco_py.storage.size_classes import SHORT
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.ways import way_of
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -28,7 +28,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kernel = program.kernel(site.target)
     types = (type for _, type in kernel.problem.operands)
     dense = all(type.format.is_dense for type in types)
-    if not dense or not context.goal.sized or kernel.strategy != Strategy.LOOPS:
+    if not dense or not context.goal.sized or not way_of(kernel.make).in_loops:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     problem = with_short_sizes(kernel.problem, stats.sizes, stats.machine)

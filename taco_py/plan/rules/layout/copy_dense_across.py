@@ -21,9 +21,9 @@ from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.ways.contraction import contraction_of, factors_of
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import Turned, best, seconds_of_loops, seconds_of_tiles
-from taco_py.ways.tiles import contraction_of, factors_of
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
