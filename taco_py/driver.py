@@ -84,9 +84,9 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
     Raises CompilerError when there is no compiler or it fails, InternalError where the fault is
     ours, and ScheduleError.
     """
-    way = way_of(recipe.make)
+    way = way_of(recipe.schedule.make)
     if way.routine is not None:
-        return _called(recipe, way.routine(recipe))
+        return _routine_kernel(recipe, way.routine(recipe))
     try:
         found = cache.get_or_build(recipe.key, lambda: _source(recipe))
     except ToolchainError as error:
@@ -100,7 +100,7 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
     return _with_facts(recipe, call, parameters, facts, source, found.hit, found.seconds)
 
 
-def _called(recipe: Recipe, routine: Routine) -> CompiledKernel:
+def _routine_kernel(recipe: Recipe, routine: Routine) -> CompiledKernel:
     """The kernel of a routine, for which nothing is compiled."""
     name = routine_name(routine.maker, routine.text)
     call, parameters = find_routine(name), routine.parameters
@@ -151,7 +151,7 @@ def _source(recipe: Recipe) -> KernelSource:
             raise
         from taco_py.diagnostics.report import internal_error
 
-        raise internal_error("compile", f"{recipe.problem} | {recipe.orders}", error) from error
+        raise internal_error("compile", f"{recipe.problem} | {recipe.schedule}", error) from error
 
 
 def make_source(recipe: Recipe, name: str = "") -> KernelSource:
@@ -177,14 +177,14 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
 
 def _loop_names(recipe: Recipe) -> frozenset[str]:
     """What loops are called that the notation and the schedule have."""
-    words = re.findall(r"\w+", str(recipe.schedule))
-    return frozenset((*(name for order in recipe.orders for name in order), *words))
+    words = re.findall(r"\w+", str(recipe.schedule.on_loops))
+    return frozenset((*(name for order in recipe.schedule.orders for name in order), *words))
 
 
 def _lowered(recipe: Recipe, target: Target) -> LoweredRecipe:
-    way = way_of(recipe.make)
+    way = way_of(recipe.schedule.make)
     if way.lower is None:
-        raise InternalError(f"Expected a way that generates code, found {recipe.make}")
+        raise InternalError(f"Expected a way that generates code, found {recipe.schedule.make}")
     return way.lower(recipe, target)
 
 

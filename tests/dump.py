@@ -341,7 +341,7 @@ def answers(group: str) -> Iterator[Answer]:
 
 def source_of(step: Compute, emitted: dict[str, str]) -> str:
     """The hash of the C of a kernel, "" for a library's."""
-    if way_of(step.make).lower is None:
+    if way_of(step.schedule.make).lower is None:
         return ""
     recipe = recipe_of(step)
     if recipe.key not in emitted:
@@ -364,7 +364,7 @@ def text_of(plan: Plan) -> Iterator[str]:
 
 def kernel_text(step: Compute) -> Iterator[str]:
     yield f"Kernel {step.target}: {step.problem!r}"
-    yield f"  orders {step.orders} schedule {step.schedule} by {step.make}"
+    yield f"  schedule {step.schedule}"
     yield f"  sizes {step.sizes} sources {step.sources}"
     yield from (f"  {why}" for why in (step.why, step.looked_up, step.added) if why)
 

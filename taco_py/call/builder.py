@@ -63,8 +63,8 @@ class State:
             whole = sums_outside(self.assignment)
             return Loops(whole, textual_orders(whole))
         assignment = kernel.problem.assignment
-        orders = kernel.orders if self.schedule.shapes else textual_orders(assignment)
-        return apply_all(Loops(assignment, orders), kernel.schedule)
+        orders = kernel.schedule.orders if self.schedule.shapes else textual_orders(assignment)
+        return apply_all(Loops(assignment, orders), kernel.schedule.on_loops)
 
 
 def state_of(draft: Draft, schedule: Schedule) -> State:
@@ -73,7 +73,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     options = Options(schedule=schedule)
     plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
     for step in plan.kernels:
-        if way_of(step.make).in_loops:
+        if way_of(step.schedule.make).in_loops:
             lower_recipe(recipe_of(step))
     return State(normal_form(draft.assignment, draft.operands), schedule, plan)
 

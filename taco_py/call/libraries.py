@@ -9,7 +9,7 @@ from taco_py.plan.ir.nodes import Compute, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.ways import generated, way_of
+from taco_py.ways.ways import generator, way_of
 
 
 def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
@@ -38,6 +38,6 @@ def without_libraries(plan: Plan) -> Plan:
 
 
 def _generated(step: Step) -> Step:
-    if not isinstance(step, Compute) or way_of(step.make).lower is not None:
+    if not isinstance(step, Compute) or way_of(step.schedule.make).lower is not None:
         return step
-    return replace(step, make=generated(step.problem), why="")
+    return replace(step, schedule=step.schedule.with_way(generator(step.problem)), why="")

@@ -166,7 +166,7 @@ def _compute(
             ) from None
         from taco_py.diagnostics.report import internal_error
 
-        raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
+        raise internal_error("run", f"{step.problem} | {step.schedule}", error) from error
     except MemoryError as error:
         raise _too_little_memory(step, execution) from error
 
@@ -192,11 +192,10 @@ def _too_little_memory(step: Compute, execution: Execution) -> OutOfMemoryError:
 def promise_broken_in(step: Compute, tensors: Mapping[str, TensorData]) -> TacoError | None:
     """What to tell of a kernel whose schedule promises what does not hold of these operands."""
     from taco_py.execute.broken_promises import broken_promise
-    from taco_py.schedule.apply import apply_all
-    from taco_py.schedule.loops import Loops
+    from taco_py.schedule.apply import loops_of
 
     operands = {n: tensors[step.source(n)] for n, _ in step.problem.operands}
-    loops = apply_all(Loops(step.problem.assignment, step.orders), step.schedule)
+    loops = loops_of(step.problem.assignment, step.schedule)
     return broken_promise(step.problem, loops.provenance, sizes_of(step, operands), operands)
 
 
@@ -238,7 +237,7 @@ def _computed(
 
 def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
     """The step's kernel, compiled when it is first needed."""
-    recipe = Recipe(step.problem, step.orders, phase, step.schedule, step.make)
+    recipe = Recipe(step.problem, step.schedule, phase)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))

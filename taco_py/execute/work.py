@@ -129,8 +129,8 @@ def told_threads(
 
 def _idle(step: Compute, tensors: Mapping[str, TensorData], limit: int) -> str:
     """That threads are left without work, where the outermost loop is shared as it is."""
-    outermost = step.orders[0][:1]
-    if len(step.orders) > 1 or step.schedule.parallel or step.schedule.shapes:
+    outermost = step.schedule.orders[0][:1]
+    if len(step.schedule.orders) > 1 or step.schedule.parallel or step.schedule.shapes:
         return ""
     rows = (tensors[name].shape[mode] for i, name, mode in step.sizes if i in outermost)
     return "".join(

@@ -32,11 +32,11 @@ def told_traffic(
     """A line for a kernel whose way knows; nothing where an operand is not known."""
     known = {n: (tensors or {}).get(step.source(n)) for n, _ in step.problem.operands}
     found = {name: data for name, data in known.items() if data is not None}
-    if not known or len(found) < len(known) or not step.orders[0]:
+    if not known or len(found) < len(known) or not step.schedule.orders[0]:
         return ""
-    way = way_of(step.make)
+    way = way_of(step.schedule.make)
     if way.traffic is not None:
-        return way.traffic(step.problem, step.make, sizes_of(step, found), target)
+        return way.traffic(step.problem, step.schedule.make, sizes_of(step, found), target)
     return _of_loops(step, found, target.caches, machine.line_bytes) if way.in_loops else ""
 
 
@@ -55,7 +55,7 @@ def _of_loops(
 
 def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int, line: int) -> int:
     """The bytes of an operand that come into a cache of so many, with lines of so many."""
-    order = step.orders[0]
+    order = step.schedule.orders[0]
     stored = data.format.stored(access.indices)
     size = bytes_of(data)
     if size <= cache or not stored or stored[0] == order[0]:

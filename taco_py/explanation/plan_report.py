@@ -84,7 +84,7 @@ def _kernel(
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors, machine)))
-    yield from _block(f"  {step.make.way:<12}", step.why)
+    yield from _block(f"  {step.schedule.make.way:<12}", step.why)
     yield from _block("  looks up    ", step.looked_up)
     yield from _block("  adds        ", step.added)
     if kernel.report.stored:
@@ -107,10 +107,10 @@ def _kernel(
 
 def _order(step: Compute) -> str:
     """The loops of each term; that nobody chose them, where a schedule derives others from them."""
-    order = "; ".join(",".join(order) for order in step.orders)
-    written = step.orders == textual_orders(step.problem.assignment)
+    order = "; ".join(",".join(order) for order in step.schedule.orders)
+    written = step.schedule.orders == textual_orders(step.problem.assignment)
     asked = step.schedule.shapes and not step.looked_up and not step.added
-    if not (asked and written and any(len(each) > 1 for each in step.orders)):
+    if not (asked and written and any(len(each) > 1 for each in step.schedule.orders)):
         return order
     return f"{order}, as written: with commands on loops, reorder(…) alone changes it"
 

@@ -28,11 +28,11 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     wanted = asked or OPEN
     *others, kernel = plan.steps
     several = others or plan.rewritten
-    if several or not isinstance(kernel, Compute) or not way_of(kernel.make).in_loops:
+    if several or not isinstance(kernel, Compute) or not way_of(kernel.schedule.make).in_loops:
         return wanted
     if wanted.shapes:
         return Schedule((*wanted.commands, *_sharing(kernel, wanted)))
-    orders = reordering(kernel.problem.assignment, kernel.orders)
+    orders = reordering(kernel.problem.assignment, kernel.schedule.orders)
     if orders is None:
         return wanted
     met = (c for c in kernel.schedule.commands if isinstance(c, Precompute | MergeBy | Fission))
@@ -42,7 +42,7 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
 
 def recipe_of(step: Compute) -> Recipe:
     """The recipe of a kernel that makes its result in one call."""
-    return Recipe(step.problem, step.orders, "evaluate", step.schedule, step.make)
+    return Recipe(step.problem, step.schedule)
 
 
 def graphs_of(plan: Plan) -> tuple[IterationGraph, ...]:

@@ -73,6 +73,7 @@ def make_plan(
     Raises ScheduleError when the schedule does not fit the assignment.
     """
     schedule = options.schedule
+    _check_written(schedule)
     context = _context(request, options)
     program = _program(assignment, operands, context.goal, unit_modes)
     if schedule is not None and (schedule.shapes or schedule.merges):
@@ -86,6 +87,16 @@ def make_plan(
     shared = share_equal_steps(_with_threads(leave_unsorted(steps), schedule))
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return replace(_plan(shared, split, context), chosen=chosen)
+
+
+def _check_written(schedule: Schedule | None) -> None:
+    """Raise ScheduleError for a command that planning alone gives."""
+    planned = () if schedule is None else schedule.compiler_commands
+    if planned:
+        raise ScheduleError(
+            f"Expected commands on loops, found {planned[0]}, which is for the compiler to choose",
+            hint="reorder(i,k,j) orders loops; loops alone make a kernel with commands on them",
+        )
 
 
 def program_of(
@@ -248,7 +259,7 @@ def _loops_of(assignment: Assignment, program: Program) -> Orders | None:
     assignment."""
     (kernel,) = program.kernels
     same = {*all_indices(kernel.problem.assignment)} == {*all_indices(assignment)}
-    return kernel.orders if same else None
+    return kernel.schedule.orders if same else None
 
 
 def _left_out(request: Request, options: Options) -> frozenset[str]:
@@ -299,22 +310,19 @@ def _with_threads(steps: Sequence[Step], schedule: Schedule | None) -> tuple[Ste
         return tuple(steps)
     last = next(s for s in reversed(steps) if isinstance(s, Compute))
     others = Schedule((Serial(),)) if schedule.serial else OPEN
-    return tuple(
-        replace(
-            s,
-            schedule=s.schedule.then(schedule.sharing if s is last else others),
-            make=_way(s, schedule) if s is last else s.make,
-        )
-        if isinstance(s, Compute)
-        else s
-        for s in steps
-    )
+
+    def changed(step: Compute) -> Compute:
+        own = step.schedule
+        new = _with_commands(own, schedule) if step is last else own.then(others)
+        return replace(step, schedule=new)
+
+    return tuple(changed(step) if isinstance(step, Compute) else step for step in steps)
 
 
-def _way(step: Compute, schedule: Schedule) -> Make:
-    """Loops where the user names one of them."""
-    names_none = all(isinstance(command, Serial) for command in schedule.commands)
-    return step.make if names_none else Make()
+def _with_commands(own: Schedule, asked: Schedule) -> Schedule:
+    """A kernel's schedule and the user's commands: in loops where these name one of them."""
+    names_none = all(isinstance(command, Serial) for command in asked.commands)
+    return (own if names_none else own.with_way(Make())).then(asked.sharing)
 
 
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:

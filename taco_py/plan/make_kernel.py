@@ -131,7 +131,8 @@ def _kernel(
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
     final = _chained(final, loops, lambda: made_as_array(draft, stats))
-    kernel = Compute(assignment.target.tensor, final, orders, _size_sources(final))
+    schedule = Schedule.of_orders(orders)
+    kernel = Compute(assignment.target.tensor, final, schedule, _size_sources(final))
     return kernel, _Copies(of_terms, everything)
 
 
@@ -188,7 +189,7 @@ def _scheduled(
     check(scheduled, kernel.problem)
     if not rest.serial:
         check_shared(scheduled.graph(kernel.problem))
-    return replace(kernel, orders=ordered.orders, schedule=rest)
+    return replace(kernel, schedule=Schedule.of_orders(ordered.orders).then(rest))
 
 
 def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleError:

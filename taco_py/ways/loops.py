@@ -85,14 +85,13 @@ def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
     """
     from taco_py.concrete.verify import verify
     from taco_py.iteration.graph import build_graph
-    from taco_py.schedule.apply import apply_all
+    from taco_py.schedule.apply import loops_of
     from taco_py.schedule.assembly import check_assembly
     from taco_py.schedule.assigned import assign_first
     from taco_py.schedule.lanes import check_modes
-    from taco_py.schedule.loops import Loops
     from taco_py.schedule.parallel import assembly_of, choose_parallel
 
-    loops = apply_all(Loops(recipe.problem.assignment, recipe.orders), recipe.schedule)
+    loops = loops_of(recipe.problem.assignment, recipe.schedule)
     parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
     verify(recipe.problem, statement, loops.provenance)

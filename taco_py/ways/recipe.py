@@ -9,8 +9,7 @@ from codegen.records import dataclass
 from taco_py.lower.bindings import Bindings, Source
 from taco_py.phase import EVALUATE
 from taco_py.problem import Problem
-from taco_py.schedule.commands import Make
-from taco_py.schedule.schedule import OPEN, Schedule
+from taco_py.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from codegen.ir import Module
@@ -22,18 +21,15 @@ EVERYWHERE = "every coordinate"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that decides a kernel: a problem, a loop order for each term, which phase, a schedule.
+    """All that decides a kernel: a problem, a schedule, and which phase.
 
+    schedule  the order of loops, the way that the kernel is made, the commands on its loops
     phase     EVALUATE; of a sparse result also ASSEMBLE or COMPUTE
-    schedule  the commands that the loop orders do not say already: which loop threads share
-    make      the way that the kernel is made
     """
 
     problem: Problem
-    orders: tuple[tuple[str, ...], ...]
+    schedule: Schedule
     phase: str = EVALUATE
-    schedule: Schedule = OPEN
-    make: Make = Make()
 
     @property
     def key(self) -> str:

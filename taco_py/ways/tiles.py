@@ -133,7 +133,7 @@ class Tiled:
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     """The loop IR of a contraction in tiles."""
-    tiled = tile(recipe.problem, target, recipe.phase, _width(recipe.make))
+    tiled = tile(recipe.problem, target, recipe.phase, _width(recipe.schedule.make))
     plan = str(tiled.plan)
     concrete = str(tiled.plan.contraction.statement)
     facts = dense_facts(recipe, "blocks of rows, or the batch", plan, concrete)

@@ -59,14 +59,14 @@ def choose(question: Question) -> Choice:
     raise InternalError(f"Expected a way to make {question.problem}, found none")
 
 
-def generated(problem: Problem) -> Make:
+def generator(problem: Problem) -> Make:
     """The first way that generates code for a problem, whatever the size of its operands."""
     question = Question(problem)
     names = (way.name for way in WAYS.values() if way.lower is not None and way.can(question))
     return Make(next(names))
 
 
-def reusing(question: Question) -> Way | None:
+def way_with_reuse(question: Question) -> Way | None:
     """The way that makes a product with reuse, None for other problems.
 
     Libraries are asked where no generated code reuses elements of the type.
@@ -82,7 +82,7 @@ def reusing(question: Question) -> Way | None:
 
 def seconds(question: Question) -> float | None:
     """The expected time of a problem that a way with reuse makes; None for that of its loops."""
-    way = reusing(question)
+    way = way_with_reuse(question)
     return None if way is None or way.seconds is None else way.seconds(question)
 
 
@@ -96,4 +96,4 @@ def worth_own_kernel(
     if found is None or products_at_most(found, stats) < machine.own_kernel_products:
         return False
     enough = reuse(found, stats) >= machine.own_kernel_reuse_products
-    return enough and reusing(question) is not None
+    return enough and way_with_reuse(question) is not None

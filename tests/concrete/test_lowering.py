@@ -33,14 +33,14 @@ def kernels(case: Case, rows: int) -> list[Compute]:
     for row in each_once(options)[:rows]:
         formats = dict(zip(case.shapes, map(str, row[:-1]), strict=True))
         for kernel in plan(problem(case.text, formats, row[-1])).kernels:
-            found[kernel.problem, kernel.orders] = kernel
+            found[kernel.problem, kernel.schedule.orders] = kernel
     return list(found.values())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_is_lowered_is_legal(case: Case) -> None:
     for kernel in kernels(case, rows=3):
-        statement = concretize(kernel.problem, kernel.orders)
+        statement = concretize(kernel.problem, kernel.schedule.orders)
         verify(kernel.problem, statement)
         marked = choose_parallel(build_graph(kernel.problem, statement), kernel.schedule).statement
         verify(kernel.problem, marked)
@@ -53,7 +53,7 @@ def test_what_is_lowered_is_legal(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES[:: len(CASES) // 12], ids=lambda case: case.name)
 def test_each_phase_is_legal(case: Case) -> None:
     for kernel in kernels(case, rows=2):
-        graph = build_graph(kernel.problem, concretize(kernel.problem, kernel.orders))
+        graph = build_graph(kernel.problem, concretize(kernel.problem, kernel.schedule.orders))
         for phase in (EVALUATE, COMPUTE):
             function = lower(kernel.problem, graph, phase).function
             verify_function(function)

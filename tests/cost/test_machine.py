@@ -40,7 +40,8 @@ def steps_of(plan: Plan) -> str:
 def _step(step: Step) -> str:
     if not isinstance(step, Compute):
         return f"{step.source}:{getattr(step, 'format', '')}"
-    return "".join(step.orders[0]) if step.make.way == "loops" else step.make.way
+    way = step.schedule.make.way
+    return "".join(step.schedule.orders[0]) if way == "loops" else way
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,7 +269,7 @@ def most_over_mean(
     """
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=schedule)
     (step,) = kernel.plan.kernels
-    recipe = Recipe(step.problem, step.orders, "evaluate", step.schedule, step.make)
+    recipe = Recipe(step.problem, step.schedule)
     (function,) = lower_recipe(recipe).module.functions
     rows, columns = matrix.shape
     scalars = {"n_i": rows, "n_j": columns, "threads": threads}

@@ -107,7 +107,7 @@ def test_the_same_arrays_as_by_appending(
 def lowered(schedule: str) -> Function:
     whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"}, "ds")
     orders = (("i", "k", "j"),)
-    recipe = Recipe(whole, orders, "evaluate", Schedule.parse(schedule))
+    recipe = Recipe(whole, Schedule.of_orders(orders).then(Schedule.parse(schedule)))
     (function,) = lower_recipe(recipe).module.functions
     return function
 

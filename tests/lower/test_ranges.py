@@ -50,11 +50,12 @@ def visits(sizes: Sizes, schedule: Schedule, stored: Any, form: Format) -> Any:
     if conflicts(whole, A, loops.index_orders[0]):
         raise ScheduleError("A is stored in another order", hint="copy it")
     check(loops, whole)
-    kernel = interpreted(Recipe(whole, orders, "evaluate", schedule))
+    schedule = Schedule.of_orders(orders).then(schedule)
+    kernel = interpreted(Recipe(whole, schedule))
     coordinates = list(np.nonzero(stored))
     data = pack_coo(coordinates, np.ones(len(coordinates[0])), stored.shape, form)
     places = tuple((index, "A", mode) for mode, index in enumerate(sizes))
-    step = Compute("R", whole, orders, places, schedule=schedule)
+    step = Compute("R", whole, schedule, places)
     execution = Execution({"A": data}, 1, kernels={("R", "evaluate"): kernel})
     return compute(step, execution, None).values
 

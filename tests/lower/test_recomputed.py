@@ -116,7 +116,8 @@ def test_every_other_structure_is_refused(
 def test_nothing_is_assembled(shared: str) -> None:
     """No array grows, nothing is sorted, and of a row there is no list of what was written."""
     whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"}, "ds")
-    recipe = Recipe(whole, (("i", "k", "j"),), COMPUTE, Schedule.parse(shared))
+    schedule = Schedule.of_orders([("i", "k", "j")]).then(Schedule.parse(shared))
+    recipe = Recipe(whole, schedule, COMPUTE)
     (function,) = lower_recipe(recipe).module.functions
     kinds = {array.name: array.storage for array in function.arrays}
     assert kinds["C2_pos"] is kinds["C2_crd"] is Storage.INPUT

@@ -35,7 +35,7 @@ def in_names_of(plan: Plan, kernel: Compute, target: str) -> Orders:
     assert plan.chosen is not None
     own = all_indices(plan.chosen.program.define(target).assignment)
     names = dict(zip(all_indices(kernel.problem.assignment), own, strict=True))
-    return tuple(tuple(names[index] for index in order) for order in kernel.orders)
+    return tuple(tuple(names[index] for index in order) for order in kernel.schedule.orders)
 
 
 @pytest.mark.parametrize("storages", STORAGES, ids=",".join)

@@ -125,7 +125,7 @@ INSIDE = (
 def test_chains_inside_other_expressions_go_in_pairs_too(text: str, count: int) -> None:
     made = plan(problem(text, CSRS, "" if text[0] == "s" else "d"))
     assert len(made.kernels) == count
-    loops = [order for kernel in made.kernels for order in kernel.orders]
+    loops = [order for kernel in made.kernels for order in kernel.schedule.orders]
     assert all(len(order) <= 2 for order in loops)
     assert any(re.search("in (pairs|steps of up to 3 factors) about", n) for n in made.notes)
 
@@ -207,8 +207,8 @@ def test_pairs_that_are_products_of_matrices_are_worth_it_without_saving_any(
     whole = problem(f"{target.format(value[2])} = {value}")
     made = plan(whole, dict.fromkeys("bijk", 500))
     first, second = (step for step in made.steps if isinstance(step, Compute))
-    assert first.make.way == "tiles"
-    assert len(second.orders[0]) == 2
+    assert first.schedule.make.way == "tiles"
+    assert len(second.schedule.orders[0]) == 2
 
 
 def test_many_factors_are_paired_greedily() -> None:

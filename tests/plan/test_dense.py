@@ -44,8 +44,8 @@ def outline(made: Plan) -> list[str]:
             case Cast(target, source, form):
                 lines.append(f"{target} = {source} as {form}")
             case Compute():
-                order = ",".join(step.orders[0])
-                strategy = step.make.way
+                order = ",".join(step.schedule.orders[0])
+                strategy = step.schedule.make.way
                 lines.append(f"{to_text(step.problem.assignment)} by {order} {strategy}")
     return lines
 
@@ -115,7 +115,7 @@ def test_of_arrays_that_disagree_the_one_is_followed_that_leaves_the_other_neare
 )
 def test_sums_are_right_outside_long_rows_of_the_result(text: str, sizes: int, order: str) -> None:
     (step,) = (s for s in planned(text, sizes).steps if isinstance(s, Compute))
-    assert step.orders == (tuple(order.split()),)
+    assert step.schedule.orders == (tuple(order.split()),)
 
 
 def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:

@@ -29,7 +29,7 @@ def test_one_loop_over_all_entries(form: str) -> None:
     assert isinstance(taken, TakeValues)
     assert (taken.source, taken.indices, taken.distinct) == ("A", ("i", "j"), True)
     assert isinstance(kernel, Compute)
-    assert kernel.orders == (("e",),)
+    assert kernel.schedule.orders == (("e",),)
     taken, *_ = planned("s = A[i,j] / 2", {"A": form}).steps
     assert isinstance(taken, TakeValues)
     assert not taken.distinct

@@ -26,7 +26,7 @@ SPMV = "y[i] = A[i,j] * x[j]"
 
 
 def compiled(step: Compute) -> CompiledKernel:
-    recipe = Recipe(step.problem, step.orders, schedule=step.schedule, make=step.make)
+    recipe = Recipe(step.problem, step.schedule)
     return compile_recipe(recipe)
 
 

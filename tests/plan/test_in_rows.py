@@ -59,7 +59,7 @@ def test_what_lies_along_it_is_read_where_it_is(text: str) -> None:
 def test_the_innermost_loop_runs_along_all_of_them(text: str) -> None:
     made = plan(problem(text, {"A": "CSR", "T": "CSF"}), SIZES, ENTRIES)
     (kernel,) = (step for step in made.steps if isinstance(step, Compute))
-    assert kernel.orders[0][-1] == "r"
+    assert kernel.schedule.orders[0][-1] == "r"
 
 
 def test_a_schedule_that_leaves_operands_as_they_are_copies_none() -> None:

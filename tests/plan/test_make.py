@@ -29,7 +29,7 @@ def outline(made: Plan) -> list[str]:
             case Squeeze(target, source, axes):
                 lines.append(f"{target} = {source} without {axes}")
             case Compute():
-                order = " ".join("".join(o) for o in step.orders)
+                order = " ".join("".join(o) for o in step.schedule.orders)
                 lines.append(f"{to_text(step.problem.assignment)} by {order}".rstrip())
     return lines
 
@@ -109,7 +109,7 @@ def test_every_size_has_a_source() -> None:
     for kernel in plan(problem("y[i] = A[i,j] * B[j,k] * x[k]", CSRS)).kernels:
         types = dict(kernel.problem.operands)
         assert {index for index, _, _ in kernel.sizes} == {
-            i for order in kernel.orders for i in order
+            i for order in kernel.schedule.orders for i in order
         }
         assert all(mode < types[name].format.order for _, name, mode in kernel.sizes)
 

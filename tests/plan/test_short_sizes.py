@@ -74,7 +74,7 @@ def test_sums_of_few_terms_run_in_tiles_where_right_lies_across(
     text: str, sizes: tuple[int, int, int], tiled: bool
 ) -> None:
     found = kernel(text, dict(zip("ijk", sizes, strict=True)))
-    assert found.make.way == ("tiles" if tiled else "loops")
+    assert found.schedule.make.way == ("tiles" if tiled else "loops")
 
 
 @needs_compiler

@@ -36,7 +36,7 @@ def planned(
 def outline(made: Plan) -> list[str]:
     """The kernels with their own names of operands, and which are made of tiles."""
     return [
-        f"{to_text(step.problem.assignment)} {step.make.way}"
+        f"{to_text(step.problem.assignment)} {step.schedule.make.way}"
         for step in made.steps
         if isinstance(step, Compute)
     ]
@@ -44,7 +44,7 @@ def outline(made: Plan) -> list[str]:
 
 def products(made: Plan) -> int:
     """How many kernels are made of tiles."""
-    tiled = (step.make.way == "tiles" for step in made.kernels)
+    tiled = (step.schedule.make.way == "tiles" for step in made.kernels)
     return sum(tiled)
 
 
@@ -109,7 +109,7 @@ def test_the_heaviest_kernels_are_products_in_tiles(text: str) -> None:
     for step in made.kernels:
         part = step.problem.assignment
         if isinstance(part.value, Reduce) and len(all_indices(part)) > 2:
-            assert step.make.way == "tiles"
+            assert step.schedule.make.way == "tiles"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_complex_products_are_apart_where_a_library_may_be_called() -> None:
     kinds = {}
     for name, libraries in (("there", there), ("none", none)):
         made = plan(whole, SIZES, options=Options(libraries=libraries))
-        kinds[name] = [step.make.way for step in made.kernels]
+        kinds[name] = [step.schedule.make.way for step in made.kernels]
     assert kinds == {"there": ["loops", "library", "loops"], "none": ["loops"]}
 
 
@@ -149,7 +149,7 @@ MIXED = (("P", "float32"), ("P", "int64"), ("P", "int8"), ("P", "bool"), ("S", "
 def test_a_factor_of_another_type_is_converted_first(name: str, dtype: str) -> None:
     made = planned("R[i,k] = P[i,j] * S[j,k]", {name: dtype})
     first, product = made.kernels
-    assert product.make.way == "tiles"
+    assert product.schedule.make.way == "tiles"
     assert first.problem.result.dtype == "float64"
 
 

@@ -37,7 +37,7 @@ def made(
 ) -> tuple[list[str], str]:
     """The lines that are told of the last kernel, and its C."""
     step = plan(problem(text, formats, dtypes=dtypes)).kernels[-1]
-    found = make_source(Recipe(step.problem, step.orders, make=step.make))
+    found = make_source(Recipe(step.problem, step.schedule))
     return json.loads(found.metadata)["report"]["tiles"], found.source
 
 

@@ -413,8 +413,8 @@ def check(case: Scheduled, tally: Tally, *, compiled: bool) -> None:
 def _is_legal(case: Scheduled, commands: tuple[Command, ...], tally: Tally) -> bool:
     try:
         for step in _prepared(case, Schedule(commands), 1)[0].plan.kernels:
-            if way_of(step.make).in_loops:
-                lower_recipe(Recipe(step.problem, step.orders, "evaluate", step.schedule))
+            if way_of(step.schedule.make).in_loops:
+                lower_recipe(Recipe(step.problem, step.schedule))
     except ScheduleError as error:
         check_refusal(error)
         tally.refused[_general(error.message)] += 1
@@ -483,8 +483,8 @@ def _interpreted(prepared: Prepared, phases: bool) -> dict[tuple[str, str], Any]
     for step in prepared.plan.kernels:
         apart = phases and not step.problem.result.format.is_dense
         for phase in ("assemble", "compute") if apart else ("evaluate",):
-            if way_of(step.make).in_loops:
-                recipe = Recipe(step.problem, step.orders, phase, step.schedule)
+            if way_of(step.schedule.make).in_loops:
+                recipe = Recipe(step.problem, step.schedule, phase)
                 found[step.target, phase] = interpreted(recipe)
     return found
 

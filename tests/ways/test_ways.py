@@ -68,7 +68,7 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
     scalars = tuple(v for v in (size, *y.strides, *x.strides) if isinstance(v, Var))
     function = Function(recipe.phase, (y.array, x.array), scalars, Block((loop,)), threaded=True)
     module = Module((function,), recipe.header("backwards"))
-    facts = dense_facts(recipe, "nothing", f"backwards, {recipe.make.parameters[0]}")
+    facts = dense_facts(recipe, "nothing", f"backwards, {recipe.schedule.make.parameters[0]}")
     return LoweredRecipe(module, tuple(bindings.items()), facts)
 
 

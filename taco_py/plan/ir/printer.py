@@ -38,10 +38,7 @@ def _step(step: Node, program: Program) -> str:
         case Define(assignment, note):
             type = program.facts[step.target].type
             return f"{to_text(assignment)}    → {type}{note and f'    # {note}'}"
-        case Compute(problem=problem, orders=orders):
-            loops = "; ".join(",".join(order) for order in orders)
-            way = step.make.way
-            commands = f", {step.schedule}" if step.schedule.commands else ""
-            return f"{to_text(problem.assignment)}    → {problem.result} by {way} {loops}{commands}"
+        case Compute(problem=problem, schedule=schedule):
+            return f"{to_text(problem.assignment)}    → {problem.result} by {schedule}"
         case _:
             return step.line

@@ -30,7 +30,7 @@ from taco_py.ways.ways import way_of
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Give each term of a sum of full and sparse ones a loop of its own."""
     kernel = program.kernel(site.target)
-    if not way_of(kernel.make).in_loops or kernel.schedule.commands:
+    if not way_of(kernel.schedule.make).in_loops or kernel.schedule.on_loops.commands:
         return None
     changed = added_in_turn(kernel)
     return None if changed is kernel else Rewrite(program.with_kernel(changed), changed.added)
@@ -40,9 +40,9 @@ def added_in_turn(kernel: Compute) -> Compute:
     """`kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there is
     one."""
     problem = kernel.problem
-    if not problem.result.format.is_dense or len(kernel.orders) == 1:
+    if not problem.result.format.is_dense or len(kernel.schedule.orders) == 1:
         return kernel
-    graph = Loops(problem.assignment, kernel.orders).graph(problem)
+    graph = Loops(problem.assignment, kernel.schedule.orders).graph(problem)
     found = next((loop for loop in graph.loops if _pays(graph, loop)), None)
     if found is None:
         return kernel
@@ -50,7 +50,8 @@ def added_in_turn(kernel: Compute) -> Compute:
     why = (
         f"terms in turn, each in a loop over {found.index}: full ones all along, others at {sparse}"
     )
-    return replace(kernel, schedule=Schedule((Fission(found.index),)), added=why)
+    schedule = kernel.schedule.then(Schedule((Fission(found.index),)))
+    return replace(kernel, schedule=schedule, added=why)
 
 
 def _pays(graph: IterationGraph, loop: Loop) -> bool:

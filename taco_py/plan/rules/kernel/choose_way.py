@@ -20,9 +20,9 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kernel = program.kernel(site.target)
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     choice = choose(Question(kernel.problem, lambda: stats, context.goal.libraries))
-    if choice.make == kernel.make:
+    if choice.make == kernel.schedule.make:
         return None
-    kernel = replace(kernel, make=choice.make, why=choice.why)
+    kernel = replace(kernel, schedule=kernel.schedule.with_way(choice.make), why=choice.why)
     return Rewrite(program.with_kernel(kernel), choice.why or choice.make.way)
 
 

@@ -28,7 +28,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kernel = program.kernel(site.target)
     types = (type for _, type in kernel.problem.operands)
     dense = all(type.format.is_dense for type in types)
-    if not dense or not context.goal.sized or not way_of(kernel.make).in_loops:
+    if not dense or not context.goal.sized or not way_of(kernel.schedule.make).in_loops:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     problem = with_short_sizes(kernel.problem, stats.sizes, stats.machine)

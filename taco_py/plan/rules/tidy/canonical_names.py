@@ -33,7 +33,6 @@ def canonical(step: Compute) -> Compute:
     return replace(
         step,
         problem=renamed,
-        orders=tuple(tuple(indices[i] for i in order) for order in step.orders),
         sizes=tuple((indices[i], tensors[name], mode) for i, name, mode in step.sizes),
         sources=tuple((new, old) for old, new in tensors.items()),
         schedule=step.schedule.renamed(indices, tensors),

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from taco_py.plan.ir.formats import unordered_last
 from taco_py.plan.ir.nodes import Compute, Step
-from taco_py.schedule.apply import apply_all
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.apply import loops_of
 
 
 def leave_unsorted(steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -36,7 +35,7 @@ def _relied_on(steps: Sequence[Step]) -> Iterator[str]:
         if not isinstance(step, Compute):
             yield step.source
         elif sparse.intersection(step.source(name) for name, _ in step.problem.operands):
-            loops = apply_all(Loops(step.problem.assignment, step.orders), step.schedule)
+            loops = loops_of(step.problem.assignment, step.schedule)
             for needed in loops.graph(step.problem).requirements:
                 if needed.ordered:
                     yield step.source(needed.tensor)
