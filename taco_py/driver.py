@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
 from codegen.runtime.kernels import KernelCache
-from codegen.runtime.routines import find_routine, routine_name
 from codegen.runtime.signature import Parameter
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
-from taco_py.kernels import KERNELS
+from taco_py.kernels import KERNELS, find_routine, routine_name
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.ways.recipe import LoweredRecipe, Recipe, Routine
 from taco_py.ways.ways import way_of
@@ -56,7 +55,7 @@ class CompiledKernel:
     covers        whether every element of a dense result is written, so that it need not be zero
                   before
     hit           "memory", "disk" or "built"; "routine" where nothing is compiled
-    routine       the name of a function that is there already (`codegen.runtime.routines`), or ""
+    routine       the name of a function that is there already (`taco_py.kernels`), or ""
     """
 
     recipe: Recipe

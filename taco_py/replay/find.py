@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from codegen.runtime.routines import find_routine, is_routine
 from codegen.toolchain.errors import ToolchainError
-from taco_py.kernels import KERNELS
+from taco_py.kernels import KERNELS, find_routine, is_routine
 
 ShortCall = Callable[..., Any]
 
