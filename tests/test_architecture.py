@@ -33,6 +33,11 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "notation knows no formats",
     ),
     ("taco_py.formats", ("codegen", "polyhedral"), "formats are data and know no loop IR"),
+    (
+        "taco_py.legal",
+        ("taco_py.concrete", "taco_py.plan", "codegen", "polyhedral"),
+        "what types and formats allow depends on no IR below notation",
+    ),
     ("taco_py.levels", ("taco_py.notation", "taco_py.concrete"), "levels know no index variables"),
     ("taco_py.lower", ("taco_py.schedule",), "lowering knows no commands"),
     ("taco_py.cost", ("codegen",), "cost knows no loop IR"),
@@ -55,10 +60,10 @@ COMMON = ("codegen.records",)
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
         "diagnostics", "kernels", "phase", "formats", "levels", "notation", "provenance", "affine",
-        "oracle", "problem", "storage", "concrete", "convert", "interop", "cost", "iteration",
-        "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan", "execute",
-        "values", "explanation", "export", "replay", "tune", "call", "api", "tool", "cli",
-        "__main__",
+        "oracle", "problem", "storage", "legal", "concrete", "convert", "interop", "cost",
+        "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
+        "execute", "values", "explanation", "export", "replay", "tune", "call", "api", "tool",
+        "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": ("errors", "affine", "model", "schedule", "isl", "nests", "products", "programs"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taco_py.driver import native_target
-from taco_py.plan.ir.nodes import Compute, Step
+from taco_py.plan.ir.nodes import Compute
 from taco_py.plan.ir.plan import Plan
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
@@ -34,10 +34,13 @@ def _narrower() -> float:
 
 def without_libraries(plan: Plan) -> Plan:
     """The plan with generated code in place of libraries' routines."""
-    return replace(plan, steps=tuple(map(_generated, plan.steps)))
+    program = plan.program
+    for kernel in plan.kernels:
+        program = program.with_kernel(_generated(kernel))
+    return replace(plan, program=program)
 
 
-def _generated(step: Step) -> Step:
-    if not isinstance(step, Compute) or way_of(step.schedule.make).lower is not None:
+def _generated(step: Compute) -> Compute:
+    if way_of(step.schedule.make).lower is not None:
         return step
     return replace(step, schedule=step.schedule.with_way(generator(step.problem)), why="")

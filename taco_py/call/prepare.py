@@ -131,6 +131,7 @@ def _planned(
         look_up=settings.look_up,
         sized=True,
         left_out=settings.forbid,
+        reversed=settings.reversed,
         any_order=kind.kind == "tensor" and settings.format is None,
     )
     plan = make_plan(assignment, operands, request, options, squeezed)

@@ -13,7 +13,7 @@ from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.plan import Plan
-from taco_py.plan.rules.needed.squeeze_unit_modes import squeezed_facts
+from taco_py.plan.unit_modes import squeezed_facts
 from taco_py.problem import TensorType
 from taco_py.values.operands import facts
 from taco_py.values.settings import Settings
@@ -63,7 +63,7 @@ def measured(
         type = TensorType(prepared.kind.format, prepared.dtype.name)
         choices = (
             Choice(plain),
-            *alternatives(prepared.assignment, operands, type, plain),
+            *alternatives(prepared.assignment, operands, type, plain, prepared.plan.log),
         )
         note = note_key(key, prepared.given)
         found = recalled(note, choices)

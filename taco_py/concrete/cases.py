@@ -6,14 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from math import prod
 
 from taco_py.concrete.terms import split_terms
+from taco_py.legal.cases import LOOP_CASES
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr
-
-MERGED = 4
-"""Sparse terms that one loop adds up where they need not all be: n of them have 2^n - 1 cases, so
-that a loop of 4 takes a second to compile and one of 6 ten."""
-CASES = 1 << (MERGED + 1)
-"""Cases that a loop has at most where its terms have several each, as products of sums do."""
 
 Levels = Callable[[Access], int]
 """In how many loops an operand, as it is accessed, may have elements that are not there: of all
@@ -23,10 +18,12 @@ loops, or 0 and 1 for those of one."""
 def count_cases(expr: Expr, is_sparse: Levels) -> int:
     """Those of a term, as far as its sums and products tell: n terms of a sum have 2^n - 1 in one
     loop, (d + 1)^n - 1 in d loops inside each other, and those of factors with other operands are
-    multiplied. A sum that has more than CASES is not taken for more: it will be added up in turn.
+    multiplied. A sum of more than LOOP_CASES is not taken for more: it will be added up in turn.
     """
     if isinstance(expr, Call) and expr.operator.additive:
-        return min(cases_of_sum((term.body for term in split_terms(expr)), is_sparse), CASES)
+        return min(
+            cases_of_sum((term.body for term in split_terms(expr)), is_sparse), LOOP_CASES.most
+        )
     found = {_sparse(sum_, is_sparse): count_cases(sum_, is_sparse) for sum_ in sums_in(expr)}
     return prod(found.values())
 

@@ -4,7 +4,7 @@ The loop orders (one for each additive term, from the user or an adviser) decide
 
 1. The *prefix* is the longest run of result indices with which every order begins. Its loops are
    shared by all terms. Where the result can be added to, it ends before a loop would merge more
-   than MERGED of them.
+   than MERGED_TERMS of them.
 2. If the prefix covers the result, each sum becomes a scalar workspace:
 
        y[i] = b[i] - sum(j, A[i,j] * x[j])
@@ -30,7 +30,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.cases import CASES, MERGED, cases_of_sum
+from taco_py.concrete.cases import cases_of_sum
 from taco_py.concrete.nodes import (
     Assign,
     Sequence,
@@ -41,9 +41,11 @@ from taco_py.concrete.nodes import (
     forall,
 )
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
+from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
+from taco_py.legal.stored import is_sparse, restricts
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import exchange
 from taco_py.problem import Problem
@@ -156,7 +158,7 @@ def _in_place(problem: Problem, provenance: Provenance, prefix: Order, variable:
     """
     result = result_order(problem)
     roots = provenance.roots(variable)
-    if problem.result.format.is_dense:
+    if not is_sparse(problem.result.format):
         return set(roots) <= set(result)
     done = len(result_indices(problem, prefix))
     levels = problem.result.format.levels[done : done + len(roots)]
@@ -183,7 +185,8 @@ def _merges_many(problem: Problem, terms: tuple[Term, ...], indices: Order) -> b
         return any(index in indices and not level.full for index, level in levels)
 
     merged = [term.body for term in terms if any(map(is_merged, accesses(term.body)))]
-    return len(merged) > MERGED or cases_of_sum(merged, is_merged) > CASES
+    few = MERGED_TERMS.allows(len(merged)) and LOOP_CASES.allows(cases_of_sum(merged, is_merged))
+    return not few
 
 
 def repeated(problem: Problem, term: Term, folded: Collection[Access] = ()) -> frozenset[str]:
@@ -213,27 +216,12 @@ def copies_pattern(problem: Problem) -> bool:
     terms = split_terms(problem.assignment.value)
     if len(terms) != 1:
         return False
-    sparse = [a for a in accesses(terms[0].body) if not problem.type_of(a.tensor).format.is_dense]
+    sparse = [a for a in accesses(terms[0].body) if is_sparse(problem.type_of(a.tensor).format)]
     return len(set(sparse)) == 1 and (
         restricts(terms[0].body, sparse[0])
         and problem.type_of(sparse[0].tensor).format.is_coo
         and problem.stored(sparse[0]) == result_order(problem)
     )
-
-
-def restricts(expr: Expr, access: Access) -> bool:
-    """Whether `expr` is zero wherever `access` is not stored, by its operators' annihilators."""
-    match expr:
-        case Access():
-            return expr == access
-        case Call(operator, args):
-            return any(
-                annihilator is not None and annihilator == 0 and restricts(arg, access)
-                for arg, annihilator in zip(args, operator.annihilators, strict=False)
-            )
-        case Reduce(_, _, body):
-            return restricts(body, access)
-    return False
 
 
 def can_scatter(problem: Problem, depth: int) -> bool:

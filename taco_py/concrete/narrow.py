@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.dtypes import expression_dtype, is_weak
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.notation.operators import MUL
@@ -28,7 +29,7 @@ def narrow_apart(assignment: Assignment, dtypes: Mapping[str, np.dtype[Any]]) ->
         if not isinstance(expr, Call) or not expr.operator.additive:
             return expr
         own = expression_dtype(expr, dtypes)
-        if own == whole or own.kind not in "bui" or is_weak(expr):
+        if not sum_wraps_alone(own, whole) or is_weak(expr):
             return map_children(expr, apart)
         return Call(MUL, (Literal(1, dtype=own.name), expr), expr.span)
 

@@ -19,13 +19,13 @@ from math import expm1, prod
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.concrete.concretize import restricts
 from taco_py.cost.joint import Joint
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.cost.sets import Bound, Number, Numbers, One, Sets, product
 from taco_py.cost.shares import independent
 from taco_py.cost.spread import Entries, recall_in
 from taco_py.formats import Format
+from taco_py.legal.stored import is_sparse, restricts
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr
 
@@ -43,7 +43,7 @@ class Pattern:
 
     @property
     def sparse(self) -> bool:
-        return not self.format.is_dense
+        return is_sparse(self.format)
 
 
 @dataclass(frozen=True, slots=True)

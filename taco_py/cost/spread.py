@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.records import dataclass
+from taco_py.legal.stored import is_sparse
 from taco_py.storage.pack import expand
 from taco_py.storage.tensor_data import TensorData
 
@@ -72,7 +73,7 @@ class Entries:
 
     def __init__(self, data: TensorData) -> None:
         self.data = data
-        self._sparse = not data.format.is_dense
+        self._sparse = is_sparse(data.format)
         self._counts: dict[int, tuple[Counts, Counts, bool]] = {}
         self._spreads: dict[int, Spread] = {}
         self._known: dict[Hashable, object] = {}

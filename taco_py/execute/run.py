@@ -68,14 +68,19 @@ class Execution:
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
-    """The result of the plan, with the modes that the assignment says."""
-    for number, step in enumerate(plan.steps, 1):
-        last = number == len(plan.steps)
-        execution.tensors[step.target] = run_step(step, execution, last)
-    found = execution.tensors[plan.steps[-1].target]
+    """The result of a plan of one result, with the modes that the assignment says."""
+    (found,) = run_all(plan, execution).values()
     if execution.shape in (None, found.shape):
         return found
     return from_numpy(found.values.reshape(execution.shape))
+
+
+def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
+    """Every result of the plan, by name."""
+    for number, step in enumerate(plan.steps, 1):
+        last = number == len(plan.steps)
+        execution.tensors[step.target] = run_step(step, execution, last)
+    return {name: execution.tensors[name] for name in plan.program.results}
 
 
 def run_step(step: Step, execution: Execution, last: bool) -> TensorData:

@@ -126,7 +126,7 @@ def sequence_cost(
     context = Context(request, Lookahead(), Search(), known=statistics)
     result = last.assignment.target.tensor
     facts = {**operands, result: Operand(request.type, (), 0.0)}
-    program = Program((), facts, result, _sizes(kernels, operands))
+    program = Program((), facts, (result,), _sizes(kernels, operands))
     total = 0.0
     for kernel in before:
         made = described(program, context, kernel.assignment)

@@ -1,10 +1,12 @@
 """The first lines of `explain()`: what runs, how long it takes, what may differ in numbers.
 
-runs      2 kernels, 1 copy
-expected  2.1e-05 s, the loops of the text 4.0e-04 s
-temporary T, 90 elements
-limit     2 threads
-numbers   may differ by rounding (contract)
+Those of `y[i] = A[i,j] * (sum(k, C[j,k] * z[k]) - b[j])`:
+
+    runs      2 kernels, 0 copies
+    expected  4.5e-06 s, in one kernel as the text has it 1.9e-04 s
+    largest   temporary T, about 2e+02 elements
+    limit     2 threads
+    numbers   may differ by NaN and infinity beside what is not stored (hoist_sum)
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 
 from taco_py.concrete.terms import sums_outside
 from taco_py.cost.effort import Effort
+from taco_py.legal.types import computes_exactly
 from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
@@ -77,13 +80,9 @@ def _largest(chosen: Chosen | None) -> str:
 
 def numbers(plan: Plan) -> str:
     """What the rules that were taken may change in numbers, and which rules these are."""
-    if plan.result.dtype.startswith(("int", "uint", "bool")):
+    if computes_exactly(plan.result.dtype):
         return "are those of the text"
-    changes: dict[Numbers, list[str]] = {}
-    for rule in dict.fromkeys(rule for rule, _ in CATALOGUE):
-        if rule.numbers is not Numbers.EXACT and any(plan.log.of(rule.name)):
-            changes.setdefault(rule.numbers, []).append(rule.name)
-    if not changes:
-        return "are those of the text"
-    parts = (f"{change.value} ({', '.join(names)})" for change, names in changes.items())
-    return f"may differ by {'; '.join(parts)}"
+    rules = [r for r in dict.fromkeys(rule for rule, _ in CATALOGUE) if any(plan.log.of(r.name))]
+    changes = {change: [r.name for r in rules if change in r.numbers] for change in Numbers}
+    parts = [f"{change.words} ({', '.join(names)})" for change, names in changes.items() if names]
+    return f"may differ by {'; '.join(parts)}" if parts else "are those of the text"

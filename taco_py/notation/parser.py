@@ -47,15 +47,15 @@ def parse_assignment(text: str) -> Assignment:
         raise OperandTypeError(
             f"Expected index notation as a string, found {type(text).__name__}", hint=_EXAMPLE
         )
-    return _Parser(tokenize(text)).assignment()
+    return Parser(tokenize(text)).assignment()
 
 
 def parse_expression(text: str) -> Expr:
     """The expression that `text` spells: `A[i,j] * x[j]`. Raises NotationError."""
-    return _Parser(tokenize(text)).whole_expression()
+    return Parser(tokenize(text)).whole_expression()
 
 
-class _Parser(Cursor):
+class Parser(Cursor):
     """Each method consumes a rule and returns its node."""
 
     def name(self, what: str, hint: str | None = None) -> Token:

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, restricts, result_order
+from taco_py.concrete.concretize import copies_pattern, fits_row, repeated, result_order
 from taco_py.concrete.nodes import Forall, Statement, Where
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.cost.estimate import Statistics, result_size
@@ -25,6 +25,8 @@ from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Iterator as Walk
 from taco_py.iteration.region import Regions
+from taco_py.legal.stored import is_full, is_sparse, restricts
+from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Reduce
@@ -56,7 +58,7 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
     j or k, whose entries are sorted, or a hash workspace.
     """
     form = problem.result.format
-    if form.is_dense or not form.levels[-1].full or storing_alone(problem) is None:
+    if is_full(form) or not form.levels[-1].full or storing_alone(problem) is None:
         return False
     if all(level.full for level in form.levels[1:]):
         return True
@@ -71,7 +73,7 @@ def storing_alone(problem: Problem) -> Access | None:
     factor, which has all indices of the result's lists. None where there is no such factor."""
     (term, *more) = split_terms(problem.assignment.value)
     met = accesses(term.body)
-    sparse = [a for a in met if not problem.type_of(a.tensor).format.is_dense]
+    sparse = [a for a in met if is_sparse(problem.type_of(a.tensor).format)]
     if more or len(sparse) != 1 or not restricts(term.body, sparse[0]):
         return None
     indices, form = sparse[0].indices, problem.result.format
@@ -139,7 +141,7 @@ class LoopCosts:
         self.bits = self.steps.bits
         self.innermost = self.steps.count(self.steps.every)
         self.result = result_order(problem)
-        self.sparse_result = not problem.result.format.is_dense
+        self.sparse_result = is_sparse(problem.result.format)
         self.above = self._above()
         self.below = self._below()
         self.copies = [copying(statistics, a) for a in self.steps.accesses]
@@ -286,7 +288,7 @@ class LoopCosts:
         """For each array of a dense kernel and each of its indices, those stored inside it."""
         everywhere = (*self.steps.accesses, self.problem.assignment.target)
         forms = [self.problem.type_of(a.tensor).format for a in everywhere]
-        if not all(form.is_dense for form in forms):
+        if not all(is_full(form) for form in forms):
             return []
         found = []
         for access, form in zip(everywhere, forms, strict=True):
@@ -380,7 +382,7 @@ def repeats_matter(
         return False
     if _wraps_in_parts(problem, term, access):
         return True
-    if not problem.result.format.is_dense and not fits_row(problem):
+    if is_sparse(problem.result.format) and not fits_row(problem):
         return True
     levels = {a: _walked_levels(problem, a, order) for a in accesses(term.body)}
     regions = Regions(levels, frozenset())
@@ -401,7 +403,7 @@ def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:
             continue
         own = expression_dtype(node, dtypes)
         around = set(access.indices) & set(free_indices(node))
-        if own != whole and own.kind in "bui" and around & repeated(problem, term):
+        if sum_wraps_alone(own, whole) and around & repeated(problem, term):
             return True
     return False
 

@@ -25,6 +25,7 @@ from taco_py.concrete.terms import Term
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics
 from taco_py.iteration.graph import conflicts
+from taco_py.legal.stored import is_full
 from taco_py.notation.nodes import Access
 from taco_py.order.beam import first_order, written_first
 from taco_py.order.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
@@ -95,7 +96,7 @@ def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Ef
         return effort.recall(key, lambda: Steps(problem, term, statistics))
     near = effort.near.get(_alike(problem, indices, statistics))
     if near is None:
-        kept, dense = result_order(problem), problem.result.format.is_dense
+        kept, dense = result_order(problem), is_full(problem.result.format)
         machine = statistics.machine
         write = machine.row_workspace_steps
         if dense:
@@ -122,7 +123,7 @@ def _alike(problem: Problem, indices: Iterable[str], statistics: Statistics) -> 
     return (
         statistics.machine,
         frozenset(indices),
-        problem.result.format.is_dense or result_order(problem),
+        is_full(problem.result.format) or result_order(problem),
     )
 
 

@@ -13,10 +13,10 @@ from math import inf
 
 import numpy as np
 
-from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
+from taco_py.legal.stored import is_full, is_sparse, restricts
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk
@@ -53,7 +53,7 @@ def _seen(problem: Problem, access: Access) -> Hashable:
     """What the steps of loops depend on of how a tensor is stored."""
     kind = problem.type_of(access.tensor)
     along, size = _runs_along(problem, access), np.dtype(kind.dtype).itemsize
-    if kind.format.is_dense:
+    if is_full(kind.format):
         return along, size, kind.format.mode_order
     if access == problem.assignment.target:
         return along
@@ -67,7 +67,7 @@ def _runs_along(problem: Problem, access: Access) -> str | None:
     """The index along which the elements of an access are neighbours in memory, if there is one."""
     kind = problem.type_of(access.tensor)
     form = kind.format
-    if not form.levels or not form.levels[-1].full or (form.is_dense and not kind.unit_stride):
+    if not form.levels or not form.levels[-1].full or (is_full(form) and not kind.unit_stride):
         return None
     return access.indices[form.mode_order[-1]]
 
@@ -262,7 +262,7 @@ class Steps:
         return tuple(index for index, bit in self.bits.items() if bound & bit)
 
     def _sparse(self, access: Access) -> bool:
-        return not self.problem.type_of(access.tensor).format.is_dense
+        return is_sparse(self.problem.type_of(access.tensor).format)
 
     def _met(self, sparse: tuple[Access, ...]) -> Numbers:
         """What loops cost that walk several sparse levels together, or look up the rows of one,
@@ -291,7 +291,7 @@ class Steps:
             stored = tuple(self.rows[index] for index in indices)
             size = np.dtype(type.dtype).itemsize
             sizes = tuple(float(self.statistics.sizes[index]) for index in indices)
-            if not type.format.is_dense:
+            if is_sparse(type.format):
                 if access != target:
                     block = sizes[type.format.depth :]
                     yield Touched(stored, size + np.dtype(type.index_dtype).itemsize, block)

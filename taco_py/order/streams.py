@@ -21,6 +21,7 @@ import numpy as np
 from taco_py.concrete.terms import Term
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics
+from taco_py.legal.stored import all_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.tree import walk
@@ -80,7 +81,7 @@ def stream_orders(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple
     types = (problem.result, *(problem.type_of(access.tensor) for access in found))
     every = {*target.indices, *(index for access in found for index in access.indices)}
     sums = any(index not in target.indices for index in every)
-    if not sums or not all(type.format.is_dense for type in types) or not _is_product(body):
+    if not sums or not all_full(types) or not _is_product(body):
         return ()
     if not every >= {*reduced}:
         return ()  # a sum over what nothing is indexed by

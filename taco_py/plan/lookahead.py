@@ -15,15 +15,20 @@ from math import inf
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.concretize import fits_row
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import draft_of
+from taco_py.plan.ir.nodes import Reformat
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import loops_price, meets_again, price, way_price
-from taco_py.plan.rules.layout.copy_into_rows import in_rows
-from taco_py.plan.rules.layout.dense_root import look_up_rows, rows_cost
+from taco_py.plan.rules.base import Site
+from taco_py.plan.rules.layout import dense_root
+from taco_py.plan.rules.layout.copy_into_rows import InRows, in_rows, loops_cost
+from taco_py.plan.rules.layout.dense_root import rows_cost
 from taco_py.plan.rules.split.split_dense_product import with_dense_products_split
+from taco_py.plan.search import tried_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +84,14 @@ class Lookahead:
 
         def find() -> float:
             request = context.request(program, assignment.target.tensor)
-            cost = loops_price(program, assignment, context)
-            rows = in_rows(assignment, program.facts, request, Names(program.facts))
-            cost = min(cost, rows.cost) if rows.why else cost
             problem = draft_of(assignment, program.facts, request)
-            if request.type.format.is_dense or fits_row(problem):
-                return cost
-            if not meets_again(program, assignment, context):
+            cost = loops_price(program, problem, context)
+            rows = in_rows(assignment, program.facts, request, Names(program.facts))
+            if rows is not None:
+                as_it_is = loops_cost(InRows(assignment, program.facts, request))
+                pays = rows.cost * context.goal.machine.dense_detour_gain < as_it_is
+                cost = min(cost, rows.cost) if pays else cost
+            if is_full(request.type.format) or fits_row(problem) or not meets_again(problem):
                 return cost
             return min(cost, self._on_rows(program, assignment, context))
 
@@ -100,12 +106,13 @@ class Lookahead:
         for another term has its index."""
         if not {*assignment.target.indices} <= {i for a in accesses(assignment) for i in a.indices}:
             return inf
-        request = context.request(program, assignment.target.tensor)
-        changed, facts, copies = look_up_rows(
-            assignment, program.facts, request, Names(program.facts)
-        )
-        if not copies:
+        draft = program.only_of(assignment)
+        on_rows = tried_at(dense_root.RULE, draft, Site(draft.result), context.drafting)
+        if on_rows is draft:
             return inf
-        machine = request.machine
-        copied = sum(rows_cost(facts[copy.source], copy.format, machine) for copy in copies)
-        return copied + self.loops(program.with_facts(facts), changed, context)
+        copied = sum(
+            rows_cost(on_rows.facts[copy.source], copy.format, context.goal.machine)
+            for copy in on_rows.steps
+            if isinstance(copy, Reformat)
+        )
+        return copied + self.loops(on_rows, on_rows.last, context)

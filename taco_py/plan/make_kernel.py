@@ -12,7 +12,6 @@ from codegen.records import dataclass
 from taco_py.concrete.concretize import (
     Order,
     can_scatter,
-    restricts,
     result_indices,
     result_order,
     shared_prefix,
@@ -23,6 +22,7 @@ from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format
 from taco_py.iteration.graph import sparse_levels
+from taco_py.legal.stored import is_full, is_sparse, restricts
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.tree import map_accesses
@@ -93,7 +93,7 @@ def _with_steps(
     *before, _ = program.steps
     result = steps[-1].target
     known = {**facts, result: replace(facts[program.result], type=wanted)}
-    return replace(program, steps=(*before, *steps), facts=known, result=result)
+    return replace(program, steps=(*before, *steps), facts=known, results=(result,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,9 @@ def _as_wanted(
     if str(made) == str(form):
         return
     whole = names.fresh(target)
-    if made.is_dense and form.is_dense:
+    if is_full(made) and is_full(form):
         yield Cast(whole, target, form, wanted.dtype, why)
-    elif made.is_dense and not form.is_dense:
+    elif is_full(made) and is_sparse(form):
         pattern = storing_alone(problem)
         assert pattern is not None  # it is made as an array
         modes = tuple(pattern.indices.index(i) for i in result_order(problem)[: form.depth])

@@ -17,6 +17,7 @@ from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import Machine
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.order.loop_costs import copying
@@ -53,7 +54,7 @@ def keeping(facts: Operand, machine: Machine) -> float:
     """The price of keeping a temporary beside the loops that write and read it: its elements and,
     where it stores coordinates, those of each block."""
     form = facts.type.format
-    if form.is_dense:
+    if is_full(form):
         return machine.dense_temporary_element_steps * facts.stored
     block = prod(form.stored(facts.shape)[form.depth :])
     elements = machine.dense_temporary_element_steps * facts.stored if block > 1 else 0.0
@@ -64,29 +65,23 @@ def merging(program: Program, context: Context) -> float:
     """The price of merging the terms of a sparse result, beside the loops of each."""
     assignment = program.last
     terms = split_terms(assignment.value)
-    if len(terms) < 2 or program.result_type.format.is_dense:
+    if len(terms) < 2 or is_full(program.result_type.format):
         return 0.0
     kept, stats = assignment.target.indices, context.statistics(program, assignment.value)
     each = context.goal.machine.merge_steps
     return each * sum(result_size(stats, summed(t.body, t.reduced), kept) for t in terms)
 
 
-def loops_price(program: Program, assignment: Assignment, context: Context) -> float:
-    """The price of the best loops of one kernel, with the copies that they need."""
-    problem = draft_of(
-        assignment, program.facts, context.request(program, assignment.target.tensor)
-    )
-    stats = context.statistics(program, assignment.value)
-    terms = split_terms(assignment.value)
-    return sum(term_cost(problem, term, stats, context.effort) for term in terms)
+def loops_price(program: Program, problem: Problem, context: Context) -> float:
+    """The price of the best loops of one kernel of a program, with the copies that they need."""
+    value = problem.assignment.value
+    stats = context.statistics(program, value)
+    return sum(term_cost(problem, term, stats, context.effort) for term in split_terms(value))
 
 
-def meets_again(program: Program, assignment: Assignment, context: Context) -> bool:
+def meets_again(problem: Problem) -> bool:
     """Whether the loops of a term come to an element of the result more than once."""
-    problem = draft_of(
-        assignment, program.facts, context.request(program, assignment.target.tensor)
-    )
-    return any(repeated(problem, term) for term in split_terms(assignment.value))
+    return any(repeated(problem, term) for term in split_terms(problem.assignment.value))
 
 
 def way_price(program: Program, assignment: Assignment, context: Context) -> float | None:

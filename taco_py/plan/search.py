@@ -8,6 +8,7 @@ what a candidate becomes by the rules that follow, for only that tells its cost.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 
 from codegen.records import dataclass
@@ -17,7 +18,7 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.log import Entry
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules import catalogue
-from taco_py.plan.rules.base import Refusal, Rule, Site, terms
+from taco_py.plan.rules.base import Candidate, Outcome, Refusal, Rewrite, Rule, Site, terms
 from taco_py.plan.rules.catalogue import Entries
 from taco_py.plan.temporaries import program_of_sum
 
@@ -26,9 +27,8 @@ from taco_py.plan.temporaries import program_of_sum
 class Search:
     """The catalogue as a procedure; it holds nothing and changes nothing but the log."""
 
-    def run(self, program: Program, context: Context) -> Program:
-        """The program with its result's assignment in the cheapest form, split and stored well."""
-        program = tried(catalogue.PREPARATION, program, context)
+    def split_result(self, program: Program, context: Context) -> Program:
+        """The program with its result's assignment split, after the steps that it has before."""
         return program.spliced(self.split(program.only(program.result), context))
 
     def forms(self, program: Program, context: Context) -> Program:
@@ -90,12 +90,49 @@ def tried(entries: Entries, program: Program, context: Context) -> Program:
 def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Program:
     """The program after a rule at one site, or as it was where the rule is refused; in the log."""
     outcome = rule.apply(program, site, context) if context.may(rule.name) else None
-    if outcome is None:
+    if not isinstance(outcome, Generator):
+        return _decided(rule, outcome, program, site, context)
+    try:
+        each = next(outcome)
+        while True:
+            program = _decided(rule, each, program, site, context)
+            each = outcome.send(program)
+    except StopIteration:
         return program
-    if isinstance(outcome, Refusal):
-        context.log.add(Entry(rule.name, site.target, False, outcome.why))
+
+
+def _decided(
+    rule: Rule, outcome: Outcome, program: Program, site: Site, context: Context
+) -> Program:
+    """The program after one outcome of a rule, which is put in the log."""
+    match outcome:
+        case None:
+            return program
+        case Refusal(why):
+            context.log.add(Entry(rule.name, site.target, False, why))
+            return program
+        case Rewrite(changed, why):
+            context.log.add(Entry(rule.name, site.target, True, why))
+            return changed
+        case Candidate():
+            return _if_it_pays(rule, outcome, program, site, context)
+
+
+def _if_it_pays(
+    rule: Rule, candidate: Candidate, program: Program, site: Site, context: Context
+) -> Program:
+    """The program after a candidate where it is enough times cheaper, else as it was.
+
+    The other way round where the goal reverses the decision.
+    """
+    before, after = candidate.before, candidate.after
+    gain = candidate.gain or rule.gain
+    pays = gain is None or gain.pays(before, after, context.goal.machine)
+    decision = context.log.next_decision(rule.name, site.target)
+    if pays is (decision in context.goal.reversed):
+        context.log.decide(decision, Entry(rule.name, site.target, False, "", before, after))
         return program
-    pays = rule.gain is None or outcome.gains(rule.gain.of(context.goal.machine))
-    entry = Entry(rule.name, site.target, pays, outcome.why, outcome.before, outcome.after)
-    context.log.add(entry)
-    return outcome.program if pays else program
+    rewrite = candidate.rewrite()
+    entry = Entry(rule.name, site.target, True, rewrite.why, before, after)
+    context.log.decide(decision, entry)
+    return rewrite.program

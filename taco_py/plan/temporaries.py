@@ -9,6 +9,7 @@ from math import prod
 from taco_py.concrete.terms import summed
 from taco_py.cost.estimate import result_size
 from taco_py.formats import dense
+from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
@@ -41,7 +42,7 @@ def with_temporary(
     facts = described(program, context, assignment)
     if dtype is not None:
         facts = replace(facts, type=replace(facts.type, dtype=dtype.name))
-    if facts.type.format.is_dense and not program.usual_format(assignment).is_dense:
+    if is_full(facts.type.format) and is_sparse(program.usual_format(assignment)):
         fill = fill_of(program, context, value, keep)
         cheap = (
             "for" if fill >= context.goal.machine.full_share else "which is cheaper here, though"
@@ -64,7 +65,7 @@ def _described(program: Program, context: Context, assignment: Assignment) -> Op
     nnz = result_size(context.statistics(program, value), value, keep)
     dtype = expression_dtype(value, program.dtypes).name
     form = program.usual_format(assignment)
-    if not form.is_dense and _better_dense(program, context, assignment, shape):
+    if is_sparse(form) and _better_dense(program, context, assignment, shape):
         form = dense(len(keep))
     return Operand(TensorType(form, dtype, program.result_type.index_dtype), shape, nnz)
 
@@ -78,7 +79,7 @@ def _better_dense(
     Not where the result is sparse: its entries would be those of all the zeros too.
     """
     machine = context.goal.machine
-    if prod(shape) > machine.dense_elements or not program.result_type.format.is_dense:
+    if prod(shape) > machine.dense_elements or is_sparse(program.result_type.format):
         return False
     if context.full and len(shape) == 1:
         return True
@@ -101,9 +102,9 @@ def program_of_sum(program: Program, sum_: Reduce) -> Program:
     own = Assignment(Access("", free_indices(sum_)), sum_)
     whole = program.result_type
     order = len(own.target.indices)
-    form = dense(order) if whole.format.is_dense else program.usual_format(own)
+    form = dense(order) if is_full(whole.format) else program.usual_format(own)
     facts = {**program.facts, "": Operand(replace(whole, format=form), (), 0.0)}
-    return replace(program, steps=(Define(own),), facts=facts, result="")
+    return replace(program, steps=(Define(own),), facts=facts, results=("",))
 
 
 def through_children(

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement
 from taco_py.iteration.graph import all_iterators
 from taco_py.iteration.region import Everything, Regions
+from taco_py.legal.types import computes_exactly
 from taco_py.notation.operators import ADD
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
@@ -46,7 +45,7 @@ def assign_first(problem: Problem, statement: Statement, provenance: Provenance)
 
 def _movable(problem: Problem, parts: tuple[Statement, ...], outer: set[str]) -> int:
     """How many parts may come first."""
-    if np.dtype(problem.result.dtype).kind in "biu":
+    if computes_exactly(problem.result.dtype):
         return len(parts)
     loops, body = _nest(parts[0])
     own = {*outer, *(loop.index for loop in loops)}

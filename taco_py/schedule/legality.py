@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.concrete.tree import read_in
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.legal.stored import restricts
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.problem import Problem

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.concrete.concretize import restricts
 from taco_py.concrete.factors import Occurrence, occurrences
 from taco_py.concrete.nodes import Assign, Statement, Workspace, WorkspaceKind, forall
 from taco_py.concrete.terms import summed
@@ -15,6 +14,8 @@ from taco_py.iteration import region
 from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
 from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Coordinates, Everything, Regions
+from taco_py.legal.stored import restricts
+from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Expr
@@ -182,12 +183,12 @@ def _dtype(about: About, nest: Nest, place: Assign, kind: WorkspaceKind) -> str:
     whole = summed(about.part.expression, dict.fromkeys(roots))
     found = expression_dtype(whole, known)
     value = expression_dtype(place.value, known)
-    integer = found.kind in "biu"
     exact = isinstance(about.part.expression, Access) and not nest.summed
     if found == value or (exact and kind is WorkspaceKind.MARKED):
         return found.name
-    if integer or not (exact or np.finfo(found).eps == np.finfo(value).eps):
-        elsewhere = "wrap" if integer else "be rounded"
+    wraps = sum_wraps_alone(found, value)
+    if wraps or not (exact or np.finfo(found).eps == np.finfo(value).eps):
+        elsewhere = "wrap" if wraps else "be rounded"
         raise about.refusal(
             f"it is computed in {found}, and what it is a part of in {value}, so that it would "
             f"{elsewhere} elsewhere",

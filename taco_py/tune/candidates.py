@@ -3,6 +3,7 @@ call's operands.
 
     as chosen without timing · sums multiplied out or not · contracted in other orders
     · in one kernel · in its best loop orders · without looking up · without a library
+    · with one decision of the planner's log the other way
 
 Those that lead to the same steps are one.
 """
@@ -20,6 +21,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_outside
 from taco_py.cost.effort import Effort
+from taco_py.cost.machine import Machine
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Assignment
@@ -28,6 +30,7 @@ from taco_py.plan.algebra.contraction_trees import simple_trees
 from taco_py.plan.algebra.normal_form import normal_form
 from taco_py.plan.algebra.products import as_product, flatten
 from taco_py.plan.ir.goal import Request, draft_of, statistics
+from taco_py.plan.ir.log import Entry, Log
 from taco_py.plan.ir.nodes import Operand, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, program_of
@@ -39,6 +42,8 @@ from taco_py.values.settings import Settings
 
 ORDERS = 4
 """Loop orders of one kernel that are timed."""
+REVERSED = 4
+"""Decisions of the planner that are tried the other way."""
 REPEATS = 3
 SLOWER, LEAST = 10.0, 1e-3
 """What is expected to take so many times longer than the plan itself, and than so many seconds, is
@@ -71,10 +76,17 @@ class Tried:
 
 
 def alternatives(
-    assignment: Assignment, operands: Mapping[str, Operand], type: TensorType, settings: Settings
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    type: TensorType,
+    settings: Settings,
+    log: Log,
 ) -> tuple[Choice, ...]:
     """Other ways to compute an assignment; none where the user said which operands are contracted
-    in turn."""
+    in turn.
+
+    log  of the plan that is chosen without timing
+    """
     if settings.path is not None:
         return ()
     assignment = normal_form(assignment, operands)
@@ -90,7 +102,26 @@ def alternatives(
             _contractions(assignment, operands, request, settings),
             _loops(assignment, operands, request, settings),
         )
-    return tuple(found)
+    return (*found, *_reversed(log, settings, request.machine))
+
+
+def _reversed(log: Log, settings: Settings, machine: Machine) -> Iterator[Choice]:
+    """The other outcome of each comparison of prices, the closest first."""
+    ranked = sorted(log.decisions.items(), key=lambda item: _ratio(item[1]))
+    for (rule, target, number), entry in ranked[:REVERSED]:
+        price = (entry.before if entry.taken else entry.after) or inf
+        again = f", decision {number + 1}" if number else ""
+        label = f"{'without' if entry.taken else 'with'} {rule} for {target}{again}"
+        changed = replace(settings, reversed=frozenset(((rule, target, number),)))
+        yield Choice(changed, label, price * machine.step_seconds)
+
+
+def _ratio(entry: Entry) -> float:
+    """How many times dearer the outcome is that was not taken."""
+    taken, other = entry.before or inf, entry.after or inf
+    if entry.taken:
+        taken, other = other, taken
+    return other / taken
 
 
 def _forms(

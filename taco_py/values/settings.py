@@ -37,7 +37,7 @@ class Settings:
     libraries  whether routines of libraries may be called in place of generated code
     budget     seconds that a schedule may be searched for, None for as long as it takes
     memory     elements that each intermediate of a contraction may store
-    forms, look_up   as `plan.ir.goal` has them
+    forms, look_up, reversed   as `plan.ir.goal` has them
     forbid     the rules that take no part, by name
     """
 
@@ -56,6 +56,7 @@ class Settings:
     memory: float = inf
     forms: bool | None = None
     look_up: bool = True
+    reversed: frozenset[tuple[str, str, int]] = frozenset()
     forbid: frozenset[str] = frozenset()
 
     @property

@@ -6,12 +6,14 @@ C[i,j] = sum(k, A[i,k] * B[k,j])   →   S: C[i, j] +=; A[i, k]; B[k, j]
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING
 
-from codegen.types import scalar
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import Statistics
+from taco_py.legal.stored import all_full
+from taco_py.legal.types import has_matrix_kernels, is_real
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access, Call
 from taco_py.notation.operators import MUL
@@ -26,18 +28,23 @@ if TYPE_CHECKING:
 
 def product_of(question: Question) -> Contraction | None:
     """The problem as a contraction of floats or complex numbers."""
-    return contraction_of(question.problem, ("float", "complex"))
+    return contraction_of(question.problem, has_matrix_kernels)
 
 
-def contraction_of(problem: Problem, kinds: tuple[str, ...] = ("float",)) -> Contraction | None:
-    """The problem as a contraction of two dense tensors of one type, of one of the `kinds`, in
-    memory too; None where it is none."""
+def contraction_of(
+    problem: Problem, has_kernels: Callable[[str], bool] = is_real
+) -> Contraction | None:
+    """The problem as a contraction of two dense tensors of one type, in memory too; None where it
+    is none.
+
+    has_kernels  whether matrices of a type are multiplied; by tiles of our own, real ones are
+    """
     factors = factors_of(problem)
     if factors is None:
         return None
     types = [problem.result, *(problem.type_of(access.tensor) for access in factors)]
-    known = all(scalar(t.dtype).kind in kinds and not t.stored for t in types)
-    if not known or len({t.dtype for t in types}) > 1 or not all(t.format.is_dense for t in types):
+    known = all(has_kernels(t.dtype) and not t.stored for t in types)
+    if not known or len({t.dtype for t in types}) > 1 or not all_full(types):
         return None
     from polyhedral.products.contraction import contraction
 

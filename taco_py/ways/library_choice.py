@@ -18,6 +18,7 @@ from codegen.records import dataclass
 from codegen.types import scalar
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import Machine
+from taco_py.legal.types import is_complex
 from taco_py.notation.checks import all_indices
 from taco_py.problem import Problem
 from taco_py.ways.library_product import product_text, products_of
@@ -82,7 +83,7 @@ def generated_seconds(
     """What generated code takes; `narrower` as in Libraries."""
     large = _count(found) >= machine.library_lead_products
     loss = (machine.library_lead_ratio if large else 1.0) / narrower
-    if scalar(dtype).kind == "complex":
+    if is_complex(dtype):
         loss = machine.complex_loop_ratio
     share = 0.0 if compiled else machine.compile_seconds / machine.compile_calls
     return machine.kernel_call_seconds + loss * _multiplying(found, dtype, machine) + share
@@ -94,5 +95,5 @@ def _count(found: Products) -> float:
 
 def _multiplying(found: Products, dtype: str, machine: Machine) -> float:
     element = scalar(dtype)
-    real = 2 if element.kind == "complex" else 1  # a product of complex numbers takes four
+    real = 2 if is_complex(dtype) else 1  # a product of complex numbers takes four
     return _count(found) / machine.dense_products_per_second * element.itemsize / 8 * real

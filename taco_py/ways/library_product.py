@@ -5,6 +5,7 @@ from __future__ import annotations
 from codegen.libraries.blas import GEMM
 from codegen.libraries.gemm import Loop, Products, as_products
 from taco_py.diagnostics.errors import InternalError
+from taco_py.legal.types import has_matrix_kernels
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
@@ -22,7 +23,7 @@ def product_text(problem: Problem) -> str | None:
     indices = all_indices(problem.assignment)
     if dtype not in GEMM or len(indices) > len(LETTERS) or not _in_one_type(problem):
         return None
-    if contraction_of(problem, ("float", "complex")) is None:
+    if contraction_of(problem, has_matrix_kernels) is None:
         return None
     letters = dict(zip(indices, LETTERS, strict=False))
     left, right, result = (

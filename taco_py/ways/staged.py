@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from codegen.ir import Block, Function, Var
 from codegen.names import Names
 from codegen.target import Target
-from codegen.types import scalar
 from taco_py.diagnostics.errors import InternalError
+from taco_py.legal.stored import is_full
+from taco_py.legal.types import is_real
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.problem import Problem
@@ -74,8 +75,8 @@ def staged_of(problem: Problem) -> Staged | None:
     if factors is None:
         return None
     types = [problem.result, *(problem.type_of(access.tensor) for access in factors)]
-    plain = all(t.format.is_dense and t.unit_stride and not t.stored for t in types)
-    one = len({t.dtype for t in types}) == 1 and scalar(types[0].dtype).kind == "float"
+    plain = all(is_full(t.format) and t.unit_stride and not t.stored for t in types)
+    one = len({t.dtype for t in types}) == 1 and is_real(types[0].dtype)
     if not plain or not one or any(len(set(f.indices)) < len(f.indices) for f in factors):
         return None
     from polyhedral.products.staging import staged

@@ -18,8 +18,8 @@ from codegen.ir import Block, Function, Module, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target
-from codegen.types import scalar
 from taco_py.diagnostics.errors import InternalError
+from taco_py.legal.types import is_complex, is_real
 from taco_py.lower.bindings import Bindings
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 def can(question: Question) -> bool:
     """Whether a problem is a contraction of floats."""
     found = question.recall(product_of)
-    return found is not None and scalar(question.problem.result.dtype).kind == "float"
+    return found is not None and is_real(question.problem.result.dtype)
 
 
 def choose(question: Question) -> Offer | None:
@@ -114,7 +114,7 @@ def _along_columns(found: Contraction) -> bool:
 def product_seconds(question: Question) -> float:
     """What the products take; one of complex numbers is four of real ones."""
     problem, stats = question.problem, question.stats
-    real = 4 if scalar(problem.result.dtype).kind == "complex" else 1
+    real = 4 if is_complex(problem.result.dtype) else 1
     products = real * stats.volume(frozenset(all_indices(problem.assignment)))
     return products / stats.machine.dense_products_per_second
 

@@ -13,8 +13,9 @@ from codegen.ir import Block, Function, Module, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target
-from codegen.types import scalar
 from taco_py.diagnostics.errors import InternalError
+from taco_py.legal.stored import is_full
+from taco_py.legal.types import is_real
 from taco_py.lower.bindings import Bindings
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
@@ -71,8 +72,8 @@ def permutation_of(problem: Problem) -> Permutation | None:
     if not isinstance(source, Access):
         return None
     types = (problem.result, problem.type_of(source.tensor))
-    plain = all(t.format.is_dense and t.unit_stride and not t.stored for t in types)
-    if not plain or types[0].dtype != types[1].dtype or scalar(types[0].dtype).kind != "float":
+    plain = all(is_full(t.format) and t.unit_stride and not t.stored for t in types)
+    if not plain or types[0].dtype != types[1].dtype or not is_real(types[0].dtype):
         return None
     from polyhedral.products.permutation import permutation
 

@@ -16,10 +16,14 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.toolchain.store import Store
+from taco_py.call.prepare import parsed, prepare, start
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.execute.run import run
 from taco_py.kernels import KERNELS
-from taco_py.plan.ir.nodes import Squeeze
+from taco_py.plan.ir.log import Log
+from taco_py.plan.ir.nodes import Operand, Squeeze
 from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import Program
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
 from taco_py.tune import candidates as measure
@@ -184,14 +188,33 @@ def test_contractions_that_were_given_are_kept() -> None:
     known = problem("Z[i,l] = A[i,j] * B[j,k] * C[k,l]", dict.fromkeys("ABC", "CSR"))
     for path, found in ((None, True), (((1, 2), (0, 1)), False)):
         settings = Settings(path=path)
-        others = alternatives(known.assignment, sizes_of(known), known.result, settings)
+        others = alternatives(known.assignment, sizes_of(known), known.result, settings, Log())
         assert bool(others) == found
 
 
 def test_steps_of_more_than_two_are_timed_too() -> None:
     known = problem("O[i,f] = S[i,j] * U[i,k] * V[j,k] * X[j,f]", {"S": "CSR"}, "dd")
-    others = alternatives(known.assignment, sizes_of(known), known.result, Settings())
+    others = alternatives(known.assignment, sizes_of(known), known.result, Settings(), Log())
     assert "in steps (0,1,2), (0,1)" in {choice.label for choice in others}
+
+
+def test_decisions_of_the_log_are_tried_the_other_way() -> None:
+    """The closest decision first; each leads to other steps and to the same value."""
+    text, given = TEXTS[1], operands(TEXTS[1])
+    plain = prepare(parsed(text), given, Settings())
+    facts = {name: each.operand for name, each in plain.given.items()}
+    choices = alternatives(parsed(text), facts, plain.plan.result, Settings(), plain.plan.log)
+    others = [choice for choice in choices if choice.settings.reversed]
+    assert "without contract for y" in {choice.label for choice in others}
+    expected = tp.evaluate_dense(text, given)
+    for choice in others:
+        changed = prepare(parsed(text), given, choice.settings)
+        assert changed.plan.steps != plain.plan.steps
+        (decision,) = choice.settings.reversed
+        before, after = (each.plan.log.decisions[decision] for each in (plain, changed))
+        assert before.taken is not after.taken
+        found = run(changed.plan, start(changed, choice.settings, None))
+        np.testing.assert_allclose(found.values, expected)
 
 
 def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +255,10 @@ def counting(order: dict[Settings, float]) -> Callable[[Settings], None]:
 
 def planned(choice: Settings) -> Plan:
     """Different steps for different settings."""
-    return Plan((Squeeze(str(choice.schedule), "", ()),), TensorType(tp.dense(0), "float64"))
+    type = TensorType(tp.dense(0), "float64")
+    target = str(choice.schedule)
+    program = Program((Squeeze(target, "", ()),), {target: Operand(type, (), 1.0)}, (target,), {})
+    return Plan(program, type)
 
 
 def test_the_fastest_is_taken_and_refusals_are_passed_over() -> None:

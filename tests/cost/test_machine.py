@@ -198,7 +198,6 @@ LIMITS = {
     "plan/rules/forms/multiply_out.py": {"MOST_TERMS", "FORMS_AT_ONCE", "FURTHER_ROUNDS"},
     "plan/rules/layout/order_result.py": {"REORDERED_MODES"},
     "plan/rules/layout/store_temporary.py": {"REORDERED_MODES"},
-    "plan/rules/needed/sum_in_chunks.py": {"SCHEDULED_TERMS"},
 }
 
 

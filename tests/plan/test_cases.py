@@ -52,7 +52,7 @@ def test_cases_of_a_term(text: str, count: int) -> None:
 def test_cases_in_all_loops_together(text: str, count: int) -> None:
     """Each operand may end in any of its lists: A + B has A and B with both or one in each row."""
     known = problem(f"Z[i,j] = {text}", dict.fromkeys("ABCD", "DCSR") | {"T": "CSF"})
-    program = Program((), operands(known), "Z", {})
+    program = Program((), operands(known), ("Z",), {})
     value = known.assignment.value
     while isinstance(value, Reduce):
         value = value.body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,27 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.explanation.summary import numbers
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.log import Log
+from taco_py.plan.ir.log import Decision, Log
 from taco_py.plan.ir.program import Program
 from taco_py.plan.lookahead import Lookahead
 from taco_py.plan.make import Options, make_plan, program_of
 from taco_py.plan.rules import catalogue
-from taco_py.plan.rules.base import Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    Trials,
+    result,
+)
 from taco_py.plan.rules.page import page, summary
 from taco_py.plan.search import Search, tried
 from tests.problems import operands, problem
@@ -38,7 +52,7 @@ def test_each_rule_has_a_file_of_its_name_and_each_name_once() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_each_rule_says_in_a_sentence_what_it_does_and_shows_it(rule: Rule) -> None:
     first = summary(rule)
-    assert first.endswith(".") and len(first.split()) <= 20, first
+    assert first.endswith(".") and len(first.split()) <= 18, first
 
 
 def test_each_place_in_the_order_has_a_reason() -> None:
@@ -78,9 +92,9 @@ def test_rules_import_no_rule_but_parts_of_their_own() -> None:
 # ---------------------------------------------------------------- the search
 
 
-def negated(program: Program, site: Site, context: Context) -> Outcome:
+def change_nothing(program: Program, site: Site, context: Context) -> Outcome:
     """A rule that makes nothing, and says so."""
-    return Rewrite(program, "nothing", 4.0, 1.0) if site.path == () else Refusal("a term")
+    return Candidate(4.0, 1.0, lambda: Rewrite(program, "nothing"))
 
 
 @pytest.fixture
@@ -95,20 +109,87 @@ def programs() -> Iterator[Program]:
     yield program
 
 
-@pytest.mark.parametrize("program", programs())
+@pytest.mark.parametrize("program", list(programs()))
 def test_a_rule_of_ones_own_is_one_entry(program: Program, context: Context) -> None:
-    rule = Rule("change_nothing", Phase.TIDY, negated, result)
+    rule = Rule("change_nothing", Phase.TIDY, change_nothing, result)
     assert tried(((rule, "to see that it is tried"),), program, context) is program
     (entry,) = context.log.entries
     assert entry.rule == "change_nothing" and entry.taken
     assert str(entry) == "change_nothing       y: 4 → 1, taken: nothing"
 
 
+@pytest.mark.parametrize("program", list(programs()))
+@pytest.mark.parametrize("gain", [None, *Gain])
+def test_a_candidate_is_taken_where_it_pays_and_the_other_way_where_that_is_reversed(
+    program: Program, context: Context, gain: Gain | None
+) -> None:
+    wider = program.with_facts({"z": program.facts["y"]})
+    machine = context.goal.machine
+    limits = {
+        Gain.DETOUR: 100.0 / machine.detour_gain,
+        Gain.DENSE: 100.0 / machine.dense_detour_gain,
+    }
+    limit = limits.get(gain, 100.0 * machine.detour_gain) if gain is not None else 100.0
+    for after, pays in ((limit * 0.99, True), (limit * 1.01, gain is None)):
+
+        def apply(program: Program, site: Site, context: Context, after: float = after) -> Outcome:
+            return Candidate(100.0, after, lambda: Rewrite(wider))
+
+        rule = Rule("widen", Phase.TIDY, apply, result, gain=gain)
+        for decided in (frozenset[Decision](), frozenset((("widen", "y", 0),))):
+            goal = replace(context.goal, reversed=decided)
+            log = Log()
+            found = tried(((rule, "to see"),), program, replace(context, goal=goal, log=log))
+            assert (found is wider) == (pays != bool(decided))
+            assert log.decisions["widen", "y", 0].taken == (found is wider)
+
+
+@pytest.mark.parametrize("program", list(programs()))
+def test_a_rule_may_try_several_rewrites_each_of_what_the_last_one_left(
+    program: Program, context: Context
+) -> None:
+    def apply(program: Program, site: Site, context: Context) -> Trials:
+        for name, after in (("a", 1.0), ("b", 9.0), ("c", 1.0)):
+            changed = program.with_facts({name: program.facts["y"]})
+            program = yield Candidate(
+                4.0,
+                after,
+                lambda changed=changed, name=name: Rewrite(changed, name),  # type: ignore[misc]
+            )
+        yield Refusal("no more names")
+
+    rule = Rule("name_more", Phase.TIDY, apply, result, gain=Gain.DETOUR)
+    found = tried(((rule, "to see"),), program, context)
+    assert {*found.facts} - {*program.facts} == {"a", "c"}
+    assert [entry.taken for entry in context.log.entries] == [True, False, True, False]
+
+
 def test_the_log_has_what_was_taken_and_what_was_refused() -> None:
     known = problem("y[i] = A[i,j] * B[j,k] * x[k]", {"A": "CSR", "B": "CSR"})
     plan = make_plan(known.assignment, operands(known), Request(known.result))
     assert [entry.target for entry in plan.log.of("contract")] == ["y"]
-    assert all(entry.why for entry in plan.log.entries if not entry.taken)
+    refused = [entry for entry in plan.log.entries if not entry.taken]
+    assert all(entry.why or entry.before is not None for entry in refused)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "changes"),
+    [
+        ("y[i] = A[i,j] * B[j,k] * x[k]", "contract", Numbers.ROUNDS | Numbers.SPECIALS),
+        ("y[i] = A[i,j] * (sum(k, B[j,k] * x[k]) - z[j])", "hoist_sum", Numbers.SPECIALS),
+    ],
+)
+def test_explain_names_each_change_of_a_rule_that_was_taken(
+    text: str, rule: str, changes: Numbers
+) -> None:
+    known = problem(text, {"A": "CSR", "B": "CSR"})
+    said = numbers(make_plan(known.assignment, operands(known), Request(known.result)))
+    for change in Numbers:
+        named = re.search(rf"{change.words} \(([^)]*)\)", said)
+        assert (change in changes) == (named is not None and rule in named[1]), said
 
 
 # ---------------------------------------------------------------- forbid=

@@ -14,8 +14,9 @@ import taco_py as tp
 from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.explanation.plan_report import explain
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import Compute, Operand
 from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import Program
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.recipe import Recipe
@@ -28,6 +29,12 @@ SPMV = "y[i] = A[i,j] * x[j]"
 def compiled(step: Compute) -> CompiledKernel:
     recipe = Recipe(step.problem, step.schedule)
     return compile_recipe(recipe)
+
+
+def planned(step: Compute) -> Plan:
+    """A plan of one kernel."""
+    facts = {step.target: Operand(step.problem.result, (), 0.0)}
+    return Plan(Program((step,), facts, (step.target,), {}), step.problem.result)
 
 
 def shown(made: Plan, copies: tuple[str, ...] = ()) -> dict[str, str]:
@@ -136,7 +143,7 @@ def test_where_the_kernel_came_from_and_how_long_that_took() -> None:
     for kernel in (first, again):
         (line,) = [
             line
-            for line in explain(Plan((step,), step.problem.result), [kernel]).splitlines()
+            for line in explain(planned(step), [kernel]).splitlines()
             if line.startswith("  compiled")
         ]
         assert f"{kernel.seconds * 1e3:.1f} ms" in line
@@ -146,9 +153,7 @@ def test_where_the_kernel_came_from_and_how_long_that_took() -> None:
 @pytest.mark.parametrize("hit", HITS)
 def test_every_kind_of_hit_has_words(hit: str) -> None:
     (step,) = plan(problem(SPMV, {"A": "CSR"})).kernels
-    assert HITS[hit] in explain(
-        Plan((step,), step.problem.result), [replace(compiled(step), hit=hit)]
-    )
+    assert HITS[hit] in explain(planned(step), [replace(compiled(step), hit=hit)])
 
 
 def test_made_for_static_sizes() -> None:
@@ -156,7 +161,7 @@ def test_made_for_static_sizes() -> None:
     (step,) = made.kernels
     fixed = replace(step, problem=replace(step.problem, static=(("j", 8),)))
     assert "made for" not in shown(made)
-    assert shown(replace(made, steps=(fixed,)))["made for"] == "j = 8"
+    assert shown(replace(made, program=made.program.with_kernel(fixed)))["made for"] == "j = 8"
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,14 @@ def test_more_than_a_kernel_can_add_up_is_refused_where_loops_are_named() -> Non
         tp.evaluate(text, given_, schedule="split(i,a,b,4)")
 
 
+def test_full_terms_count_for_none_where_loops_are_named() -> None:
+    sparse, rng = operands(2), np.random.default_rng(0)
+    full = {name: rng.random((20, 30)) for name in "STUVWX"}
+    text = "C[i,j] = " + " + ".join(f"{name}[i,j]" for name in (*sparse, *full))
+    found = tp.evaluate(text, {**sparse, **full}, format="ds", schedule="split(i,a,b,4)")
+    np.testing.assert_allclose(found.toarray(), tp.evaluate_dense(text, {**sparse, **full}))
+
+
 leaves = st.one_of(
     st.just(Nothing()),
     st.just(Everything()),

@@ -11,12 +11,15 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.formats import CSC
-from taco_py.plan.ir.nodes import Reformat, TakeSize, Unfuse
+from taco_py.plan.ir.nodes import Operand, Reformat, TakeSize, Unfuse
+from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.tidy.share_equal_steps import share_equal_steps
+from taco_py.problem import TensorType
 from tests.problems import plan, problem
 
 RNG = np.random.default_rng(5)
 A = sp.random_array((900, 120), density=0.01, format="csr", rng=RNG)
+FACTS = Operand(TensorType(CSC, "float64"), (3, 4), 5.0)
 OPERANDS = {"A": A, "m": RNG.random(120), "x": RNG.random(900)}
 
 
@@ -53,16 +56,13 @@ def test_what_reads_one_reads_the_first() -> None:
     )
     reader = replace(last, sources=(("T", "T_2"), ("A", "n_2")))
     expected = replace(last, sources=(("A", "n"),))
-    assert share_equal_steps((first, copy, size, view, *again, reader)) == (
-        first,
-        copy,
-        size,
-        view,
-        expected,
-    )
+    steps = (first, copy, size, view, *again, reader)
+    program = Program(steps, {step.target: FACTS for step in steps}, ("y",), {})
+    assert share_equal_steps(program) == (first, copy, size, view, expected)
 
 
 def test_the_last_step_stays() -> None:
     (kernel,) = plan(problem("y[i] = A[i,j] * x[j]", {"A": "CSR"})).kernels
     steps = (kernel, replace(kernel, target="y_2"))
-    assert share_equal_steps(steps) == steps
+    program = Program(steps, {step.target: FACTS for step in steps}, ("y_2",), {})
+    assert share_equal_steps(program) == steps

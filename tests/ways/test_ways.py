@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +30,7 @@ from taco_py.ways import ways
 from taco_py.ways.arrays import size_bindings, tensor_of
 from taco_py.ways.recipe import LoweredRecipe, Recipe, Routine, dense_facts
 from taco_py.ways.way import Offer, Question, Way
+from tests.test_architecture import imports, inside, modules
 
 TEXT = "y[i] = x[i]"
 WHY = "the last element first"
@@ -178,6 +180,26 @@ def test_the_last_way_makes_everything() -> None:
     assert last.in_loops
     assert Make().way == last.name
     assert [way.name for way in ways.WAYS.values() if way.in_loops] == [last.name]
+
+
+def test_nobody_else_names_a_way() -> None:
+    """What depends on the way is asked of it, so that a new one needs no edit elsewhere."""
+    files = {name for name in ways.WAYS if name != Make().way}
+    for module, tree in modules().items():
+        if inside(module, "taco_py") and not inside(module, "taco_py.ways"):
+            named = [
+                ast.unparse(node)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Compare)
+                and any(
+                    isinstance(part, ast.Attribute) and part.attr == "way"
+                    for part in ast.walk(node)
+                )
+            ]
+            assert not named, module
+    used = [str(found) for found in imports() if not inside(found.module, "taco_py.ways")
+            if any(inside(found.name, f"taco_py.ways.{file}") for file in files)]  # fmt: skip
+    assert not used
 
 
 def test_facts_are_found_once() -> None:

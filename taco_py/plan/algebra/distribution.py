@@ -29,6 +29,8 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import reductions
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.legal.stored import is_sparse
+from taco_py.legal.types import rounds, sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
@@ -87,7 +89,7 @@ class Rules:
         term = next(term for term in _outer_terms(expr) if has(term, sum_))
         inside = {id(access) for each in reductions(term) for access in accesses(each)}
         return any(
-            not self.sizes.operands[access.tensor].type.format.is_dense
+            is_sparse(self.sizes.operands[access.tensor].type.format)
             for access in accesses(term)
             if id(access) not in inside
         )
@@ -194,7 +196,7 @@ def _terms(
 def loses_digits(terms: Iterable[Signed], whole: DType) -> bool:
     """Whether there are terms of both signs, in a type that is rounded."""
     signs = {minus != _is_negative(term) for minus, term in terms}
-    return whole.kind in "fc" and len(signs) > 1
+    return rounds(whole) and len(signs) > 1
 
 
 def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed, ...]]:
@@ -269,7 +271,7 @@ def computed_in(expr: Expr, site: Call, rules: Rules) -> DType:
     the type of all of them without wrapping before, else that."""
     whole = expression_dtype(expr, rules.sizes.dtypes)
     own = expression_dtype(next(t for t in _outer_terms(expr) if has(t, site)), rules.sizes.dtypes)
-    return own if own.kind in "fc" else whole
+    return whole if sum_wraps_alone(own, whole) else own
 
 
 def _lifted(

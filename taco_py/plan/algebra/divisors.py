@@ -17,9 +17,11 @@ from operator import is_
 
 from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms, summed
+from taco_py.legal.stored import is_everywhere
+from taco_py.legal.types import divides
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
-from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Call, Expr, Literal
 from taco_py.notation.operators import DIV, MUL, NEG
 
 ONE = Literal(1)
@@ -39,7 +41,7 @@ def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str]
     (term, *more) = split_terms(expr)
     whole = expression_dtype(term.body, dtypes)
     around = term.reduced
-    if more or not around or whole.kind not in "fc" or not _is_there(term.body, is_full):
+    if more or not around or not divides(whole) or not is_everywhere(term.body, is_full):
         return expr
     body, last = _without(term.body, around, whole, dtypes)
     if last:
@@ -66,7 +68,7 @@ def as_factors(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str],
     """
     (term, *more) = split_terms(expr)
     whole = expression_dtype(term.body, dtypes)
-    if more or not term.reduced or whole.kind not in "fc":
+    if more or not term.reduced or not divides(whole):
         return expr
     body = _Inverses(frozenset(term.reduced), whole, dtypes, is_full).taken_out(term.body)
     if body is term.body:
@@ -117,7 +119,7 @@ class _Inverses:
         if all(own.issuperset(free_indices(other)) for other in (product, *parts)):
             return False
         inverse = expression_dtype(Call(DIV, (ONE, part)), self.dtypes)
-        return inverse == self.whole and _is_there(part, self.is_full)
+        return inverse == self.whole and is_everywhere(part, self.is_full)
 
 
 def _without(
@@ -157,19 +159,3 @@ def _divided(expr: Expr, divisors: Iterable[Expr]) -> Expr:
     for divisor in divisors:
         expr = Call(DIV, (expr, divisor))
     return expr
-
-
-def _is_there(expr: Expr, is_full: Callable[[str], bool]) -> bool:
-    """Whether an expression has a value for every coordinate, whatever sparse operands store."""
-    match expr:
-        case Access(name):
-            return is_full(name)
-        case Literal(value):
-            return value != 0
-        case Reduce(_, _, body):
-            return _is_there(body, is_full)
-        case Call(operator, args):
-            there = [_is_there(arg, is_full) for arg in args]
-            zeros = zip(there, operator.annihilators, strict=False)
-            needed = [each for each, zero in zeros if zero is not None and zero == 0]
-            return all(needed) if needed else any(there)

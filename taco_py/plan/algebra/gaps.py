@@ -17,6 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from taco_py.concrete.terms import reductions, summed
+from taco_py.legal.stored import is_sparse
+from taco_py.legal.types import rounds
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -50,7 +52,7 @@ def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
     """A sum, with those directly inside it, over the entries of one of its operands."""
     around, body = _sums_and_body(sum_)
     whole = expression_dtype(body, sizes.dtypes)
-    if whole.kind not in "fc":
+    if not rounds(whole):
         return None  # whole numbers lose no digits where they are multiplied out
     real = np.empty(0, whole).real.dtype
     for access in _sparse(body, sizes.operands):
@@ -90,7 +92,7 @@ def _sparse(body: Expr, operands: Mapping[str, Operand]) -> Iterator[Access]:
     """The sparse operands of a body as they are accessed, but for those in sums inside it."""
     inside = {access for sum_ in reductions(body) for access in accesses(sum_)}
     for access in dict.fromkeys(accesses(body)):
-        if access not in inside and not operands[access.tensor].type.format.is_dense:
+        if access not in inside and is_sparse(operands[access.tensor].type.format):
             yield access
 
 

@@ -14,6 +14,7 @@ from math import prod
 
 from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms, summed
+from taco_py.legal.types import bounds_literals, product_wraps_alone, sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
@@ -46,8 +47,7 @@ def as_product(expr: Expr, dtypes: Mapping[str, DType]) -> Product | None:
         whole = expression_dtype(expr, dtypes)
 
         def is_one(factor: Expr) -> bool:
-            own = expression_dtype(factor, dtypes)
-            return own != whole and own.kind in "ui"
+            return product_wraps_alone(expression_dtype(factor, dtypes), whole)
 
         return Product(expr.operator, tuple(_factors(expr, expr.operator, is_one)))
     return None
@@ -68,7 +68,7 @@ def typed_first(
     beside each other would wrap, and the product of two numbers, or one number as an integer, may
     be none that there is room for."""
     every = tuple(factors)
-    last = whole.kind in "ui" or sum(map(is_weak, every)) > 1
+    last = bounds_literals(whole) or sum(map(is_weak, every)) > 1
 
     def place(factor: Expr) -> int:
         if is_weak(factor):
@@ -116,7 +116,7 @@ def _leaving(
     own = expression_dtype(expr, dtypes)
     clash = any(expr.index in access.indices for access in accesses(other))
     taken = any(sum_.index == expr.index for sum_ in sums)
-    return expr if not clash and not taken and (own == whole or own.kind in "fc") else None
+    return None if clash or taken or sum_wraps_alone(own, whole) else expr
 
 
 def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None = None) -> Expr:

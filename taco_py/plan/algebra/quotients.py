@@ -18,6 +18,7 @@ from dataclasses import field, replace
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.legal.types import negates, sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Call, Expr, Reduce
@@ -124,8 +125,7 @@ class _Product:
     def is_whole(self, expr: Expr) -> bool:
         """Whether factors of an expression may be those of the product: not where it would wrap
         by itself."""
-        own = expression_dtype(expr, self.dtypes)
-        return own == self.whole or own.kind in "fc"
+        return not sum_wraps_alone(expression_dtype(expr, self.dtypes), self.whole)
 
     def may_take(self, factor: _Part, opening: _Part) -> bool:
         """Whether a factor has all indices of a divisor, bound by the same sums, and is of the
@@ -141,7 +141,7 @@ class _Product:
             taken = expression_dtype(_done_to(call, factor.expr), self.dtypes)
         except OperandTypeError:
             return False  # as -b is not defined for booleans, which b / c is of
-        return taken == self.whole and taken.kind != "b"
+        return taken == self.whole and negates(taken)
 
     def divided_apart(self, opening: _Part) -> Expr | None:
         """A quotient whose divisor is a product as one divided by each of its factors in turn,

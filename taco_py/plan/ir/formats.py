@@ -9,6 +9,7 @@ from itertools import pairwise
 from taco_py.formats import COO, Format, Level, LevelKind, dense
 from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Iterator, Regions
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 
@@ -41,7 +42,7 @@ def levels_of(
         found[access] = {
             access.indices[mode]: Iterator(access, level)
             for level, mode in enumerate(form.mode_order)
-            if not form.is_dense and (every or form.levels[level].kind is not LevelKind.DENSE)
+            if is_sparse(form) and (every or form.levels[level].kind is not LevelKind.DENSE)
         }
     return found
 
@@ -94,7 +95,7 @@ def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tupl
     before: dict[str, set[str]] = {}
     for access in accesses(assignment):
         form = formats[access.tensor]
-        if form.is_dense:
+        if not is_sparse(form):
             continue
         for above, below in pairwise(form.stored(access.indices)):
             before.setdefault(below, set()).add(above)
@@ -150,7 +151,7 @@ def all_dense(form: Format) -> Format:
 
 def without_modes(form: Format, order: int) -> Format:
     """The format of what is left of a tensor in `form` when all but `order` modes are taken off."""
-    return dense(order) if form.is_dense or order == 0 else COO(order)
+    return dense(order) if not is_sparse(form) or order == 0 else COO(order)
 
 
 def reordered(

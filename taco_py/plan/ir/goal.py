@@ -11,9 +11,11 @@ from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Pattern, Statistics
 from taco_py.cost.machine import NOMINAL, Machine
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.formats import appendable
+from taco_py.plan.ir.log import Decision
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import Problem, TensorType
 from taco_py.ways.library_choice import Libraries
@@ -38,6 +40,7 @@ class Request:
     any_order  whether the modes of a sparse result may be stored in any order
     path    pairwise contractions in einsum's numbering that the user asks for, None to choose
     left_out  the rules that take no part, by name
+    reversed  comparisons of prices that are decided the other way
     sized   whether the plan is for calls with operands of these size classes only, so that kernels
             may have short sizes compiled in
     machine  the machine that the plan is for
@@ -54,6 +57,7 @@ class Request:
     any_order: bool = False
     path: tuple[tuple[int, ...], ...] | None = None
     left_out: frozenset[str] = frozenset()
+    reversed: frozenset[Decision] = frozenset()
     machine: Machine = NOMINAL
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
@@ -104,8 +108,8 @@ def _statistics(
         operand = operands[access.tensor]
         volume = prod((sizes[i] for i in access.indices), start=1.0)
         form = operand.type.format
-        nnz = volume if form.is_dense else min(volume, max(operand.nnz, floor * floor / 8))
-        entries = None if form.is_dense or floor > 1 else operand.entries
+        nnz = volume if is_full(form) else min(volume, max(operand.nnz, floor * floor / 8))
+        entries = None if is_full(form) or floor > 1 else operand.entries
         patterns[access.tensor] = Pattern(nnz, form, entries)
     return Statistics(sizes, patterns, machine)
 

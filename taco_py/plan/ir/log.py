@@ -34,11 +34,28 @@ class Entry:
         return f"{self.rule:20} {self.target}: {prices}{verdict}{self.why and ': ' + self.why}"
 
 
+Decision = tuple[str, str, int]
+"""A rule, a tensor that is assigned to, and the number among the decisions about both, from 0."""
+
+
 @dataclass(slots=True)
 class Log:
-    """Entries in the order in which rules were tried."""
+    """Entries in the order in which rules were tried.
+
+    decisions  the entry of each comparison of prices
+    """
 
     entries: list[Entry] = field(default_factory=list)
+    decisions: dict[Decision, Entry] = field(default_factory=dict)
+
+    def next_decision(self, rule: str, target: str) -> Decision:
+        """The decision that comes next about a rule and a tensor."""
+        return rule, target, sum(key[:2] == (rule, target) for key in self.decisions)
+
+    def decide(self, decision: Decision, entry: Entry) -> None:
+        """Append the entry of a comparison of prices."""
+        self.decisions[decision] = entry
+        self.add(entry)
 
     def add(self, entry: Entry) -> None:
         """Append an entry unless the same one is there."""

@@ -11,6 +11,7 @@ from math import prod
 from codegen.records import dataclass
 from taco_py.cost.spread import Entries
 from taco_py.formats import Format
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.schedule import Schedule
@@ -34,7 +35,7 @@ class Operand:
     @property
     def stored(self) -> float:
         """The elements that it takes memory for."""
-        return float(prod(self.shape)) if self.type.format.is_dense else self.nnz
+        return float(prod(self.shape)) if is_full(self.type.format) else self.nnz
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ class Compute:
     @property
     def may_merge(self) -> bool:
         """Whether two accesses leave coordinates out, so that a loop may walk both."""
-        dense = {name for name, type in self.problem.operands if type.format.is_dense}
+        dense = {name for name, type in self.problem.operands if is_full(type.format)}
         return sum(a.tensor not in dense for a in accesses(self.problem.assignment)) > 1
 
     def source(self, operand: str) -> str:

@@ -8,15 +8,15 @@ from codegen.records import dataclass
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.plan.ir.log import Log
 from taco_py.plan.ir.nodes import Compute, Step
-from taco_py.plan.ir.program import Chosen
+from taco_py.plan.ir.program import Chosen, Define, Program
 from taco_py.problem import TensorType
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order; the last one's target is the result. The rest is for explain().
+    """A program whose kernels are planned; the rest is for explain().
 
-    result  how the result is stored
+    result  how the result is stored, the last one where there are several
     notes   why an assignment was split
     cuts    which searches for loops ended early
     stored  why the result is stored as it is, where that was chosen
@@ -28,7 +28,7 @@ class Plan:
     log     what rules took and refused
     """
 
-    steps: tuple[Step, ...]
+    program: Program
     result: TensorType
     notes: tuple[str, ...] = ()
     cuts: tuple[str, ...] = ()
@@ -41,5 +41,11 @@ class Plan:
     log: Log = field(default_factory=Log, compare=False, repr=False)
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is done, in order; of one result, the last one's target is it."""
+        return tuple(step for step in self.program.steps if not isinstance(step, Define))
+
+    @property
     def kernels(self) -> tuple[Compute, ...]:
-        return tuple(step for step in self.steps if isinstance(step, Compute))
+        """The steps that are kernels."""
+        return tuple(self.program.kernels)

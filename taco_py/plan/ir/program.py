@@ -11,18 +11,19 @@ is to be computed. Every program is a value; a rewritten one shares what did not
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.formats import Format
+from taco_py.legal.stored import count_lists, is_full
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.ir.formats import temporary_format
-from taco_py.plan.ir.nodes import Compute, Operand, Step
+from taco_py.plan.ir.nodes import Compute, Gather, Operand, Step, Unfuse
 from taco_py.problem import Problem, TensorType
 
 
@@ -46,6 +47,21 @@ Node = Define | Step
 """What a program is made of."""
 
 
+def reads(step: Node) -> Iterator[str]:
+    """The tensors that a step reads."""
+    match step:
+        case Define(assignment):
+            yield from operand_names(assignment)
+        case Compute():
+            yield from (step.source(name) for name, _ in step.problem.operands)
+        case Gather():
+            yield from (step.source, step.pattern)
+        case Unfuse():
+            yield from (step.source, *(tensor for tensor, _ in step.sizes))
+        case _:
+            yield step.source
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A program whose kernels are planned, and the loops of each.
@@ -66,18 +82,24 @@ class Program:
 
     steps    what is done, in order
     facts    type, shape and entries of every tensor, given or made
-    result   the tensor that is wanted
+    results  the tensors that are wanted; rules see programs of one
     sizes    the size of each index of the steps
     static   the sizes that are compiled in, by index
     """
 
     steps: tuple[Node, ...]
-    facts: Mapping[str, Operand]
-    result: str
-    sizes: Mapping[str, float]
+    facts: Mapping[str, Operand] = field(hash=False)
+    results: tuple[str, ...]
+    sizes: Mapping[str, float] = field(hash=False)
     static: tuple[tuple[str, int], ...] = ()
 
     # ------------------------------------------------------------ looking
+
+    @property
+    def result(self) -> str:
+        """The tensor that is wanted, of a program of one result."""
+        (target,) = self.results
+        return target
 
     @property
     def defines(self) -> Iterator[Define]:
@@ -110,8 +132,8 @@ class Program:
 
     @property
     def temporaries(self) -> tuple[Define, ...]:
-        """The assignments but for the one that makes the result."""
-        return tuple(each for each in self.defines if each.target != self.result)
+        """The assignments but for those that make results."""
+        return tuple(each for each in self.defines if each.target not in self.results)
 
     @property
     def result_type(self) -> TensorType:
@@ -120,11 +142,11 @@ class Program:
 
     def only(self, target: str) -> Program:
         """The program of one assignment alone, whose target is the result."""
-        return replace(self, steps=(self.define(target),), result=target)
+        return replace(self, steps=(self.define(target),), results=(target,))
 
     def only_of(self, assignment: Assignment) -> Program:
         """The program of an assignment to one of the tensors, which is the result."""
-        return replace(self, steps=(Define(assignment),), result=assignment.target.tensor)
+        return replace(self, steps=(Define(assignment),), results=(assignment.target.tensor,))
 
     def spliced(self, part: Program) -> Program:
         """The program with the steps of `part` in place of the assignment to its result.
@@ -154,7 +176,7 @@ class Program:
 
     def is_full(self, tensor: str) -> bool:
         """Whether a tensor stores every coordinate."""
-        return self.facts[tensor].type.format.is_dense
+        return is_full(self.facts[tensor].type.format)
 
     def is_sparse(self, access: Access) -> bool:
         """Whether a tensor leaves coordinates out."""
@@ -162,7 +184,7 @@ class Program:
 
     def lists(self, access: Access) -> int:
         """How many levels of a tensor leave coordinates out."""
-        return sum(not level.full for level in self.facts[access.tensor].type.format.levels)
+        return count_lists(self.facts[access.tensor].type.format)
 
     def usual_format(self, assignment: Assignment) -> Format:
         """The format of a temporary where no other is better."""
@@ -185,6 +207,12 @@ class Program:
         """The program without the coordinates of its operands, which are the user's memory."""
         facts = {name: replace(each, entries=None) for name, each in self.facts.items()}
         return replace(self, facts=facts)
+
+    @property
+    def without_unread(self) -> Program:
+        """The program without facts of tensors that no step reads or makes."""
+        used = {name for step in self.steps for name in (step.target, *reads(step))}
+        return replace(self, facts={n: each for n, each in self.facts.items() if n in used})
 
     def with_facts(self, facts: Mapping[str, Operand]) -> Program:
         """The program with facts of more tensors, or other ones."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from taco_py.diagnostics.errors import InternalError
-from taco_py.notation.checks import accesses, operand_names
-from taco_py.plan.ir.nodes import Compute, Gather, Unfuse
-from taco_py.plan.ir.program import Define, Node, Program
+from taco_py.notation.checks import accesses
+from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.program import Define, Program, reads
 
 
 def verify(program: Program) -> None:
@@ -16,33 +14,21 @@ def verify(program: Program) -> None:
     twice = {name for name in targets if targets.count(name) > 1}
     if twice:
         raise InternalError(f"Expected each tensor to be made once, found {sorted(twice)} twice")
-    if program.result not in targets:
-        raise InternalError(f"Expected a step that makes {program.result!r}, found {targets}")
+    missing = [name for name in program.results if name not in targets]
+    if missing or not program.results:
+        raise InternalError(f"Expected steps that make the results {missing}, found {targets}")
     exist = set(program.facts) - set(targets)
     for step in program.steps:
-        missing = [name for name in _read(step) if name not in exist]
+        missing = [name for name in reads(step) if name not in exist]
         if missing:
             raise InternalError(f"Expected {missing} before {step.target}, which reads them")
         if step.target not in program.facts:
             raise InternalError(f"Expected facts of {step.target}, found none")
         if isinstance(step, Define):
             _check_modes(step, program)
+        elif isinstance(step, Compute):
+            _check_kernel(step, program)
         exist.add(step.target)
-
-
-def _read(step: Node) -> Iterator[str]:
-    """The tensors that a step reads."""
-    match step:
-        case Define(assignment):
-            yield from operand_names(assignment)
-        case Compute():
-            yield from (step.source(name) for name, _ in step.problem.operands)
-        case Gather():
-            yield from (step.source, step.pattern)
-        case Unfuse():
-            yield from (step.source, *(tensor for tensor, _ in step.sizes))
-        case _:
-            yield step.source
 
 
 def _check_modes(step: Define, program: Program) -> None:
@@ -54,3 +40,13 @@ def _check_modes(step: Define, program: Program) -> None:
     order = program.facts[step.target].type.format.order
     if order != len(step.assignment.target.indices):
         raise InternalError(f"Expected {order} modes of {step.target}, found {step.assignment}")
+
+
+def _check_kernel(kernel: Compute, program: Program) -> None:
+    """Raise InternalError unless a kernel reads and makes tensors as the program stores them."""
+    types = [(kernel.target, kernel.problem.result)]
+    types += [(kernel.source(name), type) for name, type in kernel.problem.operands]
+    for name, type in types:
+        stored = program.facts[name].type.format
+        if type.format.mode_order != stored.mode_order or len(type.format.levels) != stored.order:
+            raise InternalError(f"Expected {name} in {stored}, found it in {type.format}")

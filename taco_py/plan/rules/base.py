@@ -10,16 +10,19 @@ log. No rule knows another one, and none changes what it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
-from enum import Enum
+from enum import Enum, Flag, auto
 
+from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.cost.machine import Machine
-from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.nodes import Assignment, Call, Expr
 from taco_py.notation.tree import children, map_children
 from taco_py.plan.context import Context
-from taco_py.plan.ir.program import Program
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.program import Node, Program
 
 
 class Phase(Enum):
@@ -33,25 +36,47 @@ class Phase(Enum):
     TIDY = "names and repetitions"
 
 
-class Numbers(Enum):
-    """What a rule may change in the numbers of a result."""
+class Numbers(Flag):
+    """What a rule may change in the numbers of a result: nothing, or several things at once.
 
-    EXACT = "nothing"
-    ROUNDS = "rounding"
-    WIDER_TYPE = "a wider type: rounding, and sums that no longer wrap"
-    SPECIALS = "rounding; NaN and infinity beside what is not stored"
+    >>> (Numbers.ROUNDS | Numbers.SPECIALS).words, Numbers.EXACT.words
+    ('rounding; NaN and infinity beside what is not stored', 'nothing')
+    """
+
+    EXACT = 0
+    ROUNDS = auto()
+    WIDER_TYPE = auto()
+    SPECIALS = auto()
+
+    @property
+    def words(self) -> str:
+        """The changes in words, for users."""
+        return "; ".join(_CHANGES[change] for change in self) or "nothing"
+
+
+_CHANGES = {
+    Numbers.ROUNDS: "rounding",
+    Numbers.WIDER_TYPE: "a wider type: rounding, and sums that no longer wrap",
+    Numbers.SPECIALS: "NaN and infinity beside what is not stored",
+}
 
 
 class Gain(Enum):
-    """How many times cheaper a rule must make a program: a field of the machine."""
+    """How many times cheaper a rule must make a program: a field of the machine.
+
+    SIMPLER  a program that is better for other reasons may be so many times dearer
+    """
 
     DETOUR = "detour_gain"
     DENSE = "dense_detour_gain"
+    SIMPLER = "1 / detour_gain"
 
-    def of(self, machine: Machine) -> float:
-        """The number on one machine."""
+    def pays(self, before: float, after: float, machine: Machine) -> bool:
+        """Whether the price `after` is enough less than the price `before`."""
+        if self is Gain.SIMPLER:
+            return after < before * machine.detour_gain
         gain: float = getattr(machine, self.value)
-        return gain
+        return after * gain < before
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +117,25 @@ def _put(expr: Expr, path: tuple[int, ...], term: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A program that a rule has made.
-
-    why            for explain()
-    before, after  the prices of both programs where the rule has to bring a gain, in steps
-    """
+    """A program that a rule has made, and why, for explain()."""
 
     program: Program
     why: str = ""
-    before: float | None = None
-    after: float | None = None
 
-    def gains(self, gain: float) -> bool:
-        """Whether the program has become so many times cheaper, or was not priced."""
-        if self.before is None or self.after is None:
-            return True
-        return self.after * gain < self.before
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rewrite that has to pay, which is made only where it does.
+
+    before, after  the prices of the programs without and with it, in steps or both in seconds
+    rewrite        makes it
+    gain           how many times cheaper it must be, where that is not the gain of the rule
+    """
+
+    before: float
+    after: float
+    rewrite: Callable[[], Rewrite]
+    gain: Gain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +145,12 @@ class Refusal:
     why: str
 
 
-Outcome = Rewrite | Refusal | None
+Outcome = Rewrite | Candidate | Refusal | None
 """None where there is nothing to rewrite."""
+Trials = Generator[Outcome, Program, None]
+"""Outcomes at one site, one after the other: each is answered by the program that goes on."""
 Sites = Callable[[Program], Iterator[Site]]
-Apply = Callable[[Program, Site, Context], Outcome]
+Apply = Callable[[Program, Site, Context], Outcome | Trials]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +159,8 @@ class Rule:
 
     name     verb and object: its name in explain(), in `forbid=`, in the documentation
     phase    what it is for
-    apply    (program, site, context) → the program after it, a refusal, or None for nothing to do
+    apply    (program, site, context) → the program after it, a candidate that has to pay, a
+             refusal, or None for nothing to do; or several of these, one after the other
     sites    where it is tried
     numbers  what it may change in numbers
     gain     how many times cheaper the program must become; None where the rule is no question of
@@ -150,6 +181,11 @@ class Rule:
 def result(program: Program) -> Iterator[Site]:
     """The assignment that makes the result."""
     yield Site(program.result)
+
+
+def whole(program: Program) -> Iterator[Site]:
+    """The program as a whole, at its last result."""
+    yield Site(program.results[-1])
 
 
 def assignments(program: Program) -> Iterator[Site]:
@@ -193,5 +229,52 @@ def on_terms(rewrite: Callable[[Program, Expr], Expr]) -> Apply:
         term = site.term(program)
         new = rewrite(program, term)
         return None if new == term else Rewrite(site.put(program, new))
+
+    return apply
+
+
+# ---------------------------------------------------------------- rules on operands
+
+
+@dataclass(frozen=True, slots=True)
+class StepsBefore:
+    """An assignment that reads tensors which steps before it make.
+
+    facts  of all tensors, those that the steps make included
+    why    for explain()
+    before, after  the prices without and with them where they have to pay
+    """
+
+    assignment: Assignment
+    facts: Mapping[str, Operand]
+    steps: tuple[Node, ...]
+    why: str = ""
+    before: float | None = None
+    after: float | None = None
+
+    def rewrite(self, program: Program, target: str) -> Rewrite:
+        """The program with the steps before the assignment to a tensor."""
+        changed = program.before(target, self.steps, self.facts)
+        return Rewrite(changed.with_assignment(self.assignment), self.why)
+
+    def outcome(self, program: Program, target: str) -> Outcome:
+        """The rewrite, or the candidate where it has prices."""
+        if self.before is None or self.after is None:
+            return self.rewrite(program, target)
+        return Candidate(self.before, self.after, lambda: self.rewrite(program, target))
+
+
+MakeFirst = Callable[[Assignment, Mapping[str, Operand], Request, Names], StepsBefore | None]
+"""(assignment, facts of its operands, goal of its kernel, free names) → None for nothing to do."""
+
+
+def with_steps_before(make_first: MakeFirst) -> Apply:
+    """An `apply` that makes tensors first, which the assignment at a site then reads."""
+
+    def apply(program: Program, site: Site, context: Context) -> Outcome:
+        assignment = program.define(site.target).assignment
+        request = context.request(program, site.target)
+        new = make_first(assignment, program.facts, request, Names(program.facts))
+        return None if new is None else new.outcome(program, site.target)
 
     return apply

@@ -51,6 +51,7 @@ from taco_py.plan.rules.split import (
     split_dense_product,
     sum_streamed_first,
 )
+from taco_py.plan.rules.tidy import canonical_names, leave_unsorted, share_equal_steps
 
 Entries = tuple[tuple[Rule, str], ...]
 
@@ -110,8 +111,15 @@ KERNELS: Entries = (
 )
 """What is done to each kernel once its loops are ordered."""
 
+TIDY: Entries = (
+    (canonical_names.RULE, "first: equal kernels have equal names from here on"),
+    (leave_unsorted.RULE, "of kernels whose readers are all planned"),
+    (share_equal_steps.RULE, "last: steps are as they will be carried out"),
+)
+"""What is done to the program of kernels as a whole."""
+
 CATALOGUE: Entries = (
-    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *OPERANDS, *KERNELS
+    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *OPERANDS, *KERNELS, *TIDY
 )  # fmt: skip
 
 NORMAL: Entries = tuple(

@@ -36,7 +36,7 @@ def page() -> str:
 def _row(rule: Rule) -> str:
     gain = "" if rule.gain is None else f"cheaper by `{rule.gain.value}`"
     first = summary(rule)
-    return f"| [`{rule.name}`](#{rule.name}) | {first} | {rule.numbers.value} | {gain} |\n"
+    return f"| [`{rule.name}`](#{rule.name}) | {first} | {rule.numbers.words} | {gain} |\n"
 
 
 def _section(rule: Rule) -> str:

@@ -15,5 +15,5 @@ RULE = Rule(
     Phase.FORMS,
     on_terms(lambda program, term: divide_last(term, program.dtypes, program.is_full)),
     terms,
-    Numbers.SPECIALS,
+    Numbers.ROUNDS | Numbers.SPECIALS,
 )

@@ -1,4 +1,4 @@
-"""Make a divisor a factor of its own where it has an index of a sum that its dividend lacks.
+"""Make a divisor a factor of its own where it has a summed index that its dividend lacks.
 
     sum(i, m[a] / d[i])  →  sum(i, m[a] * (1 / d[i]))
 

@@ -361,4 +361,11 @@ def _is_distributed(term: Term, site: Call) -> bool:
     return not any(site == node for _, part in multiplied(term.body) for node, _ in walk(part))
 
 
-RULE = Rule("multiply_out", Phase.FORMS, apply, result, Numbers.SPECIALS, gain=Gain.DETOUR)
+RULE = Rule(
+    "multiply_out",
+    Phase.FORMS,
+    apply,
+    result,
+    Numbers.ROUNDS | Numbers.SPECIALS,
+    gain=Gain.DETOUR,
+)

@@ -19,10 +19,20 @@ from taco_py.order.streams import innermost_sums
 from taco_py.plan.algebra.products import as_product, push_in
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, terms
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    Trials,
+    terms,
+)
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
+def apply(program: Program, site: Site, context: Context) -> Trials:
     """Move the sums of a term into the factors that alone have their indices."""
     expr = site.term(program)
     dtypes = program.dtypes
@@ -30,19 +40,23 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     only = None if more else innermost_sums(program.problem(program.last, expr), term)
     moved = push_in(expr, dtypes, only)
     if moved is expr:
-        return None
+        return
     if only is not None:
-        return Rewrite(site.put(program, moved))
+        yield Rewrite(site.put(program, moved))
+        return
     indices = set(free_indices(term.body))
     product = as_product(term.body, dtypes)
     factors = product.factors if product is not None else ()
     others = [i for f in factors if set(free_indices(f)) != indices for i in free_indices(f)]
     kept = push_in(expr, dtypes, set(others))
     if kept == moved:
-        return Rewrite(site.put(program, moved))
-    prices = {each: _price(program, context, each) for each in (kept, moved)}
-    new = kept if prices[kept] * context.goal.machine.detour_gain < prices[moved] else moved
-    return None if new is expr else Rewrite(site.put(program, new))
+        yield Rewrite(site.put(program, moved))
+        return
+    stays, goes = (_price(program, context, each) for each in (kept, moved))
+    before = program
+    program = yield Candidate(stays, goes, lambda: Rewrite(site.put(before, moved)), Gain.SIMPLER)
+    if program is before and kept is not expr:
+        yield Rewrite(site.put(program, kept))
 
 
 def _price(program: Program, context: Context, term: Expr) -> float:
@@ -53,4 +67,4 @@ def _price(program: Program, context: Context, term: Expr) -> float:
     return context.costs.program(split, context)
 
 
-RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.SPECIALS)
+RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS)

@@ -22,6 +22,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms
+from taco_py.legal.types import converts_on_reading, is_real, rounds, sum_may_widen
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak, operand_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -56,7 +57,7 @@ class _Factor:
 
     @property
     def may_widen(self) -> bool:
-        return _is_exact(self.own, self.whole) and (self.own.kind == "f" or not _differs(self.expr))
+        return sum_may_widen(self.own, self.whole) and (rounds(self.own) or not _differs(self.expr))
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -93,7 +94,7 @@ def _factors(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[_Factor]:
             continue
         whole = operand_dtype(node, dtypes)
         for arg, linear in zip(node.args, node.operator.linear, strict=False):
-            if linear and whole.kind == "f" and _computes(arg):
+            if linear and is_real(whole) and _computes(arg):
                 own = expression_dtype(arg, dtypes)
                 if own != whole:
                     yield _Factor(arg, own, whole)
@@ -119,11 +120,6 @@ def _computes(expr: Expr) -> bool:
         or sum(bool(free_indices(child)) for child in children(n)) > 1
         for n, _ in walk(expr)
     )
-
-
-def _is_exact(own: DType, whole: DType) -> bool:
-    """Whether what is computed in one type may be computed in the other, of real numbers."""
-    return own.kind == "f" or (own.kind in "iu" and own.itemsize == whole.itemsize == 8)
 
 
 def _differs(expr: Expr) -> bool:
@@ -162,17 +158,19 @@ class _Reading:
 
     def _may(self, expr: Expr, wanted: DType | None) -> bool:
         """Whether sums of an expression may be of the type `wanted`."""
-        return wanted is not None and _is_exact(expression_dtype(expr, self.dtypes), wanted)
+        return wanted is not None and sum_may_widen(expression_dtype(expr, self.dtypes), wanted)
 
     def _visit_call(self, call: Call, wanted: DType | None) -> None:
         own = operand_dtype(call, self.dtypes)
-        if wanted is not None and (own == wanted or not _is_exact(own, wanted)):
+        if wanted is not None and (own == wanted or not sum_may_widen(own, wanted)):
             wanted = None
         operator = call.operator
         for arg, linear in zip_longest(call.args, operator.linear[: operator.arity]):
             if isinstance(arg, Access):
                 direct = wanted if wanted is not None and (linear or operator.additive) else own
-                self.visit(arg, direct if _converts(self.dtypes[arg.tensor], direct) else None)
+                self.visit(
+                    arg, direct if converts_on_reading(self.dtypes[arg.tensor], direct) else None
+                )
             elif wanted is not None and (linear or operator.additive):
                 self.visit(arg, wanted)
             else:
@@ -180,15 +178,10 @@ class _Reading:
 
     def _inside(self, arg: Expr, own: DType) -> DType | None:
         """The type of a product, for one of its factors that may be computed in it."""
-        if own.kind != "f" or is_weak(arg):
+        if not is_real(own) or is_weak(arg):
             return None
         factor = _Factor(arg, expression_dtype(arg, self.dtypes), own)
         return own if factor.own != own and factor.may_widen else None
-
-
-def _converts(found: DType, wanted: DType) -> bool:
-    """Whether a kernel reads the one as the other; complex numbers are not made as it reads."""
-    return wanted.kind == "f" and found.kind != "c"
 
 
 def _read_as(operand: Operand, type: DType) -> Operand:

@@ -1,4 +1,4 @@
-"""Add the terms of a dense result one by one: full ones in vectors, sparse ones where they are.
+"""Add terms to a dense result one by one: full ones in vectors, sparse ones at their entries.
 
     forall i forall j C[i,j] = A[i,j] + D[i,j]
     → forall i (forall j C[i,j] = D[i,j];  forall j C[i,j] += A[i,j])
@@ -16,6 +16,7 @@ from taco_py.concrete.nodes import Assign
 from taco_py.iteration.graph import IterationGraph, Loop, all_iterators
 from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Everything, Regions
+from taco_py.legal.stored import is_sparse
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import Compute
 from taco_py.plan.ir.program import Program
@@ -40,7 +41,7 @@ def added_in_turn(kernel: Compute) -> Compute:
     """`kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there is
     one."""
     problem = kernel.problem
-    if not problem.result.format.is_dense or len(kernel.schedule.orders) == 1:
+    if is_sparse(problem.result.format) or len(kernel.schedule.orders) == 1:
         return kernel
     graph = Loops(problem.assignment, kernel.schedule.orders).graph(problem)
     found = next((loop for loop in graph.loops if _pays(graph, loop)), None)

@@ -82,8 +82,9 @@ def _with(
         check(loops, problem)
     except ScheduleError:
         return schedule
-    made = {w.name: w.kind for w in workspaces_of(loops.statement(problem))}
-    return more if made.get(command.workspace) is WorkspaceKind.MARKED else schedule
+    workspaces = workspaces_of(loops.statement(problem))
+    marked = {w.name for w in workspaces if w.kind is WorkspaceKind.MARKED}
+    return more if command.workspace in marked else schedule
 
 
 RULE = Rule("look_up_row", Phase.KERNEL, apply, kernels)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from math import prod
 
 from taco_py.cost.machine import Machine
+from taco_py.legal.stored import all_full, is_full_problem
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.program import Program
@@ -26,8 +27,7 @@ from taco_py.ways.ways import way_of
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Make the short sizes of a dense kernel static, for operands of these sizes alone."""
     kernel = program.kernel(site.target)
-    types = (type for _, type in kernel.problem.operands)
-    dense = all(type.format.is_dense for type in types)
+    dense = all_full(type for _, type in kernel.problem.operands)
     if not dense or not context.goal.sized or not way_of(kernel.schedule.make).in_loops:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
@@ -39,12 +39,11 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 def with_short_sizes(problem: Problem, sizes: Mapping[str, float], machine: Machine) -> Problem:
     """`problem` with its short sizes static, where all is dense and there is enough to do."""
-    types = (problem.result, *(type for _, type in problem.operands))
     known = dict(problem.static)
     short = {i: int(size) for i, size in sizes.items() if size in SHORT and i not in known}
     least = prod(1 << (int(size).bit_length() - 1) for size in sizes.values() if size >= 1)
     enough = least >= machine.static_size_iterations
-    if not short or not enough or not all(type.format.is_dense for type in types):
+    if not short or not enough or not is_full_problem(problem):
         return problem
     return replace(problem, static=tuple(sorted({**known, **short}.items())))
 

@@ -15,54 +15,35 @@ from dataclasses import replace
 from codegen.names import Names
 from taco_py.notation.checks import operand_names, rename
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
-from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, assignments
-from taco_py.ways.library_choice import Libraries
+from taco_py.plan.rules.base import Phase, Rule, StepsBefore, assignments, with_steps_before
 from taco_py.ways.way import Question
 from taco_py.ways.ways import choose
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Read converted copies where a faster kernel reads them."""
-    request = context.request(program, site.target)
-    assignment = program.define(site.target).assignment
-    names, libraries = Names(program.facts), request.libraries
-    new, facts, steps = cast_before(assignment, program.facts, request, names, libraries)
-    if not steps:
-        return None
-    return Rewrite(program.before(site.target, steps, facts).with_assignment(new))
-
-
 def cast_before(
-    assignment: Assignment,
-    operands: Mapping[str, Operand],
-    request: Request,
-    names: Names,
-    libraries: Libraries | None,
-) -> tuple[Assignment, Mapping[str, Operand], tuple[Cast, ...]]:
-    """The assignment on converted copies where a faster kernel reads them, all operands, and the
-    copies."""
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> StepsBefore | None:
+    """Read converted copies where a faster kernel reads them."""
     found = [name for name in operand_names(assignment) if operands[name].type.stored]
     if not found:
-        return assignment, operands, ()
+        return None
     types = {name: operands[name].type for name in found}
     new = {name: names.fresh(f"{name}_{type.dtype}") for name, type in types.items()}
     known = {**operands, **{new[name]: _cast(operands[name]) for name in found}}
     changed = rename(assignment, tensors=new)
     stats = real_statistics(changed, known, request.machine)
-    question = Question(problem_of(changed, known, request), lambda: stats, libraries)
+    question = Question(problem_of(changed, known, request), lambda: stats, request.libraries)
     if not choose(question).way.reuses:
-        return assignment, operands, ()
+        return None
     reason = "its values are used many times"
     casts = (Cast(new[name], name, type.format, type.dtype, reason) for name, type in types.items())
-    return changed, known, tuple(casts)
+    return StepsBefore(changed, known, tuple(casts))
 
 
 def _cast(operand: Operand) -> Operand:
     return replace(operand, type=replace(operand.type, stored="", unit_stride=True))
 
 
-RULE = Rule("cast_before", Phase.LAYOUT, apply, assignments)
+RULE = Rule("cast_before", Phase.LAYOUT, with_steps_before(cast_before), assignments)

@@ -10,61 +10,50 @@ estimated (`ways.dense_seconds`), and copies are made where that clearly takes l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.formats import dense
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
-from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
-from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import Gain, Phase, Rule, StepsBefore, result, with_steps_before
 from taco_py.ways.contraction import contraction_of, factors_of
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import Turned, best, seconds_of_loops, seconds_of_tiles
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Read copies of operands in another order."""
-    facts = dict(program.facts)
-    request = context.request(program, program.result)
-    assignment, copies = turn(program.last, facts, request, Names(facts))
-    if not copies:
-        return None
-    changed = program.before(program.result, copies, facts).with_assignment(assignment)
-    return Rewrite(changed, copies[0].reason)
-
-
 def turn(
-    assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, tuple[Cast, ...]]:
-    """The assignment over copies where loops on them take clearly less than any kernel on the
-    operands; the copies are added to the operands."""
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> StepsBefore | None:
+    """Read copies where loops on them take clearly less than any kernel on the operands."""
     problem = problem_of(assignment, operands, request)
     if not request.sized or contraction_of(problem) is None:
-        return assignment, ()
+        return None
     factors = factors_of(problem)
     machine = request.machine
     product = dense_product(problem, real_statistics(assignment, operands, machine))
     if factors is None or product is None or product.points < machine.small_factor_iterations:
-        return assignment, ()
+        return None
     plain = min(seconds_of_loops(product), seconds_of_tiles(product))
     found = best(product)
-    if not any(found.copied) or plain < machine.dense_detour_gain * found.seconds:
-        return assignment, ()
+    if not any(found.copied):
+        return None
     why = (
         f"loops along {found.along} take about {found.seconds:.1e} s with what is copied, on the "
         f"operands as they are {seconds_of_loops(product):.1e} s, tiles "
         f"{seconds_of_tiles(product):.1e} s"
     )
-    steps = _copies(found, factors, operands, names, why)
+    facts = dict(operands)
+    steps = _copies(found, factors, facts, names, why)
 
     def copied(access: Access) -> Access:
         return replace(access, tensor=steps[access].target) if access in steps else access
 
-    return replace(assignment, value=map_accesses(assignment.value, copied)), tuple(steps.values())
+    changed = replace(assignment, value=map_accesses(assignment.value, copied))
+    return StepsBefore(changed, facts, tuple(steps.values()), why, plain, found.seconds)
 
 
 def _copies(
@@ -74,6 +63,7 @@ def _copies(
     names: Names,
     why: str,
 ) -> dict[Access, Cast]:
+    """The copies, by the access that reads each; they are added to the operands."""
     steps: dict[Access, Cast] = {}
     stored = (found.product.left, found.product.right)
     for access, order, wanted in zip(factors, stored, found.copied, strict=True):
@@ -89,4 +79,4 @@ def _copies(
     return steps
 
 
-RULE = Rule("copy_dense_across", Phase.LAYOUT, apply, result)
+RULE = Rule("copy_dense_across", Phase.LAYOUT, with_steps_before(turn), result, gain=Gain.DENSE)

@@ -23,6 +23,7 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import Machine
 from taco_py.formats import Format
+from taco_py.legal.stored import all_full, is_sparse
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
@@ -31,7 +32,16 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, draft_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Rewrite, Rule, Site, assignments
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Outcome,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    assignments,
+)
 from taco_py.problem import TensorType
 
 
@@ -40,12 +50,20 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     request = context.request(program, site.target)
     assignment = program.define(site.target).assignment
     rows = in_rows(assignment, program.facts, request, Names(program.facts))
-    if not rows.why:
+    if rows is None:
         return None
-    result = replace(program.facts[site.target], type=rows.request.type)
-    facts = {**rows.operands, site.target: result}
-    program = program.before(site.target, rows.copies, facts)
-    return Rewrite(program.with_assignment(rows.assignment), rows.why)
+    before = loops_cost(InRows(assignment, program.facts, request))
+
+    def rewrite() -> Rewrite:
+        costs = f"about {rows.cost:.2g} operations with copies, on the arrays as they are"
+        why = f"{rows.why}: {costs} {before:.2g}"
+        result = replace(program.facts[site.target], type=rows.request.type)
+        facts = {**rows.operands, site.target: result}
+        copies = tuple(replace(copy, reason=why) for copy in rows.copies)
+        changed = program.before(site.target, copies, facts)
+        return Rewrite(changed.with_assignment(rows.assignment), why)
+
+    return Candidate(before, rows.cost, rewrite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +86,15 @@ class InRows:
 
 def in_rows(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
-) -> InRows:
-    """The assignment on copies that have the innermost index last, where these pay; as it is
-    elsewhere."""
+) -> InRows | None:
+    """The cheapest copies that have the innermost index last; None where none can be made."""
     as_it_is = InRows(assignment, operands, request)
     met = {index for access in accesses(assignment.value) for index in access.indices}
     if not request.look_up or not met.issuperset(assignment.target.indices):
-        return as_it_is  # other terms may have the rest, whose sizes are not known here
+        return None  # other terms may have the rest, whose sizes are not known here
     long = (i for i in _innermost(assignment, operands, request) if _fills_vectors(i, as_it_is))
     options = [_along(index, as_it_is, names) for index in long]
-    if not options:
-        return as_it_is
-    before = _cost(as_it_is)
-    best = min(options, key=lambda option: option.cost)
-    if best.cost * request.machine.dense_detour_gain >= before:
-        return replace(as_it_is, cost=before)
-    told = f"about {best.cost:.2g} operations with copies, on the arrays as they are {before:.2g}"
-    why = f"{best.why}: {told}"
-    return replace(best, why=why, copies=tuple(replace(c, reason=why) for c in best.copies))
+    return min(options, key=lambda option: option.cost, default=None)
 
 
 def _innermost(
@@ -94,7 +103,7 @@ def _innermost(
     """The indices that no list of a sparse tensor has or leads to, and that a dense tensor stores
     elsewhere than last, where any operand is sparse."""
     types = {a: operands[a.tensor].type for a in accesses(assignment.value)}
-    if all(type.format.is_dense for type in types.values()):
+    if all_full(types.values()):
         return
     types[assignment.target] = request.type
     led = {i for access, type in types.items() for i in _in_lists(type.format, access)}
@@ -117,7 +126,7 @@ def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
 
 def _lies_across(access: Access, index: str, type: TensorType) -> bool:
     """Whether the elements along an index of a dense tensor are no neighbours."""
-    if not type.format.is_dense or access.indices.count(index) != 1:
+    if is_sparse(type.format) or access.indices.count(index) != 1:
         return False
     return type.format.stored(access.indices)[-1] != index or not type.unit_stride
 
@@ -151,7 +160,7 @@ def _along(index: str, given: InRows, names: Names) -> InRows:
         cost += copying(elements, type, given.request.machine)
         type = replace(type, format=form)
     made = InRows(changed, known, replace(given.request, type=type), tuple(steps.values()), why=why)
-    return replace(made, cost=cost + _cost(made))
+    return replace(made, cost=cost + loops_cost(made))
 
 
 def _with_last(form: Format, last: int) -> Format:
@@ -166,7 +175,7 @@ def copying(elements: float, type: TensorType, machine: Machine) -> float:
     return (machine.plan_step_seconds + elements * each) / machine.step_seconds
 
 
-def _cost(made: InRows) -> float:
+def loops_cost(made: InRows) -> float:
     """What the best loops of all terms cost."""
     assignment, request = made.assignment, made.request
     known = real_statistics(assignment, made.operands, request.machine)

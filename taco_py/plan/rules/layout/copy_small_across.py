@@ -16,41 +16,29 @@ import numpy as np
 from codegen.names import Names
 from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.formats import dense
+from taco_py.legal.stored import is_full_problem
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.tree import map_accesses
 from taco_py.order.streams import stream_order
 from taco_py.plan.algebra.products import flatten
-from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
-from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import Phase, Rule, StepsBefore, result, with_steps_before
 from taco_py.problem import Problem
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Read copies of operands in another order."""
-    facts = dict(program.facts)
-    request = context.request(program, program.result)
-    assignment, copies = line_up(program.last, facts, request, Names(facts))
-    if not copies:
-        return None
-    changed = program.before(program.result, copies, facts).with_assignment(assignment)
-    return Rewrite(changed, copies[0].reason)
-
-
 def line_up(
-    assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, tuple[Cast, ...]]:
-    """The assignment over copies where factors are small and lie across the innermost loop; the
-    copies are added to the operands."""
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> StepsBefore | None:
+    """Read copies of factors that are small and lie across the innermost loop."""
     order = walked_order(assignment, operands, request)
     if order is None:
-        return assignment, ()
+        return None
     sizes = real_statistics(assignment, operands).sizes
     volume, machine = prod(sizes[index] for index in order), request.machine
     steps: dict[Access, Cast] = {}
+    facts = dict(operands)
     for access in dict.fromkeys(accesses(assignment.value)):
         source = operands[access.tensor]
         modes = source.type.format.mode_order
@@ -60,12 +48,17 @@ def line_up(
             steps[access] = step = _copied(access, order, source, names)
             type = replace(source.type, format=step.format, unit_stride=True, stored="")
             joined = (True,) * (len(access.indices) - 1)
-            operands[step.target] = Operand(type, source.shape, source.nnz, joined=joined)
+            facts[step.target] = Operand(type, source.shape, source.nnz, joined=joined)
+
+    if not steps:
+        return None
 
     def lined(access: Access) -> Access:
         return replace(access, tensor=steps[access].target) if access in steps else access
 
-    return replace(assignment, value=map_accesses(assignment.value, lined)), tuple(steps.values())
+    changed = replace(assignment, value=map_accesses(assignment.value, lined))
+    first, *_ = copies = tuple(steps.values())
+    return StepsBefore(changed, facts, copies, first.reason)
 
 
 def walked_order(
@@ -80,8 +73,7 @@ def walked_order(
 
 def _order(problem: Problem) -> tuple[str, ...] | None:
     (term, *more) = split_terms(problem.assignment.value)
-    types = (problem.result, *(type for _, type in problem.operands))
-    if more or not all(type.format.is_dense for type in types):
+    if more or not is_full_problem(problem):
         return None
     target = problem.assignment.target
     if len(target.indices) > 1 and {*target.indices} == {*all_indices(problem.assignment)}:
@@ -97,4 +89,4 @@ def _copied(access: Access, order: tuple[str, ...], source: Operand, names: Name
     return Cast(target, access.tensor, form, source.type.dtype, why)
 
 
-RULE = Rule("copy_small_across", Phase.LAYOUT, apply, result)
+RULE = Rule("copy_small_across", Phase.LAYOUT, with_steps_before(line_up), result)

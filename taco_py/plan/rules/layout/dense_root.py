@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from codegen.names import Names
 from taco_py.concrete.terms import split_terms
 from taco_py.convert.convert import describe
 from taco_py.cost.machine import Machine
@@ -26,42 +25,38 @@ from taco_py.plan.ir.formats import with_dense_root
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand, Reformat
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Rewrite, Rule, Site, assignments
+from taco_py.plan.rules.base import Gain, Phase, Rule, Site, StepsBefore, Trials, assignments
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
+def apply(program: Program, site: Site, context: Context) -> Trials:
     """Read copies with dense roots where looking rows up costs clearly less than searching."""
-    request = context.request(program, site.target)
-    assignment = program.define(site.target).assignment
-    new, facts, steps = look_up_rows(assignment, program.facts, request, Names(program.facts))
-    if not steps:
+    for access in dict.fromkeys(accesses(program.define(site.target).assignment)):
+        copy = _looked_up(program, site, context, access)
+        if copy is not None:
+            program = yield copy.outcome(program, site.target)
+
+
+def _looked_up(
+    program: Program, site: Site, context: Context, access: Access
+) -> StepsBefore | None:
+    """The assignment on a copy of one operand with a dense root; None where it cannot be read."""
+    assignment, operands = program.define(site.target).assignment, program.facts
+    source = operands[access.tensor]
+    form = with_dense_root(source.type.format)
+    if form is None or not _meets(assignment, access, form):
         return None
-    return Rewrite(program.before(site.target, steps, facts).with_assignment(new))
-
-
-def look_up_rows(
-    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, Mapping[str, Operand], tuple[Reformat, ...]]:
-    """The assignment on copies with dense roots where these pay, all operands, and the copies."""
-    copies: list[Reformat] = []
-    machine = request.machine
-    for access in dict.fromkeys(accesses(assignment)):
-        source = operands[access.tensor]
-        form = with_dense_root(source.type.format)
-        if form is None or not _meets(assignment, access, form):
-            continue
-        target = names.fresh(f"{access.tensor}_rows")
-        with_copy = {**operands, target: replace(source, type=replace(source.type, format=form))}
-        changed = _reading(assignment, access, target)
-        before, _ = _best(assignment, operands, request)
-        after, copied = _best(changed, with_copy, request)
-        after += rows_cost(source, form, machine)
-        if target not in copied and after * machine.detour_gain < before:
-            reason = f"its rows are looked up: {describe(source.type.format, form)}"
-            index_dtype = source.type.index_dtype
-            copies.append(Reformat(target, access.tensor, form, reason, index_dtype))
-            assignment, operands = changed, with_copy
-    return assignment, operands, tuple(copies)
+    request = context.request(program, site.target)
+    target = program.fresh(f"{access.tensor}_rows")
+    with_copy = {**operands, target: replace(source, type=replace(source.type, format=form))}
+    changed = _reading(assignment, access, target)
+    before, _ = _best(assignment, operands, request)
+    after, copied = _best(changed, with_copy, request)
+    if target in copied:
+        return None
+    why = f"its rows are looked up: {describe(source.type.format, form)}"
+    copy = Reformat(target, access.tensor, form, why, source.type.index_dtype)
+    cost = rows_cost(source, form, request.machine)
+    return StepsBefore(changed, with_copy, (copy,), why, before, after + cost)
 
 
 def _meets(assignment: Assignment, access: Access, form: Format) -> bool:

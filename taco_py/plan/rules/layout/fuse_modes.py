@@ -14,6 +14,7 @@ from math import prod
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.formats import dense
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import children, map_children
@@ -103,12 +104,12 @@ def _stored(
     """The arrays of a dense assignment; none where a part of it is not dense."""
     target, form = assignment.target, request.type.format
     found = {target: _Stored(target.indices, (True,) * max(0, form.order - 1))}
-    if not form.is_dense or form.mode_order != tuple(range(form.order)):
+    if is_sparse(form) or form.mode_order != tuple(range(form.order)):
         return {}
     for access in accesses(assignment.value):
         operand = operands[access.tensor]
         form = operand.type.format
-        if not form.is_dense:
+        if is_sparse(form):
             return {}
         found[access] = _Stored(form.stored(access.indices), operand.joined)
     return found

@@ -23,6 +23,8 @@ from taco_py.concrete.terms import map_terms, split_terms, summed
 from taco_py.convert.locate import located_format
 from taco_py.cost.machine import Machine
 from taco_py.formats import dense
+from taco_py.legal.stored import is_full, is_sparse
+from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
@@ -32,35 +34,20 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Locate, Operand, Reformat
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Rewrite, Rule, Site, assignments
+from taco_py.plan.rules.base import Candidate, Gain, Phase, Rewrite, Rule, Site, Trials, assignments
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
+def apply(program: Program, site: Site, context: Context) -> Trials:
     """Read copies in which entries are located where that costs clearly less than merging."""
-    request = context.request(program, site.target)
-    assignment = program.define(site.target).assignment
-    names = Names(program.facts)
-    new, facts, request, steps = look_up(assignment, program.facts, request, names)
-    if not steps:
-        return None
-    program = replace(program.before(site.target, steps, facts), static=request.static)
-    return Rewrite(program.with_assignment(new), steps[0].reason)
-
-
-def look_up(
-    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, Mapping[str, Operand], Request, tuple[Locate | Reformat, ...]]:
-    """The assignment on operands that are looked up where this pays, all operands, the request with
-    the size of new indices, and the steps that make these operands."""
-    if not request.look_up:
-        return assignment, operands, request, ()
-    found = _Found(assignment, operands, request)
-    able = [a for a in dict.fromkeys(accesses(assignment)) if _may(found, a)]
+    if not context.goal.look_up:
+        return
+    before = program
+    draft = _Found.of(program, site, context)
+    able = [a for a in dict.fromkeys(accesses(draft.assignment)) if _may(draft, a)]
     for access in able:
-        found = _better(found, (access,), names)
-    if not found.steps and len(able) > 1:  # a list is sorted as long as one of them is merged
-        found = _better(found, able, names)
-    return found.assignment, found.operands, found.request, found.steps
+        program = yield _located_in(program, site, context, (access,))
+    if program is before and len(able) > 1:  # a list is sorted as long as one of them is merged
+        yield _located_in(program, site, context, able)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +59,12 @@ class _Found:
     request: Request
     steps: tuple[Locate | Reformat, ...] = ()
 
+    @staticmethod
+    def of(program: Program, site: Site, context: Context) -> _Found:
+        """The assignment at a site on its operands as they are."""
+        assignment = program.define(site.target).assignment
+        return _Found(assignment, program.facts, context.request(program, site.target))
+
     @property
     def cost(self) -> float:
         """What the best loops cost with the copies that they need."""
@@ -81,10 +74,13 @@ class _Found:
         return sum(best_order(draft, term, known, self.request.effort).cost for term in terms)
 
 
-def _better(before: _Found, looked_up: Sequence[Access], names: Names) -> _Found:
-    """With more operands looked up, if that pays."""
+def _located_in(
+    program: Program, site: Site, context: Context, looked_up: Sequence[Access]
+) -> Candidate:
+    """The assignment at a site on copies of operands in which their entries are located."""
+    found = before = _Found.of(program, site, context)
     exact = _is_exact(before.assignment, before.operands)
-    found, cost, machine = before, 0.0, before.request.machine
+    cost, machine, names = 0.0, before.request.machine, Names(program.facts)
     for access in looked_up:
         source = found.operands[access.tensor]
         cost += _making(source, machine)
@@ -93,15 +89,18 @@ def _better(before: _Found, looked_up: Sequence[Access], names: Names) -> _Found
         found = (_from_array if exact else _one_by_one)(found, access, names)
     cost += found.cost
     merged = before.cost
-    if cost * machine.detour_gain >= merged:
-        return before
-    why = (
-        f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they are "
-        "merged with others"
-    )
-    kept = len(before.steps)
-    steps = (*before.steps, *(replace(step, reason=why) for step in found.steps[kept:]))
-    return replace(found, steps=steps)
+
+    def rewrite() -> Rewrite:
+        why = (
+            f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they "
+            "are merged with others"
+        )
+        steps = tuple(replace(step, reason=why) for step in found.steps)
+        changed = program.before(site.target, steps, found.operands)
+        changed = replace(changed, static=found.request.static)
+        return Rewrite(changed.with_assignment(found.assignment), why)
+
+    return Candidate(merged, cost, rewrite)
 
 
 def _from_array(before: _Found, access: Access, names: Names) -> _Found:
@@ -130,7 +129,7 @@ def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
     """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
     have no infinity."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
-    return expression_dtype(assignment.value, dtypes).kind in "bui"
+    return not has_special_values(expression_dtype(assignment.value, dtypes))
 
 
 def _may(found: _Found, access: Access) -> bool:
@@ -138,17 +137,15 @@ def _may(found: _Found, access: Access) -> bool:
     many, terms are linear in it, and it does not say which elements of the result are stored."""
     assignment, operands = found.assignment, found.operands
     source, result = operands[access.tensor], found.request.type.format
-    if source.type.format.is_dense or prod(source.shape) > found.request.machine.dense_elements:
+    if is_full(source.type.format) or prod(source.shape) > found.request.machine.dense_elements:
         return False
     others = [
-        a
-        for a in accesses(assignment)
-        if a != access and not operands[a.tensor].type.format.is_dense
+        a for a in accesses(assignment) if a != access and is_sparse(operands[a.tensor].type.format)
     ]
     walked = {index for other in others for index in other.indices}
     if not walked.issuperset(access.indices):
         return False
-    stored = {} if result.is_dense else result.stored(assignment.target.indices)
+    stored = {} if is_full(result) else result.stored(assignment.target.indices)
     if any(index in access.indices for index in stored):
         return False
     return all(_is_linear(term.body, access) for term in split_terms(assignment.value))

@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from taco_py.formats import Format
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.algebra.normal_form import normal_form
@@ -21,7 +22,17 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    result,
+)
 
 REORDERED_MODES = 3
 """Modes up to which every order is compared."""
@@ -51,10 +62,9 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return Refusal(f"the last kernel costs no less than as {usual}")
     after = context.costs.in_loops(_split(_in(program, form), context), context)
     cost = context.costs.in_loops(before, context)
-    if after * context.goal.machine.detour_gain >= cost:
-        return Refusal(f"no order of modes costs clearly less than {usual}")
     why = f"about {after:.2g} operations instead of {cost:.2g} as {usual}"
-    return Rewrite(_in(written, form), f"{program.result} stored as {form}: {why}", cost, after)
+    stored = Rewrite(_in(written, form), f"{program.result} stored as {form}: {why}")
+    return Candidate(cost, after, lambda: stored)
 
 
 def _others(
@@ -64,7 +74,7 @@ def _others(
 
     None for dense results, for diagonals, and where all sparse operands store their indices alike.
     """
-    if usual.is_dense or not 1 < usual.order <= REORDERED_MODES:
+    if is_full(usual) or not 1 < usual.order <= REORDERED_MODES:
         return
     met = tuple(accesses(assignment.value))
     if any(len(set(a.indices)) < operands[a.tensor].type.format.order for a in met):
@@ -84,7 +94,7 @@ def _as_stored(
 ) -> Iterator[str]:
     """The result's indices in the order in which a sparse operand stores them."""
     form = operands[access.tensor].type.format
-    for mode in () if form.is_dense else form.mode_order:
+    for mode in () if is_full(form) else form.mode_order:
         if access.indices[mode] in assignment.target.indices:
             yield access.indices[mode]
 

@@ -19,9 +19,9 @@ from dataclasses import replace
 from itertools import permutations
 from math import prod
 
-from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import split_terms
 from taco_py.formats import Format, dense
+from taco_py.legal.stored import is_full, is_sparse, restricts
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr
 from taco_py.notation.operators import DIV
@@ -31,7 +31,17 @@ from taco_py.plan.ir.formats import COMPRESSED, DENSE
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import keeping
-from taco_py.plan.rules.base import Gain, Outcome, Phase, Refusal, Rewrite, Rule, Site, temporaries
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    temporaries,
+)
 
 REORDERED_MODES = 3
 """Modes up to which a temporary is considered in every order."""
@@ -52,14 +62,16 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         for form in options
     }
     form = min(options, key=lambda option: costs[option])
-    if costs[form] * context.goal.machine.detour_gain >= before:
-        return Refusal(f"no format costs clearly less than {usual.type.format}")
-    why = (
-        f"stored as {form}: about {costs[form]:.2g} operations instead of {before:.2g} as "
-        f"{usual.type.format}"
-    )
-    program = program.with_facts({name: _stored(usual, form)})
-    return Rewrite(program.noted(name, f"{part.note}; {why}"), why, before, costs[form])
+
+    def rewrite() -> Rewrite:
+        why = (
+            f"stored as {form}: about {costs[form]:.2g} operations instead of {before:.2g} as "
+            f"{usual.type.format}"
+        )
+        changed = program.with_facts({name: _stored(usual, form)})
+        return Rewrite(changed.noted(name, f"{part.note}; {why}"), why)
+
+    return Candidate(before, costs[form], rewrite)
 
 
 def _cost(
@@ -89,13 +101,13 @@ def _options(
     stored = program.facts[part.target.tensor]
     usual = stored.type.format
     around = {name for each in (part, *readers) for name in operand_names(each)}
-    if not usual.order or all(program.facts[n].type.format.is_dense for n in around):
+    if not usual.order or all(is_full(program.facts[n].type.format) for n in around):
         return
     result = program.result_type.format
-    free = result.is_dense or all(
+    free = is_full(result) or all(
         _adds_no_entries(program, context, part, reader) for reader in readers
     )
-    if not usual.is_dense and free and prod(stored.shape) <= context.goal.machine.dense_elements:
+    if is_sparse(usual) and free and prod(stored.shape) <= context.goal.machine.dense_elements:
         yield dense(usual.order)
     looked_up = tuple(i for i in part.target.indices if _may_be_full(i, program.last, result))
     for form in _arranged(usual):
@@ -117,7 +129,7 @@ def _adds_no_entries(
             set(access.indices)
             for access in accesses(term.body)
             if access.tensor != name
-            and not program.facts[access.tensor].type.format.is_dense
+            and is_sparse(program.facts[access.tensor].type.format)
             and restricts(term.body, access)
         ]
         for access in _undivided(term.body):
@@ -147,9 +159,9 @@ def _may_be_full(index: str, last: Assignment, result: Format) -> bool:
 def _arranged(usual: Format) -> Iterator[Format]:
     """The format in every order of modes, and with a dense or with a compressed root."""
     modes = range(usual.order)
-    if usual.order <= REORDERED_MODES and (usual.is_dense or _by_rows(usual)):
+    if usual.order <= REORDERED_MODES and (is_full(usual) or _by_rows(usual)):
         yield from (Format(usual.levels, order) for order in permutations(modes))
-    if not usual.is_dense and _by_rows(usual):
+    if is_sparse(usual) and _by_rows(usual):
         root = COMPRESSED if usual.levels[0].full else DENSE
         yield replace(usual, levels=(root, *usual.levels[1:]))
 
@@ -159,4 +171,4 @@ def _by_rows(form: Format) -> bool:
     return form.order > 1 and all(level == COMPRESSED for level in form.levels[1:])
 
 
-RULE = Rule("store_temporary", Phase.LAYOUT, apply, temporaries, gain=Gain.DETOUR)
+RULE = Rule("store_temporary", Phase.LAYOUT, apply, temporaries, Numbers.SPECIALS, gain=Gain.DETOUR)

@@ -12,37 +12,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from codegen.names import Names
-from taco_py.concrete.concretize import restricts
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.formats import dense
+from taco_py.legal.stored import is_sparse, restricts
 from taco_py.notation.checks import accesses, all_indices, with_linearity
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import NEG
 from taco_py.notation.tree import exchange, map_accesses
-from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand, TakeValues
-from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, assignments
-
-
-def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Read values alone where the sum over all entries asks for no coordinates."""
-    request = context.request(program, site.target)
-    assignment = program.define(site.target).assignment
-    new, facts, steps = take_values(assignment, program.facts, request, Names(program.facts))
-    if not steps:
-        return None
-    return Rewrite(program.before(site.target, steps, facts).with_assignment(new))
+from taco_py.plan.rules.base import Phase, Rule, StepsBefore, assignments, with_steps_before
 
 
 def take_values(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, Mapping[str, Operand], tuple[TakeValues, ...]]:
-    """The assignment on the values alone where no coordinates are asked for, all operands, and the
-    steps that take them."""
+) -> StepsBefore | None:
+    """Read values alone where the sum over all entries asks for no coordinates."""
     if not request.sized or not request.look_up:
-        return assignment, operands, ()  # kernels for any operands, and loops that are marked
+        return None  # kernels for any operands, and loops that are marked
     known = dict(operands)
     steps: list[TakeValues] = []
     free = Names(all_indices(assignment))
@@ -63,7 +50,7 @@ def take_values(
         body = _reading(term, access, Access(target, (index,)))
         left = (i for i in term.reduced if i not in access.indices)
         value = exchange(value, sum_, summed(body, (*left, index)))
-    return replace(assignment, value=value), known, tuple(steps)
+    return StepsBefore(replace(assignment, value=value), known, tuple(steps)) if steps else None
 
 
 def _reading(term: Term, old: Access, new: Access) -> Expr:
@@ -76,7 +63,7 @@ def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | Non
     """The sparse access whose indices are summed over and nowhere else, if there is one."""
     (term, *more) = split_terms(sum_)
     met = dict.fromkeys(accesses(term.body))
-    sparse = [access for access in met if not operands[access.tensor].type.format.is_dense]
+    sparse = [access for access in met if is_sparse(operands[access.tensor].type.format)]
     if more or len(sparse) != 1 or any(True for _ in reductions(term.body)):
         return None
     (access,) = sparse
@@ -86,4 +73,4 @@ def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | Non
     return access if alone and len(own) == len(access.indices) > 0 else None
 
 
-RULE = Rule("values_only", Phase.LAYOUT, apply, assignments)
+RULE = Rule("values_only", Phase.LAYOUT, with_steps_before(take_values), assignments)

@@ -8,8 +8,9 @@ the product 3 · 3 · 3 · 3. In loops inside each other each case has those of 
 
 from __future__ import annotations
 
-from taco_py.concrete.cases import CASES, count_cases, sums_in
+from taco_py.concrete.cases import count_cases, sums_in
 from taco_py.concrete.terms import reductions
+from taco_py.legal.cases import LOOP_CASES, PRODUCT_CASES
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Call, Expr
 from taco_py.notation.tree import exchange
@@ -18,10 +19,6 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.plan.rules.needed.sum_in_chunks import in_chunks
 from taco_py.plan.temporaries import through_children, with_temporary
-
-NESTED_CASES = 2 * CASES
-"""Cases that the loops of a product have at most together. [Of 81, in one loop, gcc takes 12 s; of
-96, in three, a minute]"""
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -57,7 +54,8 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
 def _too_many(program: Program, expr: Expr) -> int | None:
     """The cases of a product where one loop has too many, or all of its loops together have."""
     one, every = (count_cases(expr, each) for each in (program.is_sparse, program.lists))
-    return max(one, every) if one > CASES or every > NESTED_CASES else None
+    few = LOOP_CASES.allows(one) and PRODUCT_CASES.allows(every)
+    return None if few else max(one, every)
 
 
 RULE = Rule("few_cases", Phase.NEEDED, apply, result)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from taco_py.concrete.terms import split_terms
+from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Assignment, Expr, Reduce
@@ -27,7 +28,7 @@ def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> 
     dtypes = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
     whole = expression_dtype(assignment.value, dtypes)
     summed = _summed(assignment.value, dtypes)
-    return any(_is_narrow(expression_dtype(body, dtypes), whole) for body in summed)
+    return any(sum_wraps_alone(expression_dtype(body, dtypes), whole) for body in summed)
 
 
 def _summed(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
@@ -47,15 +48,11 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return None
     dtypes = program.dtypes
     own, whole = (expression_dtype(each, dtypes) for each in (expr, program.last.value))
-    if not _is_narrow(own, whole):
+    if not sum_wraps_alone(own, whole):
         return None
     why = f"its sum is of type {own}, the result's of type {whole}"
     program, access = with_temporary(program, context, expr, free_indices(expr), why)
     return Rewrite(site.put(program, access), why)
-
-
-def _is_narrow(own: DType, whole: DType) -> bool:
-    return own != whole and own.kind in "bui"
 
 
 RULE = Rule("narrow_sums", Phase.NEEDED, apply, terms)

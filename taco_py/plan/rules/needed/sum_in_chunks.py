@@ -7,12 +7,14 @@ A loop that merges n operands has a case for each set of them that may be presen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from taco_py.concrete.cases import CASES, MERGED, cases_of_sum, count_cases
+from taco_py.concrete.cases import cases_of_sum, count_cases
 from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS, SCHEDULED_CASES, SCHEDULED_TERMS
+from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr
@@ -23,9 +25,6 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result, terms
 from taco_py.plan.temporaries import through_children, with_temporary
 
-SCHEDULED_TERMS = 6
-"""Sparse terms that one kernel adds up at most, where a schedule says which loops there are."""
-
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Put sums of more sparse terms than one kernel adds up partly into temporaries.
@@ -34,7 +33,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     sums are of another type than the whole, it stays whole. The terms of a dense result are left:
     its kernel adds them up one after another.
     """
-    sites = terms(program) if program.result_type.format.is_dense else iter((site,))
+    sites = terms(program) if is_full(program.result_type.format) else iter((site,))
     before = program
     for each in sites:
         expr = each.term(program)
@@ -59,15 +58,17 @@ def _sum_in_chunks(
     for arg in expr.args:
         program, new = _sum_in_chunks(program, context, arg, whole)
         args = (*args, new)
-    counts = [_count_sparse(program, arg) for arg in args]
+    counts = [_count_sparse(arg, program.is_sparse) for arg in args]
     cases = [count_cases(arg, program.is_sparse) for arg in args]
     place = cases.index(max(cases))
     largest = args[place]
     same = expression_dtype(largest, program.dtypes) == whole
     why = ""
-    if sum(counts) > MERGED:
-        why = f"{counts[place]} of the sparse terms, for a kernel adds up {MERGED} of them"
-    elif cases_of_sum(args, program.is_sparse) > CASES:
+    if not MERGED_TERMS.allows(sum(counts)):
+        why = (
+            f"{counts[place]} of the sparse terms, for a kernel adds up {MERGED_TERMS.most} of them"
+        )
+    elif not LOOP_CASES.allows(cases_of_sum(args, program.is_sparse)):
         why = "in one kernel with the other terms it has too many cases"
     if why and cases[place] > 1 and same:
         program, part = with_temporary(program, context, largest, free_indices(largest), why)
@@ -76,9 +77,9 @@ def _sum_in_chunks(
     return program, expr if same_args else replace(expr, args=args)
 
 
-def _count_sparse(program: Program, expr: Expr) -> int:
+def _count_sparse(expr: Expr, leaves_out: Callable[[Access], bool]) -> int:
     """The added terms with an operand that does not store everything."""
-    return sum(any(map(program.is_sparse, accesses(term.body))) for term in split_terms(expr))
+    return sum(any(map(leaves_out, accesses(term.body))) for term in split_terms(expr))
 
 
 def check_together(
@@ -86,22 +87,22 @@ def check_together(
 ) -> None:
     """Raise ScheduleError where the loops of one kernel would merge too many sparse terms."""
 
-    def is_sparse(access: Access) -> bool:
-        return not operands[access.tensor].type.format.is_dense
+    def leaves_out(access: Access) -> bool:
+        return is_sparse(operands[access.tensor].type.format)
 
     terms = split_terms(assignment.value)
-    cases = max(count_cases(term.body, is_sparse) for term in terms)
-    if cases > 2**SCHEDULED_TERMS:
+    cases = max(count_cases(term.body, leaves_out) for term in terms)
+    if not SCHEDULED_CASES.allows(cases):
         raise ScheduleError(
-            f"Expected products of up to {2**SCHEDULED_TERMS} cases where a schedule says which "
+            f"Expected products of up to {SCHEDULED_CASES.most} cases where a schedule says which "
             f"loops there are, found {cases}: one for each set of sparse operands that may be "
             "present",
             hint="leave the schedule open, or compute some of the sums first",
         )
-    count = len(terms)
-    if not request.type.format.is_dense and count > SCHEDULED_TERMS:
+    count = _count_sparse(assignment.value, leaves_out)
+    if is_sparse(request.type.format) and not SCHEDULED_TERMS.allows(count):
         raise ScheduleError(
-            f"Expected up to {SCHEDULED_TERMS} sparse terms where a schedule says which "
+            f"Expected up to {SCHEDULED_TERMS.most} sparse terms where a schedule says which "
             f"loops there are, found {count}: a kernel has a case for each set of them",
             hint="leave the schedule open, or add some of them up first",
         )

@@ -16,48 +16,36 @@ import numpy as np
 
 from codegen.names import Names
 from taco_py.concrete.terms import split_terms, summed
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.algebra.products import Product, as_product, flatten
-from taco_py.plan.context import Context
+from taco_py.plan.algebra.products import as_product, flatten
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.ir.program import Define, Program
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.plan.ir.program import Define
+from taco_py.plan.rules.base import Numbers, Phase, Rule, StepsBefore, result, with_steps_before
 from taco_py.problem import TensorType
 
 WHY = "factors are multiplied into a small one that has all of their indices"
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Compute the product of such factors first, where they are small enough."""
-    facts = dict(program.facts)
-    request = context.request(program, program.result)
-    *parts, last = absorb(program.last, facts, request, Names(facts))
-    if not parts:
-        return None
-    steps = tuple(Define(part, WHY) for part in parts)
-    return Rewrite(program.before(program.result, steps, facts).with_assignment(last), WHY)
-
-
 def absorb(
-    assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, ...]:
-    """The products of such factors, then the assignment that reads them; the assignment alone where
-    there are none. The new tensors are added to the operands."""
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> StepsBefore | None:
+    """Compute products of such factors first, where the factors that host them are small enough."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     (term, *more) = split_terms(flatten(assignment.value, dtypes))
     product = as_product(term.body, dtypes)
     if more or term.negative or product is None or len(product.factors) < 3:
-        return (assignment,)
+        return None
     whole = expression_dtype(term.body, dtypes)
     factors = [f for f in product.factors if isinstance(f, Access) and f.indices]
     plain = all(
-        operands[f.tensor].type.format.is_dense and dtypes[f.tensor] == whole for f in factors
+        is_full(operands[f.tensor].type.format) and dtypes[f.tensor] == whole for f in factors
     )
     if not plain or len(factors) < len(product.factors):
-        return (assignment,)
+        return None
     sizes = real_statistics(assignment, operands, request.machine).sizes
     volumes = {f: float(prod(sizes[i] for i in f.indices)) for f in factors}
     points = prod(sizes[index] for index in all_indices(assignment))
@@ -65,17 +53,26 @@ def absorb(
     large = points >= machine.small_factor_iterations
     room = min(points / machine.small_factor_ratio, request.memory) if large else 0
     groups = _groups(factors, assignment.target.indices, volumes, room)
-    made = {
-        group[0]: _product(group, product, operands, request, names)
+    products = {
+        group[0]: Assignment(Access(names.fresh("T"), group[0].indices), product.of(group))
         for group in groups
         if len(group) > 1
     }
-    if not made:
-        return (assignment,)
+    if not products:
+        return None
+    new = {
+        part.target.tensor: _as_host(operands[host.tensor], request)
+        for host, part in products.items()
+    }
     kept = [f for f in factors if any(f is group[0] for group in groups)]
-    left = [made[f].target if f in made else f for f in kept]
+    left = [products[f].target if f in products else f for f in kept]
     value = left[0] if len(left) == 1 else product.of(left)
-    return (*made.values(), replace(assignment, value=summed(value, term.reduced)))
+    return StepsBefore(
+        replace(assignment, value=summed(value, term.reduced)),
+        {**operands, **new},
+        tuple(Define(part, WHY) for part in products.values()),
+        WHY,
+    )
 
 
 def _groups(
@@ -102,21 +99,10 @@ def _groups(
     return groups
 
 
-def _product(
-    group: list[Access],
-    product: Product,
-    operands: dict[str, Operand],
-    request: Request,
-    names: Names,
-) -> Assignment:
-    """The product of a group, stored as its largest factor is."""
-    host = group[0]
-    source = operands[host.tensor]
-    target = Access(names.fresh("T"), host.indices)
-    type = TensorType(source.type.format, source.type.dtype, request.type.index_dtype)
-    joined = (True,) * (len(host.indices) - 1)
-    operands[target.tensor] = Operand(type, source.shape, source.nnz, joined=joined)
-    return Assignment(target, product.of(group))
+def _as_host(host: Operand, request: Request) -> Operand:
+    """The facts of a product that is stored as its largest factor is."""
+    type = TensorType(host.type.format, host.type.dtype, request.type.index_dtype)
+    return Operand(type, host.shape, host.nnz, joined=(True,) * (len(host.shape) - 1))
 
 
-RULE = Rule("absorb_factor", Phase.SPLIT, apply, result, Numbers.ROUNDS)
+RULE = Rule("absorb_factor", Phase.SPLIT, with_steps_before(absorb), result, Numbers.ROUNDS)

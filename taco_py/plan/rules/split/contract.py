@@ -23,6 +23,7 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import LEAST_SIZE
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import (
+    Candidate,
     Gain,
     Numbers,
     Outcome,
@@ -53,11 +54,17 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return None
     best = _cheapest(program, context, chain)
     if best is None:
-        return Refusal("one kernel costs no more")
-    context = replace(context, full=best.full)
-    why = _why(program, context, chain, best)
-    program, value = chain.follow(program, context, best.path, why)
-    return Rewrite(site.put(program, value), why)
+        return Refusal("no path costs less than one kernel")
+    full = replace(context, full=best.full)
+
+    def rewrite() -> Rewrite:
+        why = _why(program, full, chain, best)
+        changed, value = chain.follow(program, full, best.path, why)
+        return Rewrite(site.put(changed, value), why)
+
+    shallow = chain.depth(best.path) < len(chain.indices)
+    gain = Gain.SIMPLER if shallow else Gain.DETOUR
+    return Candidate(best.one_kernel, best.cost, rewrite, gain)
 
 
 def _chain(program: Program, site: Site) -> _Chain | None:
@@ -164,7 +171,7 @@ class _Chain:
 
 @dataclass(frozen=True, slots=True)
 class _Best:
-    """The path that is taken.
+    """The path that costs least.
 
     full    whether its temporaries of one index are dense
     pairs   the best path of pairs alone, where this one has larger steps
@@ -173,10 +180,12 @@ class _Best:
     path: Path
     full: bool
     pairs: Path | None
+    cost: float
+    one_kernel: float
 
 
 def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None:
-    """The path that beats one kernel; None where none does.
+    """The cheapest path; None where all are clearly dearer than one kernel.
 
     One kernel and several are compared by what all their loops, merges and copies cost. Loops that
     are nested less deep are asymptotically better, and those of one kernel are then kept only where
@@ -199,11 +208,9 @@ def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None
             cost = chain.cost_along(program, replace(context, full=full), tree.path, least)
             if cost < least:
                 least = cost
-                best = _Best(tree.path, full, pairs.path if tree.most > 2 else None)
-    if best is None:
-        return None
-    shallow = chain.depth(best.path) < len(chain.indices)
-    return best if shallow or least * gain < whole else None
+                other = pairs.path if tree.most > 2 else None
+                best = _Best(tree.path, full, other, cost, whole)
+    return best
 
 
 def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
@@ -226,4 +233,6 @@ def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
     return f"{text}, but in loops nested less deep, which pays the more the larger the operands"
 
 
-RULE = Rule("contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS, gain=Gain.DETOUR)
+RULE = Rule(
+    "contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS, gain=Gain.DETOUR
+)

@@ -13,17 +13,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taco_py.concrete.terms import split_terms
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Expr, Reduce
 from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Outcome, Refusal, Rewrite, Site
+from taco_py.plan.rules.base import Candidate, Gain, Rewrite, Site
 from taco_py.plan.temporaries import with_temporary
 
 
-def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> Outcome:
+def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate | None:
     """Compute the cheapest part around an inner sum of a term first, where that pays.
 
     Compared with one kernel, and with the inner sum computed first by itself.
@@ -36,13 +37,15 @@ def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> 
     least = min(prices)
     whole = replace(program.last, value=term)
     one = context.costs.loops(program, whole, context)
-    gain = context.goal.machine.detour_gain
-    if least * gain >= min(one, _price(program, context, term, sum_)):
-        return Refusal("one kernel, or the inner sum computed first, costs no more")
     part = options[prices.index(least)]
-    why = f"about {least:.2g} operations instead of {one:.2g} in loops around the sum in it"
-    program, access = with_temporary(program, context, part, free_indices(part), why)
-    return Rewrite(site.put(program, exchange(term, part, access)), why, one, least)
+
+    def rewrite() -> Rewrite:
+        why = f"about {least:.2g} operations instead of {one:.2g} in loops around the sum in it"
+        changed, access = with_temporary(program, context, part, free_indices(part), why)
+        return Rewrite(site.put(changed, exchange(term, part, access)), why)
+
+    before = min(one, _price(program, context, term, sum_))
+    return Candidate(before, least, rewrite, Gain.DETOUR)
 
 
 def _options(program: Program, context: Context, expr: Expr, sum_: Reduce) -> Iterator[Expr]:
@@ -58,7 +61,7 @@ def _options(program: Program, context: Context, expr: Expr, sum_: Reduce) -> It
         if alike and _indices(part) < every:
             draft, access = with_temporary(program, context, part, free_indices(part), "")
             facts = draft.facts[access.tensor]
-            if not facts.type.format.is_dense and facts.stored <= context.goal.memory:
+            if is_sparse(facts.type.format) and facts.stored <= context.goal.memory:
                 yield part
 
 

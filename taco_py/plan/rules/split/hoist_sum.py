@@ -14,6 +14,7 @@ from itertools import takewhile
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
+from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.tree import exchange
@@ -21,34 +22,43 @@ from taco_py.order.orders import best_order
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import copy_cost, term_cost
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, terms
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    Trials,
+    terms,
+)
 from taco_py.plan.rules.split.hoist_around_sum import around_sum
 from taco_py.plan.temporaries import with_temporary
 from taco_py.problem import Problem
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
+def apply(program: Program, site: Site, context: Context) -> Trials:
     """Compute each inner sum of a term first that loops around it would repeat."""
     expr = site.term(program)
     (term, *more) = split_terms(expr)
     inner = tuple(reductions(term.body))
     if more or not inner:
-        return None
+        return
     loops = _Loops.of(program, context, expr, term)
-    before = program
     for sum_ in inner:
-        if not any(sum_ is other for other in _inner(site.term(program))):
-            continue  # it is in a temporary by now
-        part = around_sum(program, site, context, sum_)
-        if isinstance(part, Rewrite):
-            program = part.program
-            continue
-        why = loops.repeats(sum_) or _cheaper_first(program, site, context, sum_)
-        if why:
-            needs = free_indices(sum_)
-            program, access = with_temporary(program, context, sum_, needs, why)
-            program = site.put(program, exchange(site.term(program), sum_, access))
-    return None if program is before else Rewrite(program)
+        before = program
+        for candidate in (around_sum, loops.repeated, _cheaper_first):
+            if any(sum_ is other for other in _inner(site.term(program))):
+                program = yield candidate(program, site, context, sum_)
+            if program is not before:
+                break
+
+
+def _hoisted(program: Program, site: Site, context: Context, sum_: Reduce, why: str) -> Rewrite:
+    """The program with an inner sum of a term in a temporary."""
+    program, access = with_temporary(program, context, sum_, free_indices(sum_), why)
+    return Rewrite(site.put(program, exchange(site.term(program), sum_, access)), why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +86,8 @@ class _Loops:
         shared = len(tuple(takewhile(program.last.target.indices.__contains__, order)))
         return _Loops(program, context, term, problem, stats, order, shared)
 
-    def repeats(self, sum_: Reduce) -> str:
-        """The reason to compute an inner sum first that its iterations give; "" where none does."""
+    def repeated(self, program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate:
+        """An inner sum computed first, compared by iterations."""
         own = frozenset(i for a in accesses(sum_) for i in a.indices)
         needs = free_indices(sum_)
         depth = max((self.order.index(i) + 1 for i in needs), default=0)
@@ -90,12 +100,11 @@ class _Loops:
         if copies:
             inside += copies
             alone += self._own_copies(sum_)
-        if alone * self.stats.machine.detour_gain >= inside:
-            return ""
         others = tuple(index for index in self.order[:depth] if index not in needs)
+        why = "by itself, this sum needs no copies of operands in another order, or fewer"
         if others:
-            return f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
-        return "by itself, this sum needs no copies of operands in another order, or fewer"
+            why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
+        return Candidate(inside, alone, lambda: _hoisted(program, site, context, sum_, why))
 
     def _own_copies(self, sum_: Reduce) -> float:
         """The price of the copies that a sum needs when it is computed by itself."""
@@ -109,28 +118,31 @@ class _Loops:
         return copy_cost(self.stats, problem, term, self.context.effort)
 
 
-def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce) -> str:
-    """The reason to compute an inner sum first that the prices of both programs give; "" for none.
+def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate:
+    """An inner sum computed first, compared by the prices of both programs.
 
     Operands are taken as large as they are where they are not taken for larger: a kernel over tiny
     temporaries is compared with one over the operands that they are made from.
     """
     expr = site.term(program)
     (term,) = split_terms(expr)
-    larger, real = context.real(program, expr)
-    if context.statistics(program, expr).sizes == real.statistics(larger, expr).sizes:
-        program, context = larger, real
-    problem, stats = program.problem(program.last, expr), context.statistics(program, expr)
+    draft, priced = context.real(program, expr)
+    if context.statistics(program, expr).sizes != priced.statistics(draft, expr).sizes:
+        draft, priced = program, context
+    problem, stats = draft.problem(draft.last, expr), priced.statistics(draft, expr)
     one = term_cost(problem, term, stats, context.effort)
-    draft = program.only_of(program.last)
-    draft, access = with_temporary(draft, context, sum_, free_indices(sum_), "")
+    draft = draft.only_of(draft.last)
+    draft, access = with_temporary(draft, priced, sum_, free_indices(sum_), "")
     last = replace(draft.last, value=exchange(expr, sum_, access))
-    two = context.costs.in_loops(draft.with_assignment(last), context)
-    dense, machine = draft.facts[access.tensor].type.format.is_dense, context.goal.machine
-    gain = machine.dense_detour_gain if dense else machine.detour_gain
-    if two * gain >= one:
-        return ""
-    return f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
+    two = priced.costs.in_loops(draft.with_assignment(last), priced)
+    dense = is_full(draft.facts[access.tensor].type.format)
+    why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"
+    return Candidate(
+        one,
+        two,
+        lambda: _hoisted(program, site, context, sum_, why),
+        Gain.DENSE if dense else Gain.DETOUR,
+    )
 
 
 def _inner(expr: Expr) -> tuple[Reduce, ...]:
@@ -139,4 +151,4 @@ def _inner(expr: Expr) -> tuple[Reduce, ...]:
     return tuple(reductions(term.body))
 
 
-RULE = Rule("hoist_sum", Phase.SPLIT, apply, terms, Numbers.EXACT)
+RULE = Rule("hoist_sum", Phase.SPLIT, apply, terms, Numbers.SPECIALS, Gain.DETOUR)

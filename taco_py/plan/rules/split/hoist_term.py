@@ -1,4 +1,4 @@
-"""Hoist a term that would be added up for every coordinate of an index that it does not have.
+"""Hoist a sum beside other terms out of loops over indices that it does not have.
 
     y[i] = A[i] - sum(j, x[j])  →  T = sum(j, x[j]);  y[i] = A[i] - T
 
@@ -10,12 +10,23 @@ from __future__ import annotations
 
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.estimate import result_size
+from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Reduce
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    terms,
+)
 from taco_py.plan.temporaries import with_temporary
 
 
@@ -29,7 +40,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     others = tuple(index for index in target if index not in needs)
     dtypes = program.dtypes
     whole, type = (expression_dtype(each, dtypes) for each in (program.last.value, expr))
-    if not others or (type != whole and type.kind not in "fc"):
+    if not others or sum_wraps_alone(type, whole):
         return None
     (term, *more) = split_terms(expr)
     if more:
@@ -39,11 +50,13 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kept = stats.machine.temporary_entry_steps * result_size(stats, expr, needs)
     alone = stats.iterations(term.body, own) + kept
     repeated = stats.iterations(term.body, own | frozenset(others))
-    if alone * stats.machine.detour_gain >= repeated:
-        return Refusal(f"loops over {','.join(others)} repeat it too few times")
-    why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
-    program, access = with_temporary(program, context, expr, needs, why, whole)
-    return Rewrite(site.put(program, access), why, repeated, alone)
+
+    def rewrite() -> Rewrite:
+        why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
+        changed, access = with_temporary(program, context, expr, needs, why, whole)
+        return Rewrite(site.put(changed, access), why)
+
+    return Candidate(repeated, alone, rewrite)
 
 
-RULE = Rule("hoist_term", Phase.SPLIT, apply, terms, Numbers.EXACT)
+RULE = Rule("hoist_term", Phase.SPLIT, apply, terms, Numbers.EXACT, Gain.DETOUR)

@@ -9,6 +9,7 @@ together in both can be fused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -20,39 +21,26 @@ from taco_py.formats import dense
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.algebra.products import as_product, flatten, typed_first
-from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.ir.program import Define, Program
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.plan.ir.program import Define
+from taco_py.plan.rules.base import Numbers, Phase, Rule, StepsBefore, result, with_steps_before
 from taco_py.plan.rules.layout.copy_small_across import walked_order
 from taco_py.problem import TensorType
 
 WHY = "small factors that vary along the innermost loop are multiplied by each other first"
 
 
-def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Compute the product of such factors first, where they are small enough."""
-    facts = dict(program.facts)
-    request = context.request(program, program.result)
-    *parts, last = small_first(program.last, facts, request, Names(facts))
-    if not parts:
-        return None
-    steps = tuple(Define(part, WHY) for part in parts)
-    return Rewrite(program.before(program.result, steps, facts).with_assignment(last), WHY)
-
-
 def small_first(
-    assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
-) -> tuple[Assignment, ...]:
-    """The product of such factors where there are several, then the assignment that reads it; the
-    assignment alone where there are not. The new tensor is added to the operands."""
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> StepsBefore | None:
+    """Compute the product of such factors first, where there are several and it is small enough."""
     order = walked_order(assignment, operands, request)
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     (term, *_) = split_terms(flatten(assignment.value, dtypes))
     product = as_product(term.body, dtypes)
     if order is None or product is None or term.negative:
-        return (assignment,)
+        return None
     sizes = real_statistics(assignment, operands, request.machine).sizes
     volume = prod(sizes[index] for index in order)
     whole = expression_dtype(term.body, dtypes)
@@ -68,15 +56,21 @@ def small_first(
     machine = request.machine
     least = max(machine.small_factor_iterations, machine.small_factor_ratio * count)
     if len(few) < 2 or volume < least:
-        return (assignment,)
+        return None
     target = Access(names.fresh("T"), kept)
     type = TensorType(dense(len(kept)), whole.name, request.type.index_dtype)
     shape = tuple(int(sizes[index]) for index in kept)
-    operands[target.tensor] = Operand(type, shape, count, joined=(True,) * (len(kept) - 1))
+    new = Operand(type, shape, count, joined=(True,) * (len(kept) - 1))
     others = [factor for factor in product.factors if factor not in few]
     factors = typed_first((*others, target), whole, {**dtypes, target.tensor: whole})
-    value = summed(product.of(factors), term.reduced)
-    return Assignment(target, product.of(few)), replace(assignment, value=value)
+    return StepsBefore(
+        replace(assignment, value=summed(product.of(factors), term.reduced)),
+        {**operands, target.tensor: new},
+        (Define(Assignment(target, product.of(few)), WHY),),
+        WHY,
+    )
 
 
-RULE = Rule("multiply_small_first", Phase.SPLIT, apply, result, Numbers.ROUNDS)
+RULE = Rule(
+    "multiply_small_first", Phase.SPLIT, with_steps_before(small_first), result, Numbers.ROUNDS
+)

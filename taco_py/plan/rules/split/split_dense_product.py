@@ -21,6 +21,8 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.formats import dense
+from taco_py.legal.stored import is_sparse
+from taco_py.legal.types import has_matrix_kernels
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
@@ -30,7 +32,17 @@ from taco_py.plan.algebra.products import Product, as_product, typed_first
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import draft_of
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Gain, Numbers, Outcome, Phase, Rewrite, Rule, Site, assignments
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    assignments,
+)
 from taco_py.plan.temporaries import described, with_temporary
 from taco_py.ways.ways import worth_own_kernel
 
@@ -45,7 +57,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if after == inf:
         return None
     split = with_dense_products_split(own, context)
-    return Rewrite(program.spliced(split), "", before, after)
+    return Candidate(before, after, lambda: Rewrite(program.spliced(split)))
 
 
 def with_dense_products_split(program: Program, context: Context) -> Program:
@@ -53,7 +65,7 @@ def with_dense_products_split(program: Program, context: Context) -> Program:
 
     The program itself where there are none, or where tiles compute all of them already.
     """
-    if not program.result_type.format.is_dense:
+    if is_sparse(program.result_type.format):
         return program
     target = program.last.target.indices
     whole = program.last.value
@@ -141,7 +153,7 @@ def _product(program: Program, sum_: Reduce) -> _DenseProduct | None:
     if more or term.negative or product is None or product.operator != MUL:
         return None
     whole = expression_dtype(term.body, dtypes)
-    if whole.kind not in "fc" or any(reductions(term.body)):
+    if not has_matrix_kernels(whole) or any(reductions(term.body)):
         return None
     if any(program.is_sparse(access) for access in accesses(term.body)):
         return None

@@ -1,6 +1,8 @@
-"""Names for kernels that nobody named: temporaries that compute alike share one kernel.
+"""Name kernels of temporaries by their form: temporaries that compute alike share one kernel.
 
-T_3[a,c] = sum(b, op4[a,b] * T_2[b,c])  →  T[i,j] = sum(k, A[i,k] * B[k,j])
+    T_3[a,c] = sum(b, op4[a,b] * T_2[b,c])  →  T[i,j] = sum(k, A[i,k] * B[k,j])
+
+The tensors that such a kernel reads and makes keep their names in the program.
 """
 
 from __future__ import annotations
@@ -11,14 +13,31 @@ from itertools import count
 from string import ascii_uppercase
 
 from taco_py.notation.checks import all_indices, rename
+from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site
 
 INDICES = "ijklmnpqrstuvw"
 TENSORS = ascii_uppercase.replace("T", "")
 
 
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Name the indices and tensors of a kernel by the order of their first use."""
+    kernel = program.kernel(site.target)
+    new = canonical(kernel)
+    return None if new == kernel else Rewrite(program.with_kernel(new))
+
+
+def of_temporaries(program: Program) -> Iterator[Site]:
+    """The kernels but for those that make results, whose names are the user's."""
+    *before, last = program.kernels
+    users = {*program.results, last.target if len(program.results) == 1 else ""}
+    return iter([Site(each.target) for each in before if each.target not in users])
+
+
 def canonical(step: Compute) -> Compute:
-    """`step` with its kernel's tensors and indices named by the order of their first use."""
+    """The step with its kernel's tensors and indices named by the order of their first use."""
     problem = step.problem
     target = problem.assignment.target.tensor
     indices = dict(zip(all_indices(problem.assignment), _names(INDICES), strict=False))
@@ -34,7 +53,7 @@ def canonical(step: Compute) -> Compute:
         step,
         problem=renamed,
         sizes=tuple((indices[i], tensors[name], mode) for i, name, mode in step.sizes),
-        sources=tuple((new, old) for old, new in tensors.items()),
+        sources=tuple((new, step.source(old)) for old, new in tensors.items()),
         schedule=step.schedule.renamed(indices, tensors),
     )
 
@@ -44,3 +63,6 @@ def _names(letters: str) -> Iterator[str]:
     yield from letters
     for number in count(2):
         yield from (f"{letter}{number}" for letter in letters)
+
+
+RULE = Rule("canonical_names", Phase.TIDY, apply, of_temporaries)

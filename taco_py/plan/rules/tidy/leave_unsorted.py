@@ -1,22 +1,36 @@
-"""Leave the rows of a temporary in any order where no reader relies on their order."""
+"""Leave the rows of a temporary in any order where no reader relies on their order.
+
+    T[i,k] = sum(j, A[i,j] * B[j,k]);  y[i] = sum(k, T[i,k] * x[k])
+    → the same, with each row of T in the order in which its kernel meets columns
+
+Such a row is made in a table, and sorted only where a reader walks it beside another operand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
+from taco_py.legal.stored import is_sparse
+from taco_py.notation.checks import operand_names
+from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import unordered_last
-from taco_py.plan.ir.nodes import Compute, Step
+from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.program import Define, Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, whole
 from taco_py.schedule.apply import loops_of
 
 
-def leave_unsorted(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps with temporaries whose rows come as they are met where no reader minds."""
-    asked = set(_relied_on(steps))
-    return tuple(
-        _unsorted(step) if isinstance(step, Compute) and step.target not in asked else step
-        for step in steps
-    )
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Leave rows as they are met in each temporary whose readers do not mind."""
+    before, asked = program, {*program.results, *_relied_on(program)}
+    for step in before.kernels:
+        new = step if step.target in asked else _unsorted(step)
+        if new is not step:
+            facts = program.facts[step.target]
+            type = replace(facts.type, format=unordered_last(facts.type.format))
+            program = program.with_kernel(new).with_facts({step.target: replace(facts, type=type)})
+    return None if program is before else Rewrite(program)
 
 
 def _unsorted(step: Compute) -> Compute:
@@ -24,15 +38,18 @@ def _unsorted(step: Compute) -> Compute:
     if not all(level.full for level in result.format.levels[:-1]):
         return step  # threads that share a sparse root ask for it in order
     unsorted = replace(result, format=unordered_last(result.format))
+    if unsorted == result:
+        return step
     return replace(step, problem=replace(step.problem, result=unsorted))
 
 
-def _relied_on(steps: Sequence[Step]) -> Iterator[str]:
-    """The tensors that are wanted in order: the result, what is copied, what loops rely on."""
-    yield steps[-1].target
-    sparse = {s.target for s in steps if isinstance(s, Compute) and _sparse(s)}
-    for step in steps:
-        if not isinstance(step, Compute):
+def _relied_on(program: Program) -> Iterator[str]:
+    """The tensors that are wanted in order: what is copied, what loops rely on."""
+    sparse = {step.target for step in program.kernels if _sparse(step)}
+    for step in program.steps:
+        if isinstance(step, Define):
+            yield from operand_names(step.assignment)
+        elif not isinstance(step, Compute):
             yield step.source
         elif sparse.intersection(step.source(name) for name, _ in step.problem.operands):
             loops = loops_of(step.problem.assignment, step.schedule)
@@ -42,4 +59,7 @@ def _relied_on(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _sparse(step: Compute) -> bool:
-    return not step.problem.result.format.is_dense
+    return is_sparse(step.problem.result.format)
+
+
+RULE = Rule("leave_unsorted", Phase.TIDY, apply, whole)

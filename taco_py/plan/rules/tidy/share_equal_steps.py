@@ -1,31 +1,47 @@
-"""Steps that make the same are taken once.
+"""Share the tensor that equal steps make: the first of them makes it for all readers.
 
-T = sum of the rows of A;  T_1 = sum of the rows of A;  y[i] = T[i] * T_1[i]
-→ T = sum of the rows of A;  y[i] = T[i] * T[i]
+    T[i] = sum(j, A[i,j]);  T_1[i] = sum(j, A[i,j]);  y[i] = T[i] * T_1[i]
+    → T[i] = sum(j, A[i,j]);  y[i] = T[i] * T[i]
+
+Steps that make results stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
+from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import Compute, Gather, Step, Unfuse
+from taco_py.plan.ir.program import Define, Node, Program
+from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, whole
 
 
-def share_equal_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The steps without those that make what another one has made; the last one stays."""
-    *before, last = steps
-    made: dict[Step, str] = {}
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Leave steps out that make what another one has made, and let their readers read that."""
+    steps = share_equal_steps(program)
+    if len(steps) == len(program.steps):
+        return None
+    left_out = {step.target for step in program.steps} - {step.target for step in steps}
+    facts = {name: facts for name, facts in program.facts.items() if name not in left_out}
+    return Rewrite(replace(program, steps=steps, facts=facts))
+
+
+def share_equal_steps(program: Program) -> tuple[Node, ...]:
+    """The steps without those that make what another one has made; those of results stay."""
+    made: dict[Node, str] = {}
     same: dict[str, str] = {}
-    left: list[Step] = []
-    for step in before:
-        step = _reading(step, same)
-        first = made.setdefault(replace(step, target=""), step.target)
-        if first == step.target:
+    left: list[Node] = []
+    for step in program.steps:
+        step = step if isinstance(step, Define) else _reading(step, same)
+        first = step.target
+        if not isinstance(step, Define):
+            first = made.setdefault(replace(step, target=""), step.target)
+        if first == step.target or step.target in program.results:
             left.append(step)
         else:
             same[step.target] = first
-    return (*left, _reading(last, same))
+    return tuple(left)
 
 
 def _reading(step: Step, same: Mapping[str, str]) -> Step:
@@ -42,3 +58,6 @@ def _reading(step: Step, same: Mapping[str, str]) -> Step:
     if isinstance(step, Gather):
         step = replace(step, pattern=same.get(step.pattern, step.pattern))
     return replace(step, source=same.get(step.source, step.source))
+
+
+RULE = Rule("share_equal_steps", Phase.TIDY, apply, whole)

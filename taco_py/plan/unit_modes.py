@@ -1,7 +1,9 @@
-"""Squeeze operands: take off modes of size 1 whose indices the assignment no longer has.
+"""Operands of the text without modes of size 1, whose indices its assignment does not have.
 
-y[i] = A[i,u]    u of size 1, summed over
-→ A_squeezed is A without its mode u;  y[i] = A_squeezed[i]
+    y[i] = A[i,u]    u of size 1, broadcast
+    → A_squeezed is A without its mode u;  y[i] = A_squeezed[i]
+
+No rule: the text is about the operands without these modes to begin with.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import rename
 from taco_py.plan.ir.formats import without_modes
 from taco_py.plan.ir.nodes import Operand, Squeeze
@@ -34,4 +37,4 @@ def squeezed_facts(facts: Operand, axes: tuple[int, ...]) -> Operand:
 
 def _without_modes(type: TensorType, axes: tuple[int, ...]) -> TensorType:
     form = without_modes(type.format, type.format.order - len(axes))
-    return replace(type, format=form, unit_stride=not type.format.is_dense)
+    return replace(type, format=form, unit_stride=is_sparse(type.format))

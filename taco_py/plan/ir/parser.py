@@ -1,0 +1,163 @@
+"""Programs from their text: program_text(parse_program(text)) == text (`plan.ir.printer`)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import numpy as np
+
+from taco_py.diagnostics.errors import NotationError
+from taco_py.formats import Format
+from taco_py.notation.lexer import TokenKind, tokenize
+from taco_py.notation.nodes import Assignment, Call, Expr
+from taco_py.notation.operators import OPERATORS
+from taco_py.notation.parser import Parser
+from taco_py.plan.ir.nodes import Operand, Transformation
+from taco_py.plan.ir.printer import ANY_ORDER, ARROW, NOTE, VERBS
+from taco_py.plan.ir.program import Define, Node, Program
+from taco_py.problem import TensorType
+
+_GIVEN = re.compile(r"(?P<name>\w+): (?P<facts>.*)")
+_LIST = re.compile(r"(?P<word>sizes|static|return) (?P<rest>.*)")
+_FACTS = re.compile(
+    r"(?P<type>\S+(?: from \S+)?) of (?P<shape>.*?), (?P<entries>\S+) entries"
+    r"(?:, joined(?P<joined>(?: yes| no)+))?"
+)
+_MOVE = re.compile(r"(?P<target>\w+) = (?P<verb>\w+)\((?P<arguments>.*)\)")
+_OPERATORS = {each.symbol: each for each in OPERATORS.values() if each.symbol.isidentifier()}
+_SHOWN = "program_text shows what a program looks like"
+
+
+def parse_program(text: str) -> Program:
+    """The program that `text` spells. Raises NotationError that names the line."""
+    facts: dict[str, Operand] = {}
+    steps: list[Node] = []
+    lists: dict[str, str] = {"sizes": "", "static": "", "return": ""}
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            if found := _LIST.fullmatch(line):
+                lists[found["word"]] = found["rest"]
+            elif found := _GIVEN.fullmatch(line):
+                facts[found["name"]] = parse_facts(found["facts"])
+            elif line.strip():
+                step, made = _step(line)
+                facts[step.target] = made
+                steps.append(step)
+        except NotationError:
+            raise
+        except (ValueError, SyntaxError, TypeError, KeyError) as error:
+            raise NotationError(
+                f"Expected a tensor, a step, sizes or results in line {number}, found {line!r}",
+                hint=_SHOWN,
+            ) from error
+    if not lists["return"]:
+        raise NotationError("Expected a line 'return' with the results, found none", hint=_SHOWN)
+    sizes = {index: float(size) for index, size in _pairs(lists["sizes"])}
+    static = tuple((index, int(size)) for index, size in _pairs(lists["static"]))
+    return Program(tuple(steps), facts, tuple(lists["return"].split(", ")), sizes, static)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """i=60, j=56  →  (i, 60), (j, 56)"""
+    for each in text.split(", ") if text else ():
+        index, _, size = each.partition("=")
+        yield index, size
+
+
+def _step(line: str) -> tuple[Node, Operand]:
+    """The step of a line, and the facts of the tensor that it makes."""
+    move, _, made = line.rpartition(ARROW)
+    found = _MOVE.fullmatch(move)
+    if found and found["verb"] in VERBS:
+        return _move(found), parse_facts(made)
+    assignment, _, rest = line.partition(ARROW)
+    facts, _, note = rest.partition(NOTE)
+    return Define(parse_typed(assignment), _unescaped(note)), parse_facts(facts)
+
+
+def _move(found: re.Match[str]) -> Transformation:
+    """B = squeeze(source='A', axes=(0,))  →  Squeeze("B", "A", (0,))"""
+    kind = VERBS[found["verb"]]
+    call = ast.parse(f"f({found['arguments']})", mode="eval").body
+    if not isinstance(call, ast.Call):
+        raise SyntaxError(f"Expected arguments by name, found {found['arguments']}")
+    values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    for each in fields(kind):
+        if each.type == "Format":
+            values[each.name] = parse_format(values[each.name])
+    step: Transformation = kind(target=found["target"], **values)
+    return step
+
+
+def parse_facts(text: str) -> Operand:
+    """The type, the shape and the number of entries of a tensor (`printer.facts_text`)."""
+    found = _FACTS.fullmatch(text)
+    if found is None:
+        raise ValueError(f"Expected the type, the shape and the entries of a tensor, found {text}")
+    shape = () if found["shape"] == "one number" else map(int, found["shape"].split(" by "))
+    joined = tuple(word == "yes" for word in (found["joined"] or "").split())
+    return Operand(parse_type(found["type"]), tuple(shape), float(found["entries"]), joined=joined)
+
+
+def parse_type(text: str) -> TensorType:
+    """The type of a tensor (`printer.type_text`): "ds/float64 from float32/int64"."""
+    form, values, *rest = text.split("/")
+    dtype, _, stored = values.partition(" from ")
+    indices = [word for word in rest if word != "strided"]
+    for name in (dtype, stored or dtype):
+        np.dtype(name)
+    index_dtype = indices[0] if indices else "int32"
+    return TensorType(parse_format(form), dtype, index_dtype, "strided" not in rest, stored)
+
+
+def parse_format(text: str) -> Format:
+    """The format of its letters, where a mark stands before levels that come in any order."""
+    marks = re.findall(rf"({ANY_ORDER}?)[^{ANY_ORDER}]", text.partition(":")[0])
+    form = Format.parse(text.replace(ANY_ORDER, ""))
+    levels = (
+        replace(level, ordered=not mark) for level, mark in zip(form.levels, marks, strict=True)
+    )
+    return replace(form, levels=tuple(levels))
+
+
+def _unescaped(text: str) -> str:
+    r"""The text whose backslashes and ends of lines are written as `\\` and `\n`."""
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
+
+
+# ---------------------------------------------------------------- assignments
+
+
+def parse_typed(text: str) -> Assignment:
+    """The assignment whose numbers may have dtypes: "y[i] = int8(0) - A[i]"."""
+    return _TypedParser(tokenize(text)).assignment()
+
+
+class _TypedParser(Parser):
+    """Index notation with what the compiler alone writes: numbers with dtypes, its operators.
+
+    primary = … | dtype "(" ["-"] number ")" | operator "(" expression ")"
+    """
+
+    def primary(self) -> Expr:
+        word = self.token.text
+        if self.token.kind is not TokenKind.NAME or self.ahead(1).text != "(":
+            return super().primary()
+        if word in _OPERATORS:
+            self.take()
+            opening = self.take()
+            argument = self.nested(self.expression, opening)
+            self.expect(")", "')'")
+            return Call(_OPERATORS[word], (argument,))
+        if self.ahead(2).kind is TokenKind.NUMBER or self.ahead(2).text == "-":
+            self.take()
+            self.take()
+            negative = self.at("-") and bool(self.take())
+            literal = self.number()
+            self.expect(")", "')'")
+            value = -literal.value if negative else literal.value
+            return replace(literal, value=value, dtype=np.dtype(word).name)
+        return super().primary()

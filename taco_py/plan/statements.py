@@ -1,0 +1,126 @@
+"""Several assignments → one plan with several results.
+
+    z[i] = sum(j, A[i,j] * x[j]);  s = sum(i, z[i] * z[i])      results z and s
+
+Each assignment is planned as a temporary is; its readers know its facts. Names, copies and equal
+steps are shared by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.cost.estimate import result_size
+from taco_py.diagnostics.errors import InternalError
+from taco_py.legal.stored import is_sparse
+from taco_py.notation.checks import operand_names, rename
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.context import Context
+from taco_py.plan.ir.formats import temporary_format
+from taco_py.plan.ir.goal import Request, real_statistics
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import Chosen, Define, Program
+from taco_py.plan.make import Options, context_of, plan_of
+from taco_py.plan.make_kernels import with_kernels
+from taco_py.plan.rules import catalogue
+from taco_py.plan.search import Search, tried
+from taco_py.problem import TensorType
+
+OF_ONE_RESULT = frozenset(("order_result", "fuse_modes"))
+"""The rules that change how a result is stored, which later assignments read."""
+
+
+def plan_statements(
+    statements: Sequence[Assignment],
+    operands: Mapping[str, Operand],
+    results: Mapping[str, TensorType],
+    request: Request,
+) -> Plan:
+    """Plan assignments in order, each of which may read operands and the targets before it.
+
+    results  how each tensor that is wanted is stored; the others are temporaries
+    request  its `type` says the index type of temporaries
+    """
+    request = replace(request, left_out=request.left_out | OF_ONE_RESULT)
+    context = context_of(request, Options())
+    text = program = _program(statements, operands, results, context)
+    for define in text.defines:
+        program = _with_split(program, define.target, context)
+    kernels, loops = with_kernels(program, context)
+    chosen = Chosen(program.without_entries, loops, text.without_entries)
+    return plan_of(tried(catalogue.TIDY, kernels, context), program, context, chosen)
+
+
+def _program(
+    statements: Sequence[Assignment],
+    operands: Mapping[str, Operand],
+    results: Mapping[str, TensorType],
+    context: Context,
+) -> Program:
+    """The program of assignments, with the facts that are expected of each target."""
+    targets = [statement.target.tensor for statement in statements]
+    if len(set(targets)) < len(targets) or not set(results) <= set(targets):
+        raise InternalError(f"Expected results {list(results)} among targets, found {targets}")
+    facts = dict(operands)
+    sizes: dict[str, float] = {}
+    defines: list[Define] = []
+    for statement in statements:
+        statement, known = _of_own_sizes(statement, facts, sizes, context)
+        sizes.update(known)
+        facts[statement.target.tensor] = _facts(statement, facts, results, context)
+        defines.append(Define(statement))
+    return Program(tuple(defines), facts, tuple(results), sizes, context.goal.static)
+
+
+def _of_own_sizes(
+    statement: Assignment,
+    facts: Mapping[str, Operand],
+    sizes: Mapping[str, float],
+    context: Context,
+) -> tuple[Assignment, Mapping[str, float]]:
+    """The assignment and the sizes of its indices, renamed where another one has other sizes.
+
+    y[i] = x[i];  z[i] = v[i], where v is longer  →  z[i_1] = v[i_1]
+    """
+    own = real_statistics(statement, facts, context.goal.machine).sizes
+    names = Names({*sizes, *own})
+    new = {i: names.fresh(i) for i, size in own.items() if sizes.get(i, size) != size}
+    if not new:
+        return statement, own
+    return rename(statement, indices=new), {new.get(i, i): size for i, size in own.items()}
+
+
+def _facts(
+    statement: Assignment,
+    facts: Mapping[str, Operand],
+    results: Mapping[str, TensorType],
+    context: Context,
+) -> Operand:
+    """The type, the shape and the expected entries of the target of one assignment."""
+    target, value = statement.target, statement.value
+    type = results.get(target.tensor)
+    if type is None:
+        form = temporary_format(statement, {n: f.type.format for n, f in facts.items()})
+        read = {name: np.dtype(facts[name].type.dtype) for name in operand_names(statement)}
+        dtype = expression_dtype(value, read).name
+        type = TensorType(form, dtype, context.goal.type.index_dtype)
+    stats = real_statistics(statement, facts, context.goal.machine)
+    shape = tuple(int(stats.sizes[index]) for index in target.indices)
+    entries = float(prod(shape))
+    if is_sparse(type.format):
+        entries = min(entries, result_size(stats, value, target.indices))
+    return Operand(type, shape, entries)
+
+
+def _with_split(program: Program, target: str, context: Context) -> Program:
+    """The program with one assignment in its cheapest form, split and stored well."""
+    prepared = tried(catalogue.PREPARATION, program.only(target), context)
+    own = Search().split_result(prepared, context)
+    return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
