@@ -16,7 +16,7 @@ from taco_py.explanation.plan_schedule import graphs_of, recipe_of
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.algebra.normal_form import normal_form
-from taco_py.plan.ir.nodes import Compute, Locate, Reformat
+from taco_py.plan.ir.nodes import KernelStep, Locate, Reformat
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.apply import apply_all
@@ -42,7 +42,7 @@ class State:
     plan: Plan
 
     @property
-    def kernel(self) -> Compute:
+    def kernel(self) -> KernelStep:
         """The kernel that makes the result, which is the one that the commands are about."""
         return self.plan.kernels[-1]
 

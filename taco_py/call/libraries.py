@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taco_py.driver import native_target
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
@@ -40,7 +40,7 @@ def without_libraries(plan: Plan) -> Plan:
     return replace(plan, program=program)
 
 
-def _generated(step: Compute) -> Compute:
+def _generated(step: KernelStep) -> KernelStep:
     if way_of(step.schedule.make).lower is not None:
         return step
     return replace(step, schedule=step.schedule.with_way(generator(step.problem)), why="")

@@ -18,13 +18,13 @@ from taco_py.execute.run import sizes_of
 from taco_py.execute.work import work_of
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.storage.tensor_data import TensorData
 from taco_py.ways.ways import way_of
 
 
 def told_traffic(
-    step: Compute,
+    step: KernelStep,
     tensors: Mapping[str, TensorData] | None,
     target: Target,
     machine: Machine = NOMINAL,
@@ -41,7 +41,7 @@ def told_traffic(
 
 
 def _of_loops(
-    step: Compute, found: Mapping[str, TensorData], caches: Sequence[int], line: int
+    step: KernelStep, found: Mapping[str, TensorData], caches: Sequence[int], line: int
 ) -> str:
     work = work_of(step.problem, found)
     used = tuple(dict.fromkeys(accesses(step.problem.assignment)))
@@ -53,7 +53,9 @@ def _of_loops(
     return f"{traffic_line(amounts)}, at most"
 
 
-def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int, line: int) -> int:
+def _read(
+    step: KernelStep, access: Access, data: TensorData, work: int, cache: int, line: int
+) -> int:
     """The bytes of an operand that come into a cache of so many, with lines of so many."""
     order = step.schedule.orders[0]
     stored = data.format.stored(access.indices)
@@ -63,7 +65,7 @@ def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int
     return work * (data.values.itemsize if stored[-1] == order[-1] else line)
 
 
-def _written(step: Compute, tensors: Mapping[str, TensorData], work: int) -> int:
+def _written(step: KernelStep, tensors: Mapping[str, TensorData], work: int) -> int:
     target, result = step.problem.assignment.target, step.problem.result
     sizes = sizes_of(step, tensors)
     places = prod(sizes[index] for index in target.indices)

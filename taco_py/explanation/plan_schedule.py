@@ -6,7 +6,7 @@ from taco_py.concrete.concretize import Order
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Fission, MergeBy, Parallelize, Precompute, Reorder
@@ -28,7 +28,7 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     wanted = asked or OPEN
     *others, kernel = plan.steps
     several = others or plan.rewritten
-    if several or not isinstance(kernel, Compute) or not way_of(kernel.schedule.make).in_loops:
+    if several or not isinstance(kernel, KernelStep) or not way_of(kernel.schedule.make).in_loops:
         return wanted
     if wanted.shapes:
         return Schedule((*wanted.commands, *_sharing(kernel, wanted)))
@@ -40,7 +40,7 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     return Schedule((*orders, *chosen, *wanted.commands, *_sharing(kernel, wanted)))
 
 
-def recipe_of(step: Compute) -> Recipe:
+def recipe_of(step: KernelStep) -> Recipe:
     """The recipe of a kernel that makes its result in one call."""
     return Recipe(step.problem, step.schedule)
 
@@ -65,7 +65,7 @@ def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Comma
     return commands if reached == orders else None
 
 
-def _sharing(kernel: Compute, wanted: Schedule) -> tuple[Command, ...]:
+def _sharing(kernel: KernelStep, wanted: Schedule) -> tuple[Command, ...]:
     """The loop that threads share where nobody said which."""
     if wanted.serial or wanted.parallel is not None:
         return ()

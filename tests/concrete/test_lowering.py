@@ -15,7 +15,7 @@ from taco_py.concrete.verify import verify
 from taco_py.iteration.graph import build_graph
 from taco_py.lower.lower import lower
 from taco_py.phase import COMPUTE, EVALUATE
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.schedule.parallel import choose_parallel
 from tests.corpus.combine import each_once
 from tests.corpus.expressions import CASES, Case
@@ -23,13 +23,13 @@ from tests.corpus.formats import operand_options, result_options
 from tests.problems import plan, problem
 
 
-def kernels(case: Case, rows: int) -> list[Compute]:
+def kernels(case: Case, rows: int) -> list[KernelStep]:
     """The kernels of a case in that many format combinations, each once."""
     options = [
         *(operand_options(len(shape), more=True) for shape in case.shapes.values()),
         result_options(len(case.result_shape), more=True),
     ]
-    found: dict[tuple[object, ...], Compute] = {}
+    found: dict[tuple[object, ...], KernelStep] = {}
     for row in each_once(options)[:rows]:
         formats = dict(zip(case.shapes, map(str, row[:-1]), strict=True))
         for kernel in plan(problem(case.text, formats, row[-1])).kernels:

@@ -21,7 +21,7 @@ from taco_py.formats import CSF, Format, dense
 from taco_py.iteration.graph import conflicts
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.problem import Problem, TensorType
 from taco_py.provenance.relations import Divide, Fuse, Split
 from taco_py.schedule.apply import apply_all
@@ -55,7 +55,7 @@ def visits(sizes: Sizes, schedule: Schedule, stored: Any, form: Format) -> Any:
     coordinates = list(np.nonzero(stored))
     data = pack_coo(coordinates, np.ones(len(coordinates[0])), stored.shape, form)
     places = tuple((index, "A", mode) for mode, index in enumerate(sizes))
-    step = Compute("R", whole, schedule, places)
+    step = KernelStep("R", whole, schedule, places)
     execution = Execution({"A": data}, 1, kernels={("R", "evaluate"): kernel})
     return compute(step, execution, None).values
 

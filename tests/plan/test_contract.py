@@ -19,7 +19,7 @@ from taco_py.notation.printer import to_text
 from taco_py.plan.algebra.contraction_trees import near_trees
 from taco_py.plan.algebra.products import Product
 from taco_py.plan.ir.goal import statistics
-from taco_py.plan.ir.nodes import Compute, Reformat
+from taco_py.plan.ir.nodes import KernelStep, Reformat
 from taco_py.plan.make import Options
 from tests.problems import operands, plan, problem
 
@@ -206,7 +206,7 @@ def test_pairs_that_are_products_of_matrices_are_worth_it_without_saving_any(
     """The second kernel has as many products as the first, but those of tiles take a tenth."""
     whole = problem(f"{target.format(value[2])} = {value}")
     made = plan(whole, dict.fromkeys("bijk", 500))
-    first, second = (step for step in made.steps if isinstance(step, Compute))
+    first, second = (step for step in made.steps if isinstance(step, KernelStep))
     assert first.schedule.make.way == "tiles"
     assert len(second.schedule.orders[0]) == 2
 

@@ -8,7 +8,7 @@ import pytest
 
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Cast, Compute, Fuse, Unfuse
+from taco_py.plan.ir.nodes import Cast, Fuse, KernelStep, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
@@ -43,7 +43,7 @@ def outline(made: Plan) -> list[str]:
                 lines.append(f"{target} = {source} {groups}")
             case Cast(target, source, form):
                 lines.append(f"{target} = {source} as {form}")
-            case Compute():
+            case KernelStep():
                 order = ",".join(step.schedule.orders[0])
                 strategy = step.schedule.make.way
                 lines.append(f"{to_text(step.problem.assignment)} by {order} {strategy}")
@@ -114,7 +114,7 @@ def test_of_arrays_that_disagree_the_one_is_followed_that_leaves_the_other_neare
     ],
 )
 def test_sums_are_right_outside_long_rows_of_the_result(text: str, sizes: int, order: str) -> None:
-    (step,) = (s for s in planned(text, sizes).steps if isinstance(s, Compute))
+    (step,) = (s for s in planned(text, sizes).steps if isinstance(s, KernelStep))
     assert step.schedule.orders == (tuple(order.split()),)
 
 

@@ -7,7 +7,7 @@ import pytest
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.ir.nodes import KernelStep, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
@@ -28,7 +28,7 @@ def outline(made: Plan) -> list[str]:
                 lines.append(f"{target} = {source}[{','.join(labels)}]")
             case Squeeze(target, source, axes):
                 lines.append(f"{target} = {source} without {axes}")
-            case Compute():
+            case KernelStep():
                 order = " ".join("".join(o) for o in step.schedule.orders)
                 lines.append(f"{to_text(step.problem.assignment)} by {order}".rstrip())
     return lines

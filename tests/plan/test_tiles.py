@@ -13,7 +13,7 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Reduce
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.ways.library_choice import Libraries
@@ -38,7 +38,7 @@ def outline(made: Plan) -> list[str]:
     return [
         f"{to_text(step.problem.assignment)} {step.schedule.make.way}"
         for step in made.steps
-        if isinstance(step, Compute)
+        if isinstance(step, KernelStep)
     ]
 
 

@@ -211,8 +211,10 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
-    """A kernel: a problem and its schedule. Its result is called `target`.
+class KernelStep:
+    """A kernel of a program: a problem and its schedule. Its result is called `target`.
+
+    What users hold and call is `call.kernel.Kernel`, a whole plan with what it was compiled to.
 
     schedule a loop order for each term, the way that the kernel is made, how loops are carried out,
              and what is computed in rows of its own
@@ -255,4 +257,4 @@ Transformation = (
     | Unfuse
     | Cast
 )
-Step = Transformation | Compute
+Step = Transformation | KernelStep

@@ -18,7 +18,7 @@ from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Everything, Regions
 from taco_py.legal.stored import is_sparse
 from taco_py.plan.context import Context
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.schedule.commands import Fission
@@ -37,7 +37,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     return None if changed is kernel else Rewrite(program.with_kernel(changed), changed.added)
 
 
-def added_in_turn(kernel: Compute) -> Compute:
+def added_in_turn(kernel: KernelStep) -> KernelStep:
     """`kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there is
     one."""
     problem = kernel.problem
