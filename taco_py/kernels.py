@@ -1,11 +1,37 @@
-"""The one kernel cache of a process."""
+"""The kernels of a process: the one cache of those that are compiled, and routines that are there
+already, by names under which a later process finds them.
+
+    "routine codegen.runtime.blas:library_product float64 ab,bc->ac"
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import polyhedral
 from codegen.runtime.kernels import KernelCache
 
 KERNELS = KernelCache(sources=(Path(__file__).parent, Path(polyhedral.__file__).parent))
 """Every kernel of this process; `KERNELS.clear()` forgets them, on disk too."""
+_ROUTINE = "routine "
+
+
+def routine_name(maker: str, text: str) -> str:
+    """The name of what `maker`, "module:function", gives for a text."""
+    return f"{_ROUTINE}{maker} {text}"
+
+
+def is_routine(name: str) -> bool:
+    """Whether a name is that of a routine."""
+    return name.startswith(_ROUTINE)
+
+
+def find_routine(name: str) -> Callable[..., Any]:
+    """The function with a name. Raises ValueError where it is not there."""
+    maker, _, text = name.removeprefix(_ROUTINE).partition(" ")
+    module, _, function = maker.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)(text)
+    return found

@@ -36,13 +36,14 @@ from taco_py.explanation.plan_schedule import recipe_of
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import parse_einsum
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Operand
+from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
+from taco_py.ways.ways import way_of
 from tests.corpus import expressions
 from tests.corpus.expressions import Case
 
@@ -338,9 +339,9 @@ def answers(group: str) -> Iterator[Answer]:
             yield Answer(question.name, text, "\n".join(sources), planned.searches)
 
 
-def source_of(step: Compute, emitted: dict[str, str]) -> str:
+def source_of(step: KernelStep, emitted: dict[str, str]) -> str:
     """The hash of the C of a kernel, "" for a library's."""
-    if step.strategy.kind == "library":
+    if way_of(step.schedule.make).lower is None:
         return ""
     recipe = recipe_of(step)
     if recipe.key not in emitted:
@@ -351,7 +352,7 @@ def source_of(step: Compute, emitted: dict[str, str]) -> str:
 def text_of(plan: Plan) -> Iterator[str]:
     """A line for each step, then what explain() tells besides."""
     for step in plan.steps:
-        if isinstance(step, Compute):
+        if isinstance(step, KernelStep):
             yield from kernel_text(step)
         else:
             parts = (f"{each.name}={getattr(step, each.name)!s}" for each in fields(step))
@@ -361,9 +362,9 @@ def text_of(plan: Plan) -> Iterator[str]:
         yield from (f"{name}: {line}" for line in ((told,) if isinstance(told, str) else told))
 
 
-def kernel_text(step: Compute) -> Iterator[str]:
+def kernel_text(step: KernelStep) -> Iterator[str]:
     yield f"Kernel {step.target}: {step.problem!r}"
-    yield f"  orders {step.orders} schedule {step.schedule} by {step.strategy}"
+    yield f"  schedule {step.schedule}"
     yield f"  sizes {step.sizes} sources {step.sources}"
     yield from (f"  {why}" for why in (step.why, step.looked_up, step.added) if why)
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taco_py.driver import Recipe
 from taco_py.formats import LETTERS, Format
 from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, Operator
 from taco_py.problem import Problem, TensorType
-from taco_py.schedule.commands import Parallelize, Reorder, Serial
+from taco_py.schedule.commands import Make, Parallelize, Reorder, Serial
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.recipe import Recipe
 from tests.notation import strategies
 from tests.problems import problem
 
@@ -37,6 +37,7 @@ commands = st.one_of(
     st.just(Serial()),
     st.builds(Parallelize, strategies.names),
     st.just(Reorder(("i", "j"))),
+    st.builds(Make, st.just("tiles"), st.lists(st.integers(1, 9), max_size=1).map(tuple)),
 )
 
 
@@ -47,9 +48,8 @@ def recipes(draw: st.DrawFn) -> Recipe:
     orders = draw(st.lists(st.lists(strategies.names, max_size=2).map(tuple), max_size=2))
     return Recipe(
         Problem(assignment, operands, draw(types), draw(sizes)),
-        tuple(orders),
+        Schedule.of_orders(orders).then(Schedule(tuple(draw(st.lists(commands, max_size=2))))),
         draw(st.sampled_from(("evaluate", "compute"))),
-        Schedule(tuple(draw(st.lists(commands, max_size=2)))),
     )
 
 
@@ -60,6 +60,7 @@ def test_keys_are_equal_just_where_recipes_are(one: Recipe, other: Recipe) -> No
 
 
 SCALE = problem("y[i] = 2 * A[i,j]", {"A": "CSR"})
+ROWS = Schedule.of_orders([("i", "j")])
 LIKE_ADD = Operator("saturated", "+", 2, "+", 1, identity=0)
 
 
@@ -89,13 +90,13 @@ SIMILAR = (
 
 
 def test_what_looks_alike_is_told_apart() -> None:
-    keys = [Recipe(each, (("i", "j"),)).key for each in (SCALE, *SIMILAR)]
+    keys = [Recipe(each, ROWS).key for each in (SCALE, *SIMILAR)]
     assert len(set(keys)) == len(keys)
 
 
 def test_equal_problems_have_equal_keys_wherever_their_text_was() -> None:
     again = problem("  y[i]   = 2*A[i,j]", {"A": "CSR"})
-    assert Recipe(again, (("i", "j"),)).key == Recipe(SCALE, (("i", "j"),)).key
+    assert Recipe(again, ROWS).key == Recipe(SCALE, ROWS).key
 
 
 def test_a_type_is_asked_for_by_name() -> None:

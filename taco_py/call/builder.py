@@ -12,12 +12,11 @@ from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.concrete.nodes import Race
 from taco_py.concrete.terms import sums_outside
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.driver import lower_recipe
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.algebra.normal_form import normal_form
-from taco_py.plan.ir.nodes import Compute, Locate, Reformat
+from taco_py.plan.ir.nodes import KernelStep, Locate, Reformat
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.apply import apply_all
@@ -27,7 +26,8 @@ from taco_py.schedule.methods import methods
 from taco_py.schedule.moves import candidates
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.values.settings import Settings, as_schedule, check_threads
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.loops import lower_recipe
+from taco_py.ways.ways import way_of
 
 if TYPE_CHECKING:
     from taco_py.show.graphs import Drawing
@@ -42,7 +42,7 @@ class State:
     plan: Plan
 
     @property
-    def kernel(self) -> Compute:
+    def kernel(self) -> KernelStep:
         """The kernel that makes the result, which is the one that the commands are about."""
         return self.plan.kernels[-1]
 
@@ -63,8 +63,8 @@ class State:
             whole = sums_outside(self.assignment)
             return Loops(whole, textual_orders(whole))
         assignment = kernel.problem.assignment
-        orders = kernel.orders if self.schedule.shapes else textual_orders(assignment)
-        return apply_all(Loops(assignment, orders), kernel.schedule)
+        orders = kernel.schedule.orders if self.schedule.shapes else textual_orders(assignment)
+        return apply_all(Loops(assignment, orders), kernel.schedule.on_loops)
 
 
 def state_of(draft: Draft, schedule: Schedule) -> State:
@@ -73,7 +73,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     options = Options(schedule=schedule)
     plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
     for step in plan.kernels:
-        if step.strategy is Strategy.LOOPS:
+        if way_of(step.schedule.make).in_loops:
             lower_recipe(recipe_of(step))
     return State(normal_form(draft.assignment, draft.operands), schedule, plan)
 

@@ -10,7 +10,7 @@ import numpy as np
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
-from taco_py.driver import Recipe, compile_recipe
+from taco_py.driver import compile_recipe
 from taco_py.execute.run import copies_in_order, run
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
@@ -96,22 +96,20 @@ def planned_text(
     squeezed: Squeezed = (),
 ) -> str:
     """Plan and compile `assignment`, and say what was planned."""
+    from taco_py.explanation.plan_report import explain as explain_plan
+    from taco_py.explanation.plan_schedule import recipe_of
+
     times = ""
     if settings.measure:
         found = measured(assignment, objects, settings, squeezed)
         settings, times = found.settings, "\n".join(told_times(found)) + "\n"
     prepared = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
-    kernels = [
-        compile_recipe(Recipe(s.problem, s.orders, schedule=s.schedule, strategy=s.strategy))
-        for s in steps
-    ]
+    kernels = [compile_recipe(recipe_of(step)) for step in steps]
     copies = copies_made(objects, prepared.given)
     execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
-    from taco_py.explanation.plan_report import explain as explain_plan
-
     told = explain_plan(
         prepared.plan,
         kernels,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taco_py.driver import native_target
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.values.settings import Settings
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.strategy import Strategy
-from taco_py.ways.tiles import contraction_of
+from taco_py.ways.ways import generator, way_of
 
 
 def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
@@ -41,8 +40,7 @@ def without_libraries(plan: Plan) -> Plan:
     return replace(plan, program=program)
 
 
-def _generated(step: Compute) -> Compute:
-    if step.strategy.kind != Strategy.LIBRARY.kind:
+def _generated(step: KernelStep) -> KernelStep:
+    if way_of(step.schedule.make).lower is not None:
         return step
-    tiles = contraction_of(step.problem) is not None
-    return replace(step, strategy=Strategy.TILES if tiles else Strategy.LOOPS, why="")
+    return replace(step, schedule=step.schedule.with_way(generator(step.problem)), why="")

@@ -13,7 +13,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.driver import CompiledKernel
 from taco_py.formats import Format
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
 BARE = LevelArrays()
@@ -22,13 +22,13 @@ Assemble = Callable[[tuple[int, ...], tuple[Array, ...]], TensorData]
 
 
 def assembled(
-    kernel: CompiledKernel, step: Compute, shape: tuple[int, ...], grown: tuple[Array, ...]
+    kernel: CompiledKernel, step: KernelStep, shape: tuple[int, ...], grown: tuple[Array, ...]
 ) -> TensorData:
     """The arrays a kernel has grown, as a tensor."""
     return assembly(kernel, step)(shape, grown)
 
 
-def assembly(kernel: CompiledKernel, step: Compute) -> Assemble:
+def assembly(kernel: CompiledKernel, step: KernelStep) -> Assemble:
     """From a result's shape and the arrays that `kernel` has grown for it, the tensor."""
     type = step.problem.result
     growing = [s for p, s in kernel.parameters if p.kind is Kind.GROWING]
@@ -62,7 +62,7 @@ def assembly(kernel: CompiledKernel, step: Compute) -> Assemble:
     return assemble
 
 
-def known_order(kernel: CompiledKernel, step: Compute) -> tuple[bool | None, bool | None]:
+def known_order(kernel: CompiledKernel, step: KernelStep) -> tuple[bool | None, bool | None]:
     """(sorted, unique) of the coordinates that `kernel` makes; None where they must be looked at.
 
     A coordinate list has duplicates where it repeats an operand's pattern, not out of a table.

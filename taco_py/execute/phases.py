@@ -22,7 +22,7 @@ from taco_py.execute.run import (
     shape_of,
 )
 from taco_py.phase import ASSEMBLE, COMPUTE
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.storage.check import check_lengths
 from taco_py.storage.tensor_data import TensorData, with_index_dtype
@@ -58,18 +58,18 @@ def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorDa
     return replace(pattern, values=found.values)
 
 
-def _before_last(plan: Plan, execution: Execution) -> Compute | None:
+def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
     """The kernel that makes a sparse result, when all that it needs has been made; None and
     nothing done where there is no such kernel."""
     *before, last = plan.steps
-    if not isinstance(last, Compute) or last.problem.result.format.is_dense:
+    if not isinstance(last, KernelStep) or last.problem.result.format.is_dense:
         return None
     for step in before:
         execution.tensors[step.target] = run_step(step, execution, False)
     return last
 
 
-def _as_counted(last: Compute, execution: Execution, pattern: TensorData) -> TensorData:
+def _as_counted(last: KernelStep, execution: Execution, pattern: TensorData) -> TensorData:
     """The pattern in the index type that the kernel will have."""
     wanted = last.problem.result.index_dtype
     if wanted != index_dtype_of(pattern) == "int64":

@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import (
     StructureError,
     TacoError,
 )
-from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.transform import gathered, satisfies, transformed, unfused
@@ -28,11 +28,12 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat, Step, TakeValues, Unfuse
+from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step, TakeValues, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.ways.recipe import Recipe
 
 ASSEMBLE_AGAIN = "assemble again when the operands' patterns change"
 IN_ORDER = "coordinates sorted and duplicates added up in a copy"
@@ -83,7 +84,7 @@ def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
 
 
 def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
-    if isinstance(step, Compute):
+    if isinstance(step, KernelStep):
         return compute(step, execution, execution.out if last else None)
     try:
         source = execution.tensors[step.source]
@@ -103,7 +104,7 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
 
 
 def compute(
-    step: Compute,
+    step: KernelStep,
     execution: Execution,
     out: Array | None,
     phase: str = EVALUATE,
@@ -125,7 +126,7 @@ def compute(
         return _compute(widened(step, execution), execution, out, phase, pattern)
 
 
-def widened(step: Compute, execution: Execution) -> Compute:
+def widened(step: KernelStep, execution: Execution) -> KernelStep:
     """`step` with the index types that its operands have by now, and int64 for a wide result."""
     operands = tuple(
         (name, replace(type, index_dtype=index_dtype_of(execution.tensors[step.source(name)])))
@@ -144,7 +145,7 @@ def index_dtype_of(data: TensorData) -> str:
 
 
 def _compute(
-    step: Compute,
+    step: KernelStep,
     execution: Execution,
     out: Array | None,
     phase: str,
@@ -170,12 +171,12 @@ def _compute(
             ) from None
         from taco_py.diagnostics.report import internal_error
 
-        raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
+        raise internal_error("run", f"{step.problem} | {step.schedule}", error) from error
     except MemoryError as error:
         raise _too_little_memory(step, execution) from error
 
 
-def _too_little_memory(step: Compute, execution: Execution) -> OutOfMemoryError:
+def _too_little_memory(step: KernelStep, execution: Execution) -> OutOfMemoryError:
     """What to tell of a kernel whose result or workspaces find no room."""
     target, form = step.problem.assignment.target, step.problem.result.format
     operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
@@ -193,19 +194,18 @@ def _too_little_memory(step: Compute, execution: Execution) -> OutOfMemoryError:
     )
 
 
-def promise_broken_in(step: Compute, tensors: Mapping[str, TensorData]) -> TacoError | None:
+def promise_broken_in(step: KernelStep, tensors: Mapping[str, TensorData]) -> TacoError | None:
     """What to tell of a kernel whose schedule promises what does not hold of these operands."""
     from taco_py.execute.broken_promises import broken_promise
-    from taco_py.schedule.apply import apply_all
-    from taco_py.schedule.loops import Loops
+    from taco_py.schedule.apply import loops_of
 
     operands = {n: tensors[step.source(n)] for n, _ in step.problem.operands}
-    loops = apply_all(Loops(step.problem.assignment, step.orders), step.schedule)
+    loops = loops_of(step.problem.assignment, step.schedule)
     return broken_promise(step.problem, loops.provenance, sizes_of(step, operands), operands)
 
 
 def _computed(
-    step: Compute,
+    step: KernelStep,
     execution: Execution,
     out: Array | None,
     phase: str,
@@ -240,9 +240,9 @@ def _computed(
     return assembled(kernel, step, shape, grown)
 
 
-def _kernel(step: Compute, execution: Execution, phase: str) -> CompiledKernel:
+def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKernel:
     """The step's kernel, compiled when it is first needed."""
-    recipe = Recipe(step.problem, step.orders, phase, step.schedule, step.strategy)
+    recipe = Recipe(step.problem, step.schedule, phase)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))
@@ -269,7 +269,9 @@ def new_array(shape: tuple[int, ...], type: TensorType, covered: bool) -> Array:
     return array.transpose(np.argsort(order)) if order != tuple(range(len(order))) else array
 
 
-def _check_keys(kernel: CompiledKernel, step: Compute, operands: Mapping[str, TensorData]) -> None:
+def _check_keys(
+    kernel: CompiledKernel, step: KernelStep, operands: Mapping[str, TensorData]
+) -> None:
     """Raise IndexOverflowError where coordinates linearised in a hash workspace pass int64."""
     sizes = sizes_of(step, operands)
     for indices in kernel.keys:
@@ -283,7 +285,7 @@ def _check_keys(kernel: CompiledKernel, step: Compute, operands: Mapping[str, Te
 
 
 def _prepared(
-    kernel: CompiledKernel, step: Compute, execution: Execution
+    kernel: CompiledKernel, step: KernelStep, execution: Execution
 ) -> Mapping[str, TensorData]:
     """The operands, sorted and summed where the kernel relies on it and they are not."""
     operands = {name: execution.tensors[step.source(name)] for name, _ in step.problem.operands}
@@ -294,7 +296,9 @@ def _prepared(
     return operands
 
 
-def copies_in_order(kernel: CompiledKernel, step: Compute, execution: Execution) -> tuple[str, ...]:
+def copies_in_order(
+    kernel: CompiledKernel, step: KernelStep, execution: Execution
+) -> tuple[str, ...]:
     """What `_prepared` would copy of the tensors that exist, and what for."""
     found = []
     for name, ordered, unique in kernel.requirements:
@@ -309,7 +313,7 @@ def copies_in_order(kernel: CompiledKernel, step: Compute, execution: Execution)
 def _arguments(
     kernel: CompiledKernel,
     tensors: Mapping[str, TensorData],
-    step: Compute,
+    step: KernelStep,
     threads: int,
 ) -> list[Any]:
     sizes = sizes_of(step, tensors)
@@ -334,12 +338,12 @@ def _arguments(
     return arguments
 
 
-def sizes_of(step: Compute, tensors: Mapping[str, TensorData]) -> dict[str, int]:
+def sizes_of(step: KernelStep, tensors: Mapping[str, TensorData]) -> dict[str, int]:
     """The size of each index."""
     return {index: tensors[name].shape[mode] for index, name, mode in step.sizes}
 
 
-def shape_of(step: Compute, tensors: Mapping[str, TensorData]) -> tuple[int, ...]:
+def shape_of(step: KernelStep, tensors: Mapping[str, TensorData]) -> tuple[int, ...]:
     """The shape of the kernel's result."""
     sizes = sizes_of(step, tensors)
     return tuple(sizes[i] for i in step.problem.assignment.target.indices)

@@ -10,7 +10,7 @@ from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.machine import Machine
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.problem import Problem
 from taco_py.storage.tensor_data import TensorData
 
@@ -107,7 +107,7 @@ def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
 
 
 def told_threads(
-    step: Compute, tensors: Mapping[str, TensorData] | None, limit: int, machine: Machine
+    step: KernelStep, tensors: Mapping[str, TensorData] | None, limit: int, machine: Machine
 ) -> str:
     """How many threads run a kernel with a loop to share, and why, for explain().
 
@@ -127,10 +127,10 @@ def told_threads(
     return f"{limit}, for there are up to {work} iterations to share{_idle(step, found, limit)}"
 
 
-def _idle(step: Compute, tensors: Mapping[str, TensorData], limit: int) -> str:
+def _idle(step: KernelStep, tensors: Mapping[str, TensorData], limit: int) -> str:
     """That threads are left without work, where the outermost loop is shared as it is."""
-    outermost = step.orders[0][:1]
-    if len(step.orders) > 1 or step.schedule.parallel or step.schedule.shapes:
+    outermost = step.schedule.orders[0][:1]
+    if len(step.schedule.orders) > 1 or step.schedule.parallel or step.schedule.shapes:
         return ""
     rows = (tensors[name].shape[mode] for i, name, mode in step.sizes if i in outermost)
     return "".join(

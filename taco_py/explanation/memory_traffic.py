@@ -13,48 +13,35 @@ from math import prod
 from codegen.target import Target
 from codegen.types import scalar
 from polyhedral.nests.traffic import traffic_line
-from polyhedral.products.contraction_plan import plan_contraction
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.execute.run import sizes_of
 from taco_py.execute.work import work_of
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.storage.tensor_data import TensorData
-from taco_py.ways.strategy import Strategy
-from taco_py.ways.tiles import contraction_of, machine_of
+from taco_py.ways.ways import way_of
 
 
 def told_traffic(
-    step: Compute,
+    step: KernelStep,
     tensors: Mapping[str, TensorData] | None,
     target: Target,
     machine: Machine = NOMINAL,
 ) -> str:
-    """A line for a kernel of loops or tiles; nothing where an operand is not known."""
+    """A line for a kernel whose way knows; nothing where an operand is not known."""
     known = {n: (tensors or {}).get(step.source(n)) for n, _ in step.problem.operands}
     found = {name: data for name, data in known.items() if data is not None}
-    if not known or len(found) < len(known) or not step.orders[0]:
+    if not known or len(found) < len(known) or not step.schedule.orders[0]:
         return ""
-    if step.strategy.kind == Strategy.TILES.kind:
-        return _of_tiles(step, found, target)
-    if step.strategy != Strategy.LOOPS:
-        return ""
-    return _of_loops(step, found, target.caches, machine.line_bytes)
-
-
-def _of_tiles(step: Compute, tensors: Mapping[str, TensorData], target: Target) -> str:
-    """As the plan of the contraction says."""
-    contraction = contraction_of(step.problem)
-    if contraction is None:
-        return ""
-    machine, sizes = machine_of(target, step.problem.result.dtype), sizes_of(step, tensors)
-    made = plan_contraction(contraction, machine, sizes, step.strategy.width)
-    return next((line for line in made.reasons if line.startswith("traffic")), "")
+    way = way_of(step.schedule.make)
+    if way.traffic is not None:
+        return way.traffic(step.problem, step.schedule.make, sizes_of(step, found), target)
+    return _of_loops(step, found, target.caches, machine.line_bytes) if way.in_loops else ""
 
 
 def _of_loops(
-    step: Compute, found: Mapping[str, TensorData], caches: Sequence[int], line: int
+    step: KernelStep, found: Mapping[str, TensorData], caches: Sequence[int], line: int
 ) -> str:
     work = work_of(step.problem, found)
     used = tuple(dict.fromkeys(accesses(step.problem.assignment)))
@@ -66,9 +53,11 @@ def _of_loops(
     return f"{traffic_line(amounts)}, at most"
 
 
-def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int, line: int) -> int:
+def _read(
+    step: KernelStep, access: Access, data: TensorData, work: int, cache: int, line: int
+) -> int:
     """The bytes of an operand that come into a cache of so many, with lines of so many."""
-    order = step.orders[0]
+    order = step.schedule.orders[0]
     stored = data.format.stored(access.indices)
     size = bytes_of(data)
     if size <= cache or not stored or stored[0] == order[0]:
@@ -76,7 +65,7 @@ def _read(step: Compute, access: Access, data: TensorData, work: int, cache: int
     return work * (data.values.itemsize if stored[-1] == order[-1] else line)
 
 
-def _written(step: Compute, tensors: Mapping[str, TensorData], work: int) -> int:
+def _written(step: KernelStep, tensors: Mapping[str, TensorData], work: int) -> int:
     target, result = step.problem.assignment.target, step.problem.result
     sizes = sizes_of(step, tensors)
     places = prod(sizes[index] for index in target.indices)

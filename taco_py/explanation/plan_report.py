@@ -12,7 +12,7 @@ from taco_py.execute.work import told_threads
 from taco_py.explanation.memory_traffic import told_traffic
 from taco_py.explanation.summary import summary
 from taco_py.notation.printer import to_text
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Locate, Reformat, TakeValues
+from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Locate, Reformat, TakeValues
 from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.loops import textual_orders
 from taco_py.storage.tensor_data import TensorData
@@ -27,7 +27,7 @@ def explain(
 ) -> str:
     """Every step, with the notation, iteration graph, loops, formats and workspaces of its kernel.
 
-    kernels  the compiled kernel of each Compute step, in order
+    kernels  the compiled kernel of each KernelStep, in order
     copies   what is copied besides, because of the data at hand
     limit    the most threads that a call may use
     tensors  the operands, where they are known
@@ -43,7 +43,7 @@ def explain(
     for note in plan.notes:
         lines.append(f"split     {note}")
     for step in plan.steps:
-        if isinstance(step, Compute):
+        if isinstance(step, KernelStep):
             lines += _kernel(step, next(compiled), known, limit, plan.machine)
         else:
             lines.append(step.line)
@@ -54,7 +54,7 @@ def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, 
     """The operands, and as many entries of the same shapes for copies of them."""
     known = dict(tensors)
     for step in plan.steps:
-        if isinstance(step, Compute) or step.source not in known:
+        if isinstance(step, KernelStep) or step.source not in known:
             continue
         source = known[step.source]
         if isinstance(step, Reformat | Gather | Cast):
@@ -65,7 +65,7 @@ def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, 
 
 
 def _kernel(
-    step: Compute,
+    step: KernelStep,
     kernel: CompiledKernel,
     tensors: Mapping[str, TensorData] | None,
     limit: int,
@@ -84,7 +84,7 @@ def _kernel(
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors, machine)))
-    yield from _block("  library     ", step.why)
+    yield from _block(f"  {step.schedule.make.way:<12}", step.why)
     yield from _block("  looks up    ", step.looked_up)
     yield from _block("  adds        ", step.added)
     if kernel.report.stored:
@@ -105,18 +105,18 @@ def _kernel(
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
 
 
-def _order(step: Compute) -> str:
+def _order(step: KernelStep) -> str:
     """The loops of each term; that nobody chose them, where a schedule derives others from them."""
-    order = "; ".join(",".join(order) for order in step.orders)
-    written = step.orders == textual_orders(step.problem.assignment)
+    order = "; ".join(",".join(order) for order in step.schedule.orders)
+    written = step.schedule.orders == textual_orders(step.problem.assignment)
     asked = step.schedule.shapes and not step.looked_up and not step.added
-    if not (asked and written and any(len(each) > 1 for each in step.orders)):
+    if not (asked and written and any(len(each) > 1 for each in step.schedule.orders)):
         return order
     return f"{order}, as written: with commands on loops, reorder(…) alone changes it"
 
 
 def _tiles(
-    step: Compute,
+    step: KernelStep,
     kernel: CompiledKernel,
     tensors: Mapping[str, TensorData] | None,
     machine: Machine,
@@ -134,7 +134,7 @@ def _hit(hit: str) -> str:
         "memory": "found in this process",
         "disk": "found in the kernel cache on disk",
         "built": "built now",
-        "library": "as it is in the library",
+        "routine": "as it is in the library",
     }[hit]
 
 

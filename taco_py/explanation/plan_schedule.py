@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from taco_py.concrete.concretize import Order
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.driver import Recipe, scheduled_graph
 from taco_py.iteration.graph import IterationGraph
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Fission, MergeBy, Parallelize, Precompute, Reorder
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.loops import scheduled_graph
+from taco_py.ways.recipe import Recipe
+from taco_py.ways.ways import way_of
 
 
 def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
@@ -27,11 +28,11 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     wanted = asked or OPEN
     *others, kernel = plan.steps
     several = others or plan.rewritten
-    if several or not isinstance(kernel, Compute) or kernel.strategy is not Strategy.LOOPS:
+    if several or not isinstance(kernel, KernelStep) or not way_of(kernel.schedule.make).in_loops:
         return wanted
     if wanted.shapes:
         return Schedule((*wanted.commands, *_sharing(kernel, wanted)))
-    orders = reordering(kernel.problem.assignment, kernel.orders)
+    orders = reordering(kernel.problem.assignment, kernel.schedule.orders)
     if orders is None:
         return wanted
     met = (c for c in kernel.schedule.commands if isinstance(c, Precompute | MergeBy | Fission))
@@ -39,9 +40,9 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     return Schedule((*orders, *chosen, *wanted.commands, *_sharing(kernel, wanted)))
 
 
-def recipe_of(step: Compute) -> Recipe:
+def recipe_of(step: KernelStep) -> Recipe:
     """The recipe of a kernel that makes its result in one call."""
-    return Recipe(step.problem, step.orders, "evaluate", step.schedule, step.strategy)
+    return Recipe(step.problem, step.schedule)
 
 
 def graphs_of(plan: Plan) -> tuple[IterationGraph, ...]:
@@ -64,7 +65,7 @@ def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Comma
     return commands if reached == orders else None
 
 
-def _sharing(kernel: Compute, wanted: Schedule) -> tuple[Command, ...]:
+def _sharing(kernel: KernelStep, wanted: Schedule) -> tuple[Command, ...]:
     """The loop that threads share where nobody said which."""
     if wanted.serial or wanted.parallel is not None:
         return ()

@@ -10,7 +10,7 @@ from codegen.runtime.signature import Kind, Parameter, Signature
 from taco_py.driver import CompiledKernel
 from taco_py.lower.bindings import Source
 from taco_py.notation.printer import to_text
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +18,7 @@ class Exported:
     """A kernel of a plan under the name that it is exported by, with its C text."""
 
     name: str
-    step: Compute
+    step: KernelStep
     kernel: CompiledKernel
     source: str
 

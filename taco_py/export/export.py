@@ -16,7 +16,7 @@ from taco_py.execute.run import promise_broken_in
 from taco_py.execute.transform import satisfies, transformed
 from taco_py.export.abi import Exported, header_text, release_text
 from taco_py.export.program import program_text, used_words
-from taco_py.plan.ir.nodes import Compute, Locate, Reformat, TakeSize
+from taco_py.plan.ir.nodes import KernelStep, Locate, Reformat, TakeSize
 from taco_py.plan.ir.plan import Plan
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
@@ -116,9 +116,9 @@ def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tup
         raise OperandError(
             f"Expected a name for C functions, found {name!r}", hint='as in name="spmv"'
         )
-    steps = [step for step in plan.steps if isinstance(step, Compute)]
+    steps = [step for step in plan.steps if isinstance(step, KernelStep)]
     for step in plan.steps:
-        if not isinstance(step, Compute | TakeSize):
+        if not isinstance(step, KernelStep | TakeSize):
             what = "an operand is taken apart"
             if isinstance(step, Reformat | Locate):
                 what = step.reason

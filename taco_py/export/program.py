@@ -28,7 +28,7 @@ from codegen.types import SCALARS, ScalarType
 from taco_py.diagnostics.errors import InternalError
 from taco_py.export.abi import Exported
 from taco_py.lower.bindings import Source
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.storage.tensor_data import Array, TensorData
 
 
@@ -211,20 +211,20 @@ def _argument(
     return f"{name}.data" if name in program.buffers else name
 
 
-def _tensor(step: Compute, source: Source) -> str:
+def _tensor(step: KernelStep, source: Source) -> str:
     """The tensor of the plan that a kernel calls by a name of its own."""
     target = step.problem.assignment.target.tensor
     return step.target if source.tensor == target else step.source(source.tensor)
 
 
-def _array_name(step: Compute, source: Source) -> str:
+def _array_name(step: KernelStep, source: Source) -> str:
     tensor = _tensor(step, source)
     if source.what == "values":
         return f"{tensor}_vals"
     return f"{tensor}_{source.level + 1}_{source.what}"
 
 
-def _stride(step: Compute, source: Source, shape: tuple[int, ...]) -> int:
+def _stride(step: KernelStep, source: Source, shape: tuple[int, ...]) -> int:
     """Elements from one to the next along a level of a dense tensor without gaps."""
     order = step.problem.type_of(source.tensor).format.mode_order
     inner = [shape[mode] for mode in order[source.level + 1 :]]

@@ -22,7 +22,7 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import draft_of
 from taco_py.plan.ir.nodes import Reformat
 from taco_py.plan.ir.program import Program
-from taco_py.plan.price import loops_price, meets_again, price, tiles_price
+from taco_py.plan.price import loops_price, meets_again, price, way_price
 from taco_py.plan.rules.base import Site
 from taco_py.plan.rules.layout import dense_root
 from taco_py.plan.rules.layout.copy_into_rows import InRows, in_rows, loops_cost
@@ -69,11 +69,11 @@ class Lookahead:
         return context.effort.recall(key, find), self.alone(program, assignment, context)
 
     def alone(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """The cost of one kernel: in register tiles where it is a dense product, else in loops."""
+        """The cost of one kernel: of the way that it is made where that has one, else of loops."""
 
         def find() -> float:
-            tiles = tiles_price(program, assignment, context)
-            return self.loops(program, assignment, context) if tiles is None else tiles
+            own = way_price(program, assignment, context)
+            return self.loops(program, assignment, context) if own is None else own
 
         type = program.facts[assignment.target.tensor].type
         key = (Lookahead.alone, type, *context.key(program, assignment))

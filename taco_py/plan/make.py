@@ -21,7 +21,7 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
-from taco_py.plan.ir.nodes import Compute, Operand
+from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Define, Program
 from taco_py.plan.lookahead import Lookahead
@@ -32,11 +32,10 @@ from taco_py.plan.rules.needed.narrow_sums import has_narrow_sums
 from taco_py.plan.rules.needed.sum_in_chunks import check_together
 from taco_py.plan.search import Search, tried
 from taco_py.plan.unit_modes import squeezed
-from taco_py.schedule.commands import Serial
+from taco_py.schedule.commands import Make, Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,7 @@ def make_plan(
     Raises ScheduleError when the schedule does not fit the assignment.
     """
     schedule = options.schedule
+    _check_written(schedule)
     context = context_of(request, options)
     program = _program(assignment, operands, context.goal, unit_modes)
     if schedule is not None and (schedule.shapes or schedule.merges):
@@ -85,6 +85,16 @@ def make_plan(
     tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, chosen)
+
+
+def _check_written(schedule: Schedule | None) -> None:
+    """Raise ScheduleError for a command that planning alone gives."""
+    planned = () if schedule is None else schedule.compiler_commands
+    if planned:
+        raise ScheduleError(
+            f"Expected commands on loops, found {planned[0]}, which is for the compiler to choose",
+            hint="reorder(i,k,j) orders loops; loops alone make a kernel with commands on them",
+        )
 
 
 def program_of(
@@ -226,11 +236,10 @@ def _with_threads(program: Program, schedule: Schedule | None) -> Program:
     others = Schedule((Serial(),)) if schedule.serial else OPEN
     for step in before:
         program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
-    commands = last.schedule.then(schedule.sharing)
-    return program.with_kernel(replace(last, schedule=commands, strategy=_strategy(last, schedule)))
+    return program.with_kernel(replace(last, schedule=_with_commands(last.schedule, schedule)))
 
 
-def _strategy(step: Compute, schedule: Schedule) -> Strategy:
-    """Loops where the user names one of them."""
-    names_none = all(isinstance(command, Serial) for command in schedule.commands)
-    return step.strategy if names_none else Strategy.LOOPS
+def _with_commands(own: Schedule, asked: Schedule) -> Schedule:
+    """A kernel's schedule and the user's commands: in loops where these name one of them."""
+    names_none = all(isinstance(command, Serial) for command in asked.commands)
+    return (own if names_none else own.with_way(Make())).then(asked.sharing)

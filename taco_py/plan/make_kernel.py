@@ -32,7 +32,7 @@ from taco_py.order.streams import chosen_order
 from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import all_dense, reordered, with_chain
 from taco_py.plan.ir.goal import Request, draft_of, problem_of, statistics
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Operand, Reformat, Step
+from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
 from taco_py.plan.ir.program import Program
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
@@ -120,7 +120,7 @@ def _kernel(
     request: Request,
     names: Names,
     stats: Statistics,
-) -> tuple[Compute, _Copies]:
+) -> tuple[KernelStep, _Copies]:
     """The kernel of a problem in the order of `loops`, and the copies that it walks."""
     assignment, orders = draft.assignment, loops.index_orders
     of_terms = _copies(draft, split_terms(assignment.value), orders, names, stats)
@@ -131,7 +131,8 @@ def _kernel(
     final = problem_of(replace(assignment, value=value), everything, request)
     final = replace(final, result=draft.result)
     final = _chained(final, loops, lambda: made_as_array(draft, stats))
-    kernel = Compute(assignment.target.tensor, final, orders, _size_sources(final))
+    schedule = Schedule.of_orders(orders)
+    kernel = KernelStep(assignment.target.tensor, final, schedule, _size_sources(final))
     return kernel, _Copies(of_terms, everything)
 
 
@@ -173,8 +174,8 @@ def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Proble
 
 
 def _scheduled(
-    kernel: Compute, copies: Iterable[Mapping[Access, Reformat]], schedule: Schedule
-) -> Compute:
+    kernel: KernelStep, copies: Iterable[Mapping[Access, Reformat]], schedule: Schedule
+) -> KernelStep:
     """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it.
 
     copies  what is read instead of an operand, for the accesses of each term
@@ -188,7 +189,7 @@ def _scheduled(
     check(scheduled, kernel.problem)
     if not rest.serial:
         check_shared(scheduled.graph(kernel.problem))
-    return replace(kernel, orders=ordered.orders, schedule=rest)
+    return replace(kernel, schedule=Schedule.of_orders(ordered.orders).then(rest))
 
 
 def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleError:

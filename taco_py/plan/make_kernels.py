@@ -13,7 +13,16 @@ from codegen.names import Names
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Operand, Reformat, Step, TakeSize, Unfuse
+from taco_py.plan.ir.nodes import (
+    Cast,
+    Gather,
+    KernelStep,
+    Operand,
+    Reformat,
+    Step,
+    TakeSize,
+    Unfuse,
+)
 from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.plan.make_kernel import with_kernel
 from taco_py.plan.rules import catalogue
@@ -114,7 +123,7 @@ def _loops_of(assignment: Assignment, program: Program) -> Orders | None:
     assignment."""
     (kernel,) = program.kernels
     same = {*all_indices(kernel.problem.assignment)} == {*all_indices(assignment)}
-    return kernel.orders if same else None
+    return kernel.schedule.orders if same else None
 
 
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
@@ -124,7 +133,7 @@ def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step,
         return steps
     raw = names.fresh(f"{name}_raw")
     renamed = tuple(
-        replace(s, target=raw) if isinstance(s, Compute) and s.target == name else s
+        replace(s, target=raw) if isinstance(s, KernelStep) and s.target == name else s
         for s in steps[:-1]
     )
     return (*renamed, replace(last, target=name, source=raw))

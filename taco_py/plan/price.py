@@ -17,9 +17,8 @@ from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import Machine
-from taco_py.legal.stored import all_full, is_full
-from taco_py.legal.types import is_complex
-from taco_py.notation.checks import accesses, all_indices, free_indices
+from taco_py.legal.stored import is_full
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.order.loop_costs import copying
 from taco_py.order.orders import best_order, known_steps, needs_copy
@@ -29,7 +28,8 @@ from taco_py.plan.ir.goal import draft_of
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
 from taco_py.problem import Problem
-from taco_py.ways.choose import in_tiles
+from taco_py.ways.way import Question
+from taco_py.ways.ways import seconds
 
 KernelCost = Callable[[Program, Assignment, Context], float]
 
@@ -84,19 +84,15 @@ def meets_again(problem: Problem) -> bool:
     return any(repeated(problem, term) for term in split_terms(problem.assignment.value))
 
 
-def tiles_price(program: Program, assignment: Assignment, context: Context) -> float | None:
-    """The price of a product of dense matrices in register tiles; None where it has none."""
+def way_price(program: Program, assignment: Assignment, context: Context) -> float | None:
+    """The price of a kernel in the way that it is made; None where that is the price of loops."""
     request = context.request(program, assignment.target.tensor)
     problem = draft_of(assignment, program.facts, request)
-    if not all_full(type for _, type in problem.operands):
-        return None
-    stats = context.statistics(program, assignment.value)
-    if not in_tiles(problem, stats, context.goal.libraries):
-        return None
-    real = 4 if is_complex(problem.result.dtype) else 1
-    products = real * stats.volume(frozenset(all_indices(assignment)))
-    machine = context.goal.machine
-    return products / machine.dense_products_per_second / machine.step_seconds
+    question = Question(
+        problem, lambda: context.statistics(program, assignment.value), context.goal.libraries
+    )
+    found = seconds(question)
+    return None if found is None else found / context.goal.machine.step_seconds
 
 
 # ---------------------------------------------------------------- loops of one term

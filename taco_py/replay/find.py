@@ -15,11 +15,10 @@ import numpy as np
 
 from codegen.records import dataclass
 from codegen.toolchain.errors import ToolchainError
-from taco_py.kernels import KERNELS
+from taco_py.kernels import KERNELS, find_routine, is_routine
 
 ShortCall = Callable[..., Any]
 
-FROM_LIBRARY = "library "
 COUNTS = (int, type(None))  # True is no number of threads, though it is equal to one
 
 
@@ -48,7 +47,7 @@ def no_short_way(*_: Any) -> None:
 class Parts:
     """What a short way is made of, besides the user's machine: plain data.
 
-    recipes  the keys of its kernels, or FROM_LIBRARY and a product that a library computes
+    recipes  the keys of its kernels: those of recipes, or names of routines
     results  for each kernel its number in the text, where a dense result comes from, a name of
              `array_maker`, and the dtype of that
     dtypes   other dtypes, by the names they have in the text
@@ -134,11 +133,9 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
 
 
 def _kernel(recipe: str) -> Callable[..., Any] | None:
-    """The function of a recipe's kernel or of a library, None where it is gone."""
-    if recipe.startswith(FROM_LIBRARY):
-        from codegen.runtime.blas import library_product
-
-        return library_product(recipe.removeprefix(FROM_LIBRARY))
+    """The function of a recipe's kernel or a routine, None where it is gone."""
+    if is_routine(recipe):
+        return find_routine(recipe)
     kernel = KERNELS.find(recipe)
     if kernel is None:
         return None

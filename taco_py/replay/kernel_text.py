@@ -15,7 +15,7 @@ from taco_py.execute.run import new_array
 from taco_py.execute.work import bounds
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.replay.operand_text import Reading, read_data
 from taco_py.replay.state import CallState, listed, says_order, sizes_disagree
 from taco_py.storage.pack import dense_data
@@ -29,7 +29,7 @@ class KernelText:
     """The text of one kernel's call, whose result is called t and its `number`."""
 
     state: CallState
-    step: Compute
+    step: KernelStep
     kernel: CompiledKernel
     number: int
     last: bool

@@ -13,13 +13,11 @@ import numpy as np
 
 from taco_py.driver import CompiledKernel
 from taco_py.kernels import KERNELS
-from taco_py.replay.find import FROM_LIBRARY, Parts, ShortCall, define, keep
+from taco_py.replay.find import Parts, ShortCall, define, keep
 from taco_py.replay.operand_text import NUMBERS, READINGS, as_it_is
 from taco_py.replay.state import Task
 from taco_py.replay.text import Prelude, call_text
 from taco_py.values.operands import Given
-from taco_py.ways.library import product_text
-from taco_py.ways.strategy import Strategy
 
 MOST_WAYS = 8
 
@@ -38,19 +36,12 @@ def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Part
     kernels = task.kernels
     parts = Parts(
         text,
-        tuple(map(_stored, kernels)),
+        tuple(kernel.key for kernel in kernels),
         _results(task),
         _dtypes(task),
     )
     call = define(parts, [kernel.call for kernel in kernels], limit, more)
     return call, None if more else parts
-
-
-def _stored(kernel: CompiledKernel) -> str:
-    """What a later process finds the kernel by: the key of its recipe, or a library's product."""
-    if kernel.recipe.strategy.kind != Strategy.LIBRARY.kind:
-        return kernel.recipe.key
-    return f"{FROM_LIBRARY}{product_text(kernel.recipe.problem)}"
 
 
 def _results(task: Task) -> tuple[tuple[int, str, str], ...]:

@@ -12,7 +12,7 @@ from codegen.records import dataclass
 from taco_py.driver import CompiledKernel
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.ir.nodes import Compute, Fuse, Squeeze, TakeSize, TakeValues, Unfuse
+from taco_py.plan.ir.nodes import Fuse, KernelStep, Squeeze, TakeSize, TakeValues, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.replay.operand_text import Reading
@@ -51,7 +51,7 @@ class Task:
 
     def is_transformed(self, name: str) -> bool:
         """Whether a step that is no kernel reads the tensor `name`."""
-        others = Compute | Fuse | Unfuse | TakeSize
+        others = KernelStep | Fuse | Unfuse | TakeSize
         steps = (step for step in self.plan.steps if not isinstance(step, others))
         return any(step.source == name for step in steps)
 
@@ -72,7 +72,7 @@ class Task:
     def direct(self) -> bool:
         """Whether the last kernel may write into `out`."""
         last = self.plan.steps[-1]
-        return isinstance(last, Compute) and last.problem.result.dtype == self.out
+        return isinstance(last, KernelStep) and last.problem.result.dtype == self.out
 
 
 @dataclass(slots=True)

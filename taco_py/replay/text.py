@@ -43,7 +43,7 @@ from codegen.records import dataclass
 from taco_py.execute.transform import gathered, in_order, number_of, transformed
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import is_ascending, is_canonical
-from taco_py.plan.ir.nodes import Cast, Compute, Fuse, Gather, TakeSize, Unfuse
+from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSize, Unfuse
 from taco_py.problem import TensorType
 from taco_py.replay.kernel_text import KernelText
 from taco_py.replay.operand_text import (
@@ -129,7 +129,7 @@ class _Writer(CallState):
         yield from self.give_up([*wrong, *self.unfit_out(target), *self.disordered()])
         kernels = iter(task.kernels)
         for number, step in enumerate(task.plan.steps):
-            if isinstance(step, Compute):
+            if isinstance(step, KernelStep):
                 last = number == len(task.plan.steps) - 1
                 yield from KernelText(self, step, next(kernels), number, last).lines()
             elif isinstance(step, Fuse):

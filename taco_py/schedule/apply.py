@@ -14,7 +14,7 @@ from codegen.names import Names
 from taco_py.concrete.concretize import Order
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Expr
+from taco_py.notation.nodes import Assignment, Expr
 from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
 from taco_py.schedule.commands import (
@@ -47,6 +47,11 @@ def apply_all(loops: Loops, schedule: Schedule) -> Loops:
     for command in schedule.commands:
         loops = apply(loops, command)
     return loops
+
+
+def loops_of(assignment: Assignment, schedule: Schedule) -> Loops:
+    """The loops of a planned kernel: as its schedule nests them, after every command on them."""
+    return apply_all(Loops(assignment, schedule.orders), schedule.on_loops)
 
 
 MOST_RELATIONS = 32

@@ -18,6 +18,11 @@
     assemble(C,Insert)                  entries of C are counted first, then written in place
     serial()                            share no loop
 
+The schedule of a planned kernel begins with two more, which nobody writes:
+
+    loops(i,k,j)                        the loops of one term nest in this order
+    make(tiles,8)                       the way that the kernel is made, unless it is loops
+
 Those that derive variables are relations of the provenance graph themselves (Senanayake et al.
 2020, section 4; the spelling is TACO's).
 """
@@ -175,7 +180,34 @@ class Serial:
         return "serial()"
 
 
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Nest the loops of one term in this order, the first outermost: one command for each term.
+
+    `reorder` is about every term with its loops, and cannot tell terms with the same loops apart.
+    """
+
+    indices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"loops({','.join(self.indices)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Make:
+    """Make the kernel in this way (`ways.ways`) with these parameters; loops as they nest, unless
+    another way is named."""
+
+    way: str = "loops"
+    parameters: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"make({','.join((self.way, *map(str, self.parameters)))})"
+
+
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
 Structural = Precompute | Fission | LoopFuse
 Marking = Parallelize | Vectorize | Unroll | MergeBy | Assemble | Serial
-Command = Distribute | Reorder | Derivation | Structural | Marking
+CompilerCommand = Nest | Make
+"""What planning says of a kernel and nobody writes."""
+Command = Distribute | Reorder | Derivation | Structural | Marking | CompilerCommand

@@ -1,8 +1,12 @@
-"""Schedules: commands in order. They print, parse back, and are part of a kernel's identity."""
+"""Schedules: commands in order. They print, and are part of a kernel's identity.
+
+reorder(i,k,j), parallelize(i,CPUThread,NoRaces)    what a user writes; its text is read back
+loops(i,k,j), make(tiles,8)                         what a planned kernel's schedule begins with
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -13,10 +17,13 @@ from taco_py.notation.tree import map_accesses
 from taco_py.provenance.relations import Bound, Pos, Relation
 from taco_py.schedule.commands import (
     Command,
+    CompilerCommand,
     Distribute,
     Fission,
     LoopFuse,
+    Make,
     MergeBy,
+    Nest,
     Parallelize,
     Precompute,
     Reorder,
@@ -46,6 +53,40 @@ class Schedule:
                 f"Expected a tuple of scheduling commands, found {commands!r}",
                 hint='Schedule.parse reads text, as in Schedule.parse("reorder(i,k,j)")',
             )
+
+    # ------------------------------------------------------------ of a planned kernel
+
+    @classmethod
+    def of_orders(cls, orders: Sequence[tuple[str, ...]]) -> Schedule:
+        """Loops in these orders, one for each term: `loops(i,k,j), loops(i,j)`."""
+        return cls(tuple(map(Nest, orders)))
+
+    @property
+    def orders(self) -> tuple[tuple[str, ...], ...]:
+        """The loop order of each term."""
+        return tuple(c.indices for c in self.commands if isinstance(c, Nest))
+
+    @property
+    def make(self) -> Make:
+        """The way that the kernel is made."""
+        return next((c for c in self.commands if isinstance(c, Make)), _LOOPS)
+
+    @property
+    def compiler_commands(self) -> tuple[CompilerCommand, ...]:
+        """Those that planning alone gives."""
+        return tuple(c for c in self.commands if isinstance(c, CompilerCommand))
+
+    @property
+    def on_loops(self) -> Schedule:
+        """The commands on the loops as they nest: all but `loops(…)` and `make(…)`."""
+        return Schedule(tuple(c for c in self.commands if not isinstance(c, CompilerCommand)))
+
+    def with_way(self, make: Make) -> Schedule:
+        """The same loops, and the kernel made in another way."""
+        way = () if make == _LOOPS else (make,)
+        return Schedule((*self.of_orders(self.orders).commands, *way, *self.on_loops.commands))
+
+    # ------------------------------------------------------------ of any
 
     @property
     def parallel(self) -> str | None:
@@ -86,7 +127,7 @@ class Schedule:
     @property
     def sharing(self) -> Schedule:
         """The commands that say how loops are carried out."""
-        return Schedule(tuple(c for c in self.commands if not isinstance(c, _SHAPING)))
+        return Schedule(tuple(c for c in self.on_loops.commands if not isinstance(c, _SHAPING)))
 
     @property
     def parted(self) -> tuple[Schedule, Schedule]:
@@ -182,11 +223,14 @@ def _renamed(command: Command, indices: Mapping[str, str], tensors: Mapping[str,
                 indices=tuple(indices[i] for i in over),
                 copies=tuple(indices[i] for i in copies),
             )
+        case Nest(order):
+            return Nest(tuple(indices[i] for i in order))
         case _ if isinstance(command, _MARKING | Fission | LoopFuse):
             return replace(command, index=indices[command.index])
     return command
 
 
+_LOOPS = Make()
 _SHAPING = Distribute | Reorder | Relation | Structural
 
 OPEN = Schedule()

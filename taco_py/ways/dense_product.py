@@ -6,8 +6,8 @@ import numpy as np
 
 from taco_py.cost.estimate import Statistics
 from taco_py.problem import Problem
+from taco_py.ways.contraction import factors_of
 from taco_py.ways.dense_seconds import DenseProduct
-from taco_py.ways.tiles import factors_of
 
 
 def dense_product(problem: Problem, stats: Statistics) -> DenseProduct | None:

@@ -1,81 +1,52 @@
-"""A product of two dense tensors → the routine of a library that computes it."""
+"""A library's routine for products of matrices, called where it is: nothing is compiled."""
 
 from __future__ import annotations
 
-from codegen.libraries.blas import GEMM
-from codegen.libraries.gemm import Loop, Products, as_products
 from codegen.runtime.signature import Kind, Parameter
 from codegen.types import INT32, scalar
 from taco_py.diagnostics.errors import InternalError
-from taco_py.legal.types import has_matrix_kernels
 from taco_py.lower.bindings import Source
-from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
-from taco_py.ways.tiles import contraction_of, factors_of
+from taco_py.ways.contraction import product_of
+from taco_py.ways.library_choice import library_reason
+from taco_py.ways.library_product import accesses_of, product_text
+from taco_py.ways.recipe import Recipe, Routine, dense_facts
+from taco_py.ways.tiles import product_seconds, tile_width
+from taco_py.ways.way import Offer, Question, Way
 
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+def can(question: Question) -> bool:
+    """Whether a routine does a problem."""
+    return question.recall(product_of) is not None and product_text(question.problem) is not None
 
 
-def product_text(problem: Problem) -> str | None:
-    """The product as `codegen.runtime.blas` is told of it, None where no routine does it.
-
-    C[i,j] = sum(k, A[i,k] * B[k,j])   →   "float64 ac,cb->ab"
-    """
-    dtype = problem.result.dtype
-    indices = all_indices(problem.assignment)
-    if dtype not in GEMM or len(indices) > len(LETTERS) or not _in_one_type(problem):
+def choose(question: Question) -> Offer | None:
+    """A routine for products with reuse, where one may be called and takes less time than generated
+    code."""
+    if question.libraries is None or question.recall(tile_width) is None:
         return None
-    if contraction_of(problem, has_matrix_kernels) is None:
-        return None
-    letters = dict(zip(indices, LETTERS, strict=False))
-    left, right, result = (
-        "".join(letters[index] for index in access.indices) for access in _accesses(problem)
+    why = library_reason(question.problem, question.stats, question.libraries)
+    return None if why is None else Offer(why=why)
+
+
+def routine(recipe: Recipe) -> Routine:
+    """The routine for a product of matrices."""
+    text = product_text(recipe.problem)
+    if text is None:
+        raise InternalError(f"Expected a product of matrices, found {recipe.problem}")
+    facts = dense_facts(recipe, "as the library does it")
+    return Routine(
+        "codegen.runtime.blas:library_product",
+        text,
+        _parameters(recipe.problem, facts["threaded"]),
+        facts,
+        f"/* {recipe.problem}\n *\n * {text} by a library\n */\n",
     )
-    return f"{dtype} {left},{right}->{result}"
 
 
-def _in_one_type(problem: Problem) -> bool:
-    return all(type.element == problem.result.dtype for _, type in problem.operands)
-
-
-def _accesses(problem: Problem) -> tuple[Access, Access, Access]:
-    """Left, right and result."""
-    factors = factors_of(problem)
-    if factors is None:
-        raise InternalError(f"Expected a product of two tensors, found {problem}")
-    return (*factors, problem.assignment.target)
-
-
-def products_of(problem: Problem, sizes: dict[str, int]) -> Products | None:
-    """The products of matrices that it takes where tensors are stored without gaps; None where
-    tensors had to be copied first."""
-    left, right, result = _accesses(problem)
-    if not all(problem.type_of(a.tensor).unit_stride for a in (left, right, result) if a.indices):
-        return None
-    steps = [_steps(problem, access, sizes) for access in (result, left, right)]
-    loops = []
-    for index in all_indices(problem.assignment):
-        c, a, b = (own.get(index) for own in steps)
-        users = (c is not None, a is not None, b is not None)
-        loops.append(Loop(sizes[index], (c or 0, a or 0, b or 0), users))
-    return as_products(loops)
-
-
-def _steps(problem: Problem, access: Access, sizes: dict[str, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    step = 1
-    for mode in reversed(problem.type_of(access.tensor).format.mode_order):
-        found[access.indices[mode]] = step
-        step *= max(1, sizes[access.indices[mode]])
-    return found
-
-
-def library_parameters(
-    problem: Problem, threaded: bool
-) -> tuple[tuple[Parameter, Source | None], ...]:
-    """The parameters of the library's product: result, left, right and threads."""
-    left, right, result = _accesses(problem)
+def _parameters(problem: Problem, threaded: bool) -> tuple[tuple[Parameter, Source | None], ...]:
+    """The parameters of the routine: result, left, right and threads."""
+    left, right, result = accesses_of(problem)
     element = scalar(problem.result.dtype)
     arrays = tuple(
         (Parameter(f"{access.tensor}_vals", kind, element), Source("values", access.tensor))
@@ -83,3 +54,6 @@ def library_parameters(
     )
     threads = ((Parameter("threads", Kind.THREADS, INT32), None),) if threaded else ()
     return (*arrays, *threads)
+
+
+WAY = Way("library", can, choose, routine=routine, reuses=True, seconds=product_seconds)

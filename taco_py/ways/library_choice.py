@@ -21,7 +21,7 @@ from taco_py.cost.machine import Machine
 from taco_py.legal.types import is_complex
 from taco_py.notation.checks import all_indices
 from taco_py.problem import Problem
-from taco_py.ways.library import product_text, products_of
+from taco_py.ways.library_product import product_text, products_of
 
 
 @dataclass(frozen=True, slots=True)

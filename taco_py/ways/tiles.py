@@ -1,38 +1,125 @@
-"""A product of two dense tensors → register tiles, blocks and packed operands (`polyhedral`).
+"""Register tiles and blocks of a contraction of two dense tensors (`polyhedral`).
 
-Here tensors become what `polyhedral` knows: an affine statement, arrays, sizes and strides.
-
-    C[i,j] = sum(k, A[i,k] * B[k,j])   →   S: C[i, j] +=; A[i, k]; B[k, j]
-                                           for i in 0..n_i, j in 0..n_j, k in 0..n_k
+A product of matrices uses each element of left once for every column, and each of right once for
+every row; loops alone do as well where either is few, for then it is memory that takes the time.
+Where the depth is little, they do where right lies along the rows of the result; across them, the
+innermost loop would be the sum of two or three terms. Where rows or columns are few but every loop
+would stride through an array, and where loops could run along a batch, both are estimated
+(`ways.dense_seconds`), and what takes clearly less is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codegen.build import const
-from codegen.ir import Array, Block, Expr, Function, Module, Storage, Var
+from codegen.ir import Block, Function, Module, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target
-from codegen.types import scalar
-from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import InternalError
-from taco_py.legal.stored import all_full
-from taco_py.legal.types import is_real
-from taco_py.lower.bindings import Bindings, Source
+from taco_py.legal.types import is_complex, is_real
+from taco_py.lower.bindings import Bindings
 from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Access, Call
-from taco_py.notation.operators import MUL
+from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
+from taco_py.schedule.commands import Make
+from taco_py.ways.arrays import data_of, has_vectors, machine_of, size_bindings, tensor_of
+from taco_py.ways.contraction import (
+    contraction_of,
+    factors_of,
+    matrix,
+    product_of,
+    products_at_most,
+    reuse,
+)
+from taco_py.ways.dense_product import dense_product
+from taco_py.ways.dense_seconds import seconds_of_loops, seconds_of_tiles
+from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
+from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
-    from polyhedral import model
-    from polyhedral.products.contract import Data
     from polyhedral.products.contraction import Contraction
     from polyhedral.products.contraction_plan import ContractionPlan
-    from polyhedral.products.register_tile import Machine
+
+# ---------------------------------------------------------------- whether they pay
+
+
+def can(question: Question) -> bool:
+    """Whether a problem is a contraction of floats."""
+    found = question.recall(product_of)
+    return found is not None and is_real(question.problem.result.dtype)
+
+
+def choose(question: Question) -> Offer | None:
+    """Tiles for products with reuse that are worth compiling, unless loops along a batch take
+    less."""
+    found, width = question.recall(product_of), question.recall(tile_width)
+    if found is None or width is None or not can(question):
+        return None
+    least = question.stats.machine.tile_compile_products
+    if products_at_most(found, question.stats) < least or _along_batch(question):
+        return None
+    return Offer((width,) if width else ())
+
+
+def tile_width(question: Question) -> int | None:
+    """Columns of a tile at most for a product of matrices, None where there is too little reuse.
+
+    0 for as many as suit the machine; a batch of small matrices wants tiles that these fill.
+    """
+    found = question.recall(product_of)
+    if found is None:
+        return None
+    stats, machine = question.stats, question.stats.machine
+    rows, columns, depth = matrix(found, stats)
+    if reuse(found, stats) < machine.tile_reuse_products:
+        return None
+    few = machine.tile_few_rows
+    if min(rows, columns) <= few and not _strides(question):
+        return None
+    if depth <= few and columns >= machine.loop_row_columns and _along_columns(found):
+        return None
+    if found.batch and columns < machine.narrow_tile_columns:
+        return 1 << (int(columns).bit_length() - 1)
+    return 0
+
+
+def _strides(question: Question) -> bool:
+    """Whether every loop strides through an array, and tiles take clearly less time."""
+    product = dense_product(question.problem, question.stats)
+    if product is None or any(map(product.along, product.indices)):
+        return False
+    gain = question.stats.machine.dense_detour_gain
+    return seconds_of_tiles(product) * gain < seconds_of_loops(product)
+
+
+def _along_batch(question: Question) -> bool:
+    """Whether all arrays store the same index of a batch last, and loops along it take clearly less
+    than tiles, for which each element has to be brought near its matrix's others."""
+    product = dense_product(question.problem, question.stats)
+    if product is None or not any(map(product.along, product.batch)):
+        return False
+    gain = question.stats.machine.dense_detour_gain
+    return seconds_of_loops(product) * gain < seconds_of_tiles(product)
+
+
+def _along_columns(found: Contraction) -> bool:
+    """Whether neighbours of right are columns, as those of the result are: a sum of few such rows
+    needs no copies of them in another order, and loops take it as they are."""
+    return any(loop in found.columns for loop in found.right.subscripts[-1].names)
+
+
+def product_seconds(question: Question) -> float:
+    """What the products take; one of complex numbers is four of real ones."""
+    problem, stats = question.problem, question.stats
+    real = 4 if is_complex(problem.result.dtype) else 1
+    products = real * stats.volume(frozenset(all_indices(problem.assignment)))
+    return products / stats.machine.dense_products_per_second
+
+
+# ---------------------------------------------------------------- how they are made
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,74 +131,26 @@ class Tiled:
     plan: ContractionPlan
 
 
-def contraction_of(
-    problem: Problem, has_kernels: Callable[[str], bool] = is_real
-) -> Contraction | None:
-    """The problem as a contraction of two dense tensors of one type, in memory too; None where it
-    is none.
-
-    has_kernels  whether matrices of a type are multiplied; by tiles of our own, real ones are
-    """
-    factors = factors_of(problem)
-    if factors is None:
-        return None
-    types = [problem.result, *(problem.type_of(access.tensor) for access in factors)]
-    known = all(has_kernels(t.dtype) and not t.stored for t in types)
-    if not known or len({t.dtype for t in types}) > 1 or not all_full(types):
-        return None
-    from polyhedral.products.contraction import contraction
-
-    return contraction(_statement(problem, factors))
+def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
+    """The loop IR of a contraction in tiles."""
+    tiled = tile(recipe.problem, target, recipe.phase, _width(recipe.schedule.make))
+    plan = str(tiled.plan)
+    concrete = str(tiled.plan.contraction.statement)
+    facts = dense_facts(recipe, "blocks of rows, or the batch", plan, concrete)
+    module = replace(tiled.module, header=recipe.header(plan))
+    vectors = has_vectors(recipe.problem, target)
+    return LoweredRecipe(module, tiled.bindings, facts, vectors)
 
 
-def factors_of(problem: Problem) -> tuple[Access, Access] | None:
-    """The two factors of a sum of products; None for anything else."""
-    (term, *more) = split_terms(problem.assignment.value)
-    if more or term.negative:
-        return None
-    match term.body:
-        case Call(operator, (Access() as left, Access() as right)) if operator == MUL:
-            return left, right
-    return None
-
-
-def _statement(problem: Problem, factors: tuple[Access, Access]) -> model.Statement:
-    from polyhedral import model
-    from polyhedral.affine import affine, variable
-
-    indices = all_indices(problem.assignment)
-    loops = tuple(model.Loop(i, (affine(0),), (variable(_size_name(i)),)) for i in indices)
-    accesses = (
-        _access(problem, problem.assignment.target, model.Mode.UPDATE),
-        *(_access(problem, factor, model.Mode.READ) for factor in factors),
-    )
-    return model.Statement("S", loops, accesses, (0,) * (len(loops) + 1))
-
-
-def _access(problem: Problem, access: Access, mode: model.Mode) -> model.Access:
-    """With subscripts as the tensor is stored, the last one contiguous."""
-    from polyhedral import model
-    from polyhedral.affine import variable
-
-    order = problem.type_of(access.tensor).format.mode_order
-    subscripts = tuple(variable(access.indices[m]) for m in order)
-    return model.Access(access.tensor, subscripts, mode, "+" if mode is model.Mode.UPDATE else None)
-
-
-def _size_name(index: str) -> str:
-    return f"n_{index}"
-
-
-def machine_of(target: Target, dtype: str) -> Machine:
-    """What of `target` tiles depend on."""
-    from polyhedral.products.register_tile import Machine
-
-    element = scalar(dtype)
-    return Machine(target.lanes(element), element.itemsize, target.registers, target.caches)
+def _width(make: Make) -> int:
+    return make.parameters[0] if make.parameters else 0
 
 
 def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
-    """The kernel called `name` of a problem that `contraction_of` knows; see Strategy.width."""
+    """The kernel called `name` of a problem that `contraction_of` knows.
+
+    width  columns of a tile at most, as `tile_width` gives it
+    """
     from polyhedral.products.contract import Operands, to_functions
     from polyhedral.products.contraction_plan import plan_contraction
 
@@ -141,55 +180,6 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
     return Tiled(module, tuple(bindings.items()), plan)
 
 
-def size_bindings(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict[str, Source]]:
-    static = dict(problem.static)
-    sizes: dict[str, Expr] = {}
-    bindings: dict[str, Source] = {}
-    for index in all_indices(problem.assignment):
-        if index in static:
-            sizes[index] = const(static[index])
-        else:
-            variable_ = Var(names.fresh(_size_name(index)))
-            sizes[index] = variable_
-            bindings[variable_.name] = Source("size", index=index)
-    return sizes, bindings
-
-
-@dataclass(frozen=True, slots=True)
-class StridedTensor:
-    """A tensor's values and its strides, a level each."""
-
-    array: Array
-    strides: tuple[Expr, ...]
-
-
-def tensor_of(
-    problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]
-) -> StridedTensor:
-    type = problem.type_of(tensor)
-    is_result = tensor == problem.assignment.target.tensor
-    storage = Storage.OUTPUT if is_result else Storage.INPUT
-    array = Array(names.fresh(f"{tensor}_vals"), scalar(type.dtype), storage)
-    bindings[array.name] = Source("values", tensor)
-    strides: list[Expr] = []
-    for level in range(type.format.order):
-        if type.unit_stride and level == type.format.order - 1:
-            strides.append(const(1))
-        else:
-            stride = Var(names.fresh(f"{tensor}{level + 1}_stride"))
-            bindings[stride.name] = Source("stride", tensor, level)
-            strides.append(stride)
-    return StridedTensor(array, tuple(strides))
-
-
-def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
-    from polyhedral.products.contract import Data
-
-    tensor = tensors[access.tensor]
-    strides = zip(problem.stored(access), tensor.strides, strict=True)
-    return Data(tensor.array, dict(strides))
-
-
 def _ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:
     """The factors as left and right."""
     factors = factors_of(problem)
@@ -197,3 +187,17 @@ def _ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:
     one, other = factors
     is_left = found.left == found.statement.accesses[1]
     return (one, other) if is_left else (other, one)
+
+
+def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Target) -> str:
+    """The bytes that move between caches, as the plan of the contraction says."""
+    from polyhedral.products.contraction_plan import plan_contraction
+
+    found = contraction_of(problem)
+    if found is None:
+        return ""
+    plan = plan_contraction(found, machine_of(target, problem.result.dtype), sizes, _width(make))
+    return next((line for line in plan.reasons if line.startswith("traffic")), "")
+
+
+WAY = Way("tiles", can, choose, lower, reuses=True, seconds=product_seconds, traffic=traffic)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.ir import Block, Function, Module, Var
@@ -18,7 +19,10 @@ from taco_py.legal.types import is_real
 from taco_py.lower.bindings import Bindings
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
-from taco_py.ways.tiles import data_of, machine_of, size_bindings, tensor_of
+from taco_py.ways.arrays import data_of, has_vectors, machine_of, size_bindings, tensor_of
+from taco_py.ways.loops import lower as lower_loops
+from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
+from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
     from polyhedral.products.permutation import Permutation, TransposeTile
@@ -31,6 +35,35 @@ class Permuted:
     module: Module
     bindings: Bindings
     plan: str
+
+
+def can(question: Question) -> bool:
+    """Whether a problem is a copy in another order."""
+    return question.recall(copy_of) is not None
+
+
+def choose(question: Question) -> Offer | None:
+    """Transposed tiles for copies that fill them."""
+    copy = question.recall(copy_of)
+    if copy is None:
+        return None
+    sizes, least = question.stats.sizes, question.stats.machine.transposed_tile_elements
+    return Offer() if min(sizes[copy.along], sizes[copy.across]) >= least else None
+
+
+def copy_of(question: Question) -> Permutation | None:
+    """The problem as a copy in another order."""
+    return permutation_of(question.problem)
+
+
+def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
+    """The loop IR of a copy in tiles, in loops where the machine has no vectors."""
+    if not has_vectors(recipe.problem, target):
+        return lower_loops(recipe, target)
+    permuted = permute(recipe.problem, target, recipe.phase)
+    facts = dense_facts(recipe, "the outermost loop", permuted.plan)
+    module = replace(permuted.module, header=recipe.header(permuted.plan))
+    return LoweredRecipe(module, permuted.bindings, facts)
 
 
 def permutation_of(problem: Problem) -> Permutation | None:
@@ -78,3 +111,6 @@ def permute(problem: Problem, target: Target, name: str) -> Permuted:
         f"registers, inside {', '.join(found.outer) or 'no other loop'}"
     )
     return Permuted(module, tuple(bindings.items()), plan)
+
+
+WAY = Way("transpose", can, choose, lower)

@@ -17,7 +17,7 @@ from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.notation.checks import all_indices
 from taco_py.order.orders import best_order
 from taco_py.plan.ir.goal import Request, statistics
-from taco_py.plan.ir.nodes import Compute, Operand, Step
+from taco_py.plan.ir.nodes import KernelStep, Operand, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import Problem
@@ -38,9 +38,10 @@ def steps_of(plan: Plan) -> str:
 
 
 def _step(step: Step) -> str:
-    if not isinstance(step, Compute):
+    if not isinstance(step, KernelStep):
         return f"{step.source}:{getattr(step, 'format', '')}"
-    return "".join(step.orders[0]) if step.strategy.kind == "loops" else step.strategy.kind
+    way = step.schedule.make.way
+    return "".join(step.schedule.orders[0]) if way == "loops" else way
 
 
 @dataclass(frozen=True, slots=True)

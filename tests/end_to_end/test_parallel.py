@@ -16,8 +16,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import taco_py as tp
-from taco_py.driver import Recipe, lower_recipe
 from taco_py.notation.parser import parse_assignment
+from taco_py.ways.loops import lower_recipe
+from taco_py.ways.recipe import Recipe
 from tests.codegen.interpreter import State, execute
 from tests.corpus.formats import to_dense
 from tests.machines import always_threads
@@ -268,7 +269,7 @@ def most_over_mean(
     """
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=schedule)
     (step,) = kernel.plan.kernels
-    recipe = Recipe(step.problem, step.orders, "evaluate", step.schedule, step.strategy)
+    recipe = Recipe(step.problem, step.schedule)
     (function,) = lower_recipe(recipe).module.functions
     rows, columns = matrix.shape
     scalars = {"n_i": rows, "n_j": columns, "threads": threads}

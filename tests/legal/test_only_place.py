@@ -54,7 +54,6 @@ def test_asking_for_a_property_of_a_type_or_format_is_seen(code: str) -> None:
     "code",
     [
         "level.kind is LevelKind.DENSE", "last.kind is not LevelKind.COMPRESSED", "own != whole",
-        "step.strategy.kind", "choice.strategy.kind not in (Strategy.TILES.kind,)",
         'entry.rule == "contract"', "Kind.OUTPUT", "dtype.itemsize", "is_full(form)",
     ],
 )  # fmt: skip
@@ -99,15 +98,12 @@ def _are_kinds(words: set[str]) -> bool:
 
 
 def _is_kind(node: ast.expr) -> bool:
-    """Whether an expression is the kind of a type: that of anything but a strategy or a member."""
-    if not isinstance(node, ast.Attribute) or node.attr != "kind":
-        return False
-    return not ast.unparse(node.value).endswith("strategy") and not _is_member(node)
+    """Whether an expression is the kind of a type: that of anything but a member."""
+    return isinstance(node, ast.Attribute) and node.attr == "kind" and not _is_member(node)
 
 
 def _is_member(node: ast.expr) -> bool:
-    """Whether an expression is a member of an enumeration or a table, or several: LevelKind.DENSE,
-    Strategy.TILES.kind."""
+    """Whether an expression is a member of an enumeration, or several: LevelKind.DENSE."""
     if isinstance(node, ast.Tuple):
         return all(map(_is_member, node.elts))
     root = node

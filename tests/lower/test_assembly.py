@@ -18,14 +18,16 @@ from codegen.runtime.kernels import KernelSource
 from codegen.runtime.signature import signature_of
 from codegen.tree import find, rewrite
 from taco_py.concrete.concretize import concretize
-from taco_py.driver import Recipe, compile_recipe, native_target
+from taco_py.driver import compile_recipe, native_target
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.run import Execution, compute, index_dtype_of, run
 from taco_py.iteration.graph import build_graph
 from taco_py.kernels import KERNELS
 from taco_py.lower.lower import lower
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
+from taco_py.schedule.schedule import Schedule
 from taco_py.values.tensor import as_data
+from taco_py.ways.recipe import Recipe
 from tests.problems import plan, problem
 
 ADD = "C[i,j] = A[i,j] + B[i,j]"
@@ -127,8 +129,8 @@ def test_entries_that_int32_cannot_count_are_counted_in_int64() -> None:
     """The kernel is replaced by one that says so; the second step reads what the first one made."""
     a: Any = sp.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
     chain = plan(problem("D[i,l] = A[i,k] * B[k,j] * E[j,l]", {**CSR, "E": "CSR"}))
-    first = next(step for step in chain.steps if isinstance(step, Compute))
-    kernel = compile_recipe(Recipe(first.problem, first.orders))
+    first = next(step for step in chain.steps if isinstance(step, KernelStep))
+    kernel = compile_recipe(Recipe(first.problem, first.schedule))
     tensors = {"A": as_data(a), "B": as_data(a.T.tocsr()), "E": as_data(a)}
     execution = Execution(
         tensors, 1, kernels={(first.target, "evaluate"): replace(kernel, call=refuse)}
@@ -141,8 +143,8 @@ def test_entries_that_int32_cannot_count_are_counted_in_int64() -> None:
 
 def test_dense_overflow_is_not_tried_twice() -> None:
     (step,) = plan(problem("y[i] = A[i,j] * x[j]", {"A": "CSR"})).steps
-    assert isinstance(step, Compute)
-    kernel = replace(compile_recipe(Recipe(step.problem, step.orders)), call=refuse)
+    assert isinstance(step, KernelStep)
+    kernel = replace(compile_recipe(Recipe(step.problem, step.schedule)), call=refuse)
     tensors = {"A": as_data(sp.eye_array(3, format="csr")), "x": as_data(np.ones(3))}
     execution = Execution(tensors, 1, kernels={(step.target, "evaluate"): kernel})
     with pytest.raises(OverflowError):
@@ -152,7 +154,7 @@ def test_dense_overflow_is_not_tried_twice() -> None:
 def test_sparse_results_start_with_room_for_their_operands() -> None:
     given = problem(ADD, CSR, "CSR")
     a = as_data(sp.eye_array(7, format="csr"))
-    kernel = compile_recipe(Recipe(given, (("i", "j"), ("i", "j"))))
+    kernel = compile_recipe(Recipe(given, Schedule.of_orders([("i", "j"), ("i", "j")])))
     rooms = {
         parameter.name: first_room(source, {"A": a, "B": a})
         for parameter, source in kernel.parameters

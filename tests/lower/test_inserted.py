@@ -10,10 +10,11 @@ import pytest
 import taco_py as tp
 from codegen.ir import Function, Part, Reserve, Sort, Team
 from codegen.tree import find
-from taco_py.driver import Recipe, lower_recipe
 from taco_py.notation.checks import accesses
 from taco_py.notation.parser import parse_assignment
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.loops import lower_recipe
+from taco_py.ways.recipe import Recipe
 from tests.corpus.formats import store
 from tests.machines import always_threads
 from tests.problems import problem
@@ -106,7 +107,7 @@ def test_the_same_arrays_as_by_appending(
 def lowered(schedule: str) -> Function:
     whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"}, "ds")
     orders = (("i", "k", "j"),)
-    recipe = Recipe(whole, orders, "evaluate", Schedule.parse(schedule))
+    recipe = Recipe(whole, Schedule.of_orders(orders).then(Schedule.parse(schedule)))
     (function,) = lower_recipe(recipe).module.functions
     return function
 

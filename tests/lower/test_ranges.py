@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.driver import Recipe
 from taco_py.execute.run import Execution, compute
 from taco_py.formats import CSF, Format, dense
 from taco_py.iteration.graph import conflicts
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.problem import Problem, TensorType
 from taco_py.provenance.relations import Divide, Fuse, Split
 from taco_py.schedule.apply import apply_all
@@ -31,6 +30,7 @@ from taco_py.schedule.legality import check
 from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.pack import pack_coo
+from taco_py.ways.recipe import Recipe
 from tests.interpreted import interpreted
 from tests.problems import assignment
 
@@ -50,11 +50,12 @@ def visits(sizes: Sizes, schedule: Schedule, stored: Any, form: Format) -> Any:
     if conflicts(whole, A, loops.index_orders[0]):
         raise ScheduleError("A is stored in another order", hint="copy it")
     check(loops, whole)
-    kernel = interpreted(Recipe(whole, orders, "evaluate", schedule))
+    schedule = Schedule.of_orders(orders).then(schedule)
+    kernel = interpreted(Recipe(whole, schedule))
     coordinates = list(np.nonzero(stored))
     data = pack_coo(coordinates, np.ones(len(coordinates[0])), stored.shape, form)
     places = tuple((index, "A", mode) for mode, index in enumerate(sizes))
-    step = Compute("R", whole, orders, places, schedule=schedule)
+    step = KernelStep("R", whole, schedule, places)
     execution = Execution({"A": data}, 1, kernels={("R", "evaluate"): kernel})
     return compute(step, execution, None).values
 

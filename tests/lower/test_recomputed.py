@@ -21,10 +21,11 @@ from codegen.ir import Reserve, Sort, Storage, Store
 from codegen.passes.dead_code import clean
 from codegen.toolchain.compiler import find_compiler
 from codegen.tree import find
-from taco_py.driver import Recipe, lower_recipe
 from taco_py.phase import COMPUTE
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import TensorData
+from taco_py.ways.loops import lower_recipe
+from taco_py.ways.recipe import Recipe
 from tests.corpus.formats import to_dense
 from tests.lower.test_inserted import ADD, CASES, PRODUCT, arrays, first_loop, operands
 from tests.machines import always_threads
@@ -115,7 +116,8 @@ def test_every_other_structure_is_refused(
 def test_nothing_is_assembled(shared: str) -> None:
     """No array grows, nothing is sorted, and of a row there is no list of what was written."""
     whole = problem(PRODUCT, {"A": "CSR", "B": "CSR"}, "ds")
-    recipe = Recipe(whole, (("i", "k", "j"),), COMPUTE, Schedule.parse(shared))
+    schedule = Schedule.of_orders([("i", "k", "j")]).then(Schedule.parse(shared))
+    recipe = Recipe(whole, schedule, COMPUTE)
     (function,) = lower_recipe(recipe).module.functions
     kinds = {array.name: array.storage for array in function.arrays}
     assert kinds["C2_pos"] is kinds["C2_crd"] is Storage.INPUT

@@ -12,7 +12,7 @@ import taco_py as tp
 from taco_py.concrete.printer import to_text
 from taco_py.explanation.plan_schedule import graphs_of
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.make import make_plan
 from tests.asymptotic.counting import counted
 from tests.asymptotic.exact_counts import Patterns
@@ -85,7 +85,7 @@ def test_sums_of_other_types_stay_whole() -> None:
     known = problem(text, CSRS, "dd", {"A": "int8", "D": "int8", "E": "float64"})
     made = make_plan(known.assignment, operands(known), Request(known.result))
     kernel = made.steps[-1]
-    assert isinstance(kernel, Compute)
+    assert isinstance(kernel, KernelStep)
     assert not kernel.added  # what wraps is one term, with something everywhere
 
 

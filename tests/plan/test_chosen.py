@@ -9,7 +9,7 @@ from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
 from taco_py.explanation.standing import chosen_nests
 from taco_py.notation.checks import all_indices
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.values.settings import Settings
 from tests.corpus.expressions import Case
@@ -24,18 +24,18 @@ def planned(case: Case, storages: tuple[str, str]) -> Plan:
         return prepare.prepare(assignment, operands(case, storages), Settings()).plan
 
 
-def kernel_of(plan: Plan, target: str) -> Compute | None:
+def kernel_of(plan: Plan, target: str) -> KernelStep | None:
     """The kernel that makes a tensor; None where an equal one has made it."""
     names = (target, f"{target}_raw")
     return next((k for k in plan.kernels if k.target in names), None)
 
 
-def in_names_of(plan: Plan, kernel: Compute, target: str) -> Orders:
+def in_names_of(plan: Plan, kernel: KernelStep, target: str) -> Orders:
     """The loops of a kernel in the indices of the text: temporaries have kernels in other names."""
     assert plan.chosen is not None
     own = all_indices(plan.chosen.program.define(target).assignment)
     names = dict(zip(all_indices(kernel.problem.assignment), own, strict=True))
-    return tuple(tuple(names[index] for index in order) for order in kernel.orders)
+    return tuple(tuple(names[index] for index in order) for order in kernel.schedule.orders)
 
 
 @pytest.mark.parametrize("storages", STORAGES, ids=",".join)

@@ -19,9 +19,8 @@ from taco_py.notation.printer import to_text
 from taco_py.plan.algebra.contraction_trees import near_trees
 from taco_py.plan.algebra.products import Product
 from taco_py.plan.ir.goal import statistics
-from taco_py.plan.ir.nodes import Compute, Reformat
+from taco_py.plan.ir.nodes import KernelStep, Reformat
 from taco_py.plan.make import Options
-from taco_py.ways.strategy import Strategy
 from tests.problems import operands, plan, problem
 
 
@@ -126,7 +125,7 @@ INSIDE = (
 def test_chains_inside_other_expressions_go_in_pairs_too(text: str, count: int) -> None:
     made = plan(problem(text, CSRS, "" if text[0] == "s" else "d"))
     assert len(made.kernels) == count
-    loops = [order for kernel in made.kernels for order in kernel.orders]
+    loops = [order for kernel in made.kernels for order in kernel.schedule.orders]
     assert all(len(order) <= 2 for order in loops)
     assert any(re.search("in (pairs|steps of up to 3 factors) about", n) for n in made.notes)
 
@@ -207,9 +206,9 @@ def test_pairs_that_are_products_of_matrices_are_worth_it_without_saving_any(
     """The second kernel has as many products as the first, but those of tiles take a tenth."""
     whole = problem(f"{target.format(value[2])} = {value}")
     made = plan(whole, dict.fromkeys("bijk", 500))
-    first, second = (step for step in made.steps if isinstance(step, Compute))
-    assert first.strategy.kind == Strategy.TILES.kind
-    assert len(second.orders[0]) == 2
+    first, second = (step for step in made.steps if isinstance(step, KernelStep))
+    assert first.schedule.make.way == "tiles"
+    assert len(second.schedule.orders[0]) == 2
 
 
 def test_many_factors_are_paired_greedily() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Cast, Compute, Fuse, Unfuse
+from taco_py.plan.ir.nodes import Cast, Fuse, KernelStep, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
@@ -43,9 +43,9 @@ def outline(made: Plan) -> list[str]:
                 lines.append(f"{target} = {source} {groups}")
             case Cast(target, source, form):
                 lines.append(f"{target} = {source} as {form}")
-            case Compute():
-                order = ",".join(step.orders[0])
-                strategy = step.strategy.kind
+            case KernelStep():
+                order = ",".join(step.schedule.orders[0])
+                strategy = step.schedule.make.way
                 lines.append(f"{to_text(step.problem.assignment)} by {order} {strategy}")
     return lines
 
@@ -114,8 +114,8 @@ def test_of_arrays_that_disagree_the_one_is_followed_that_leaves_the_other_neare
     ],
 )
 def test_sums_are_right_outside_long_rows_of_the_result(text: str, sizes: int, order: str) -> None:
-    (step,) = (s for s in planned(text, sizes).steps if isinstance(s, Compute))
-    assert step.orders == (tuple(order.split()),)
+    (step,) = (s for s in planned(text, sizes).steps if isinstance(s, KernelStep))
+    assert step.schedule.orders == (tuple(order.split()),)
 
 
 def test_sums_over_the_outermost_dimensions_of_one_factor_come_first() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, TakeValues
+from taco_py.plan.ir.nodes import KernelStep, TakeValues
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import make_plan
 from tests.problems import operands, problem
@@ -28,8 +28,8 @@ def test_one_loop_over_all_entries(form: str) -> None:
     taken, kernel = planned("s = A[i,j] * 2 * A[i,j]", {"A": form}).steps
     assert isinstance(taken, TakeValues)
     assert (taken.source, taken.indices, taken.distinct) == ("A", ("i", "j"), True)
-    assert isinstance(kernel, Compute)
-    assert kernel.orders == (("e",),)
+    assert isinstance(kernel, KernelStep)
+    assert kernel.schedule.orders == (("e",),)
     taken, *_ = planned("s = A[i,j] / 2", {"A": form}).steps
     assert isinstance(taken, TakeValues)
     assert not taken.distinct

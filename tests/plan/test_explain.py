@@ -11,26 +11,27 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.driver import CompiledKernel, Recipe, compile_recipe
+from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.explanation.plan_report import explain
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Operand
+from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Program
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.recipe import Recipe
 from tests.problems import operands, plan, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
 SPMV = "y[i] = A[i,j] * x[j]"
 
 
-def compiled(step: Compute) -> CompiledKernel:
-    recipe = Recipe(step.problem, step.orders, schedule=step.schedule, strategy=step.strategy)
+def compiled(step: KernelStep) -> CompiledKernel:
+    recipe = Recipe(step.problem, step.schedule)
     return compile_recipe(recipe)
 
 
-def planned(step: Compute) -> Plan:
+def planned(step: KernelStep) -> Plan:
     """A plan of one kernel."""
     facts = {step.target: Operand(step.problem.result, (), 0.0)}
     return Plan(Program((step,), facts, (step.target,), {}), step.problem.result)

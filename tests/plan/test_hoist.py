@@ -118,6 +118,6 @@ def test_no_loop_over_a_sum_of_a_vector_runs_for_each_row(text: str) -> None:
     made = plan(problem(text, {"A": "CSR", "B": "CSR"}, "d"), dict.fromkeys("ijk", 20_000))
     for kernel in made.kernels:
         sparse = {a.indices for a in accesses(kernel.problem.assignment.value) if a.tensor in "AB"}
-        loops = {i for order in kernel.orders for i in order}
+        loops = {i for order in kernel.schedule.orders for i in order}
         covered = {i for indices in sparse for i in indices}
         assert len(loops) < 2 or loops <= covered, str(kernel.problem.assignment)

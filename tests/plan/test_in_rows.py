@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from codegen.names import Names
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Cast, Compute
+from taco_py.plan.ir.nodes import Cast, KernelStep
 from taco_py.plan.make import Options, program_of
 from taco_py.plan.rules.layout.copy_into_rows import in_rows
 from taco_py.schedule.schedule import Schedule
@@ -58,8 +58,8 @@ def test_what_lies_along_it_is_read_where_it_is(text: str) -> None:
 @pytest.mark.parametrize("text", [text for text, _ in ACROSS])
 def test_the_innermost_loop_runs_along_all_of_them(text: str) -> None:
     made = plan(problem(text, {"A": "CSR", "T": "CSF"}), SIZES, ENTRIES)
-    (kernel,) = (step for step in made.steps if isinstance(step, Compute))
-    assert kernel.orders[0][-1] == "r"
+    (kernel,) = (step for step in made.steps if isinstance(step, KernelStep))
+    assert kernel.schedule.orders[0][-1] == "r"
 
 
 def test_a_schedule_that_leaves_operands_as_they_are_copies_none() -> None:

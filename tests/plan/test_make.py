@@ -7,7 +7,7 @@ import pytest
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute, Reformat, Squeeze, TakeDiagonal
+from taco_py.plan.ir.nodes import KernelStep, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
@@ -28,8 +28,8 @@ def outline(made: Plan) -> list[str]:
                 lines.append(f"{target} = {source}[{','.join(labels)}]")
             case Squeeze(target, source, axes):
                 lines.append(f"{target} = {source} without {axes}")
-            case Compute():
-                order = " ".join("".join(o) for o in step.orders)
+            case KernelStep():
+                order = " ".join("".join(o) for o in step.schedule.orders)
                 lines.append(f"{to_text(step.problem.assignment)} by {order}".rstrip())
     return lines
 
@@ -109,7 +109,7 @@ def test_every_size_has_a_source() -> None:
     for kernel in plan(problem("y[i] = A[i,j] * B[j,k] * x[k]", CSRS)).kernels:
         types = dict(kernel.problem.operands)
         assert {index for index, _, _ in kernel.sizes} == {
-            i for order in kernel.orders for i in order
+            i for order in kernel.schedule.orders for i in order
         }
         assert all(mode < types[name].format.order for _, name, mode in kernel.sizes)
 

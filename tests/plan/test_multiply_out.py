@@ -161,7 +161,7 @@ def test_the_price_of_the_whole_plan_decides() -> None:
     assert to_text(made.kernels[-1].problem.assignment) == (
         "y[i] = sum(j, A[i,j] * T[j]) + sum(k, C[i,k] * x[k])"
     )
-    assert all(len(order) <= 2 for kernel in made.kernels for order in kernel.orders)
+    assert all(len(order) <= 2 for kernel in made.kernels for order in kernel.schedule.orders)
     (told,) = made.forms
     assert re.fullmatch(
         r"y: sums in products are multiplied out, about \S+ operations, as it is written \S+", told
@@ -171,7 +171,7 @@ def test_the_price_of_the_whole_plan_decides() -> None:
 
 def test_what_costs_as_much_is_left_and_told() -> None:
     made = plan(problem("C[i,k] = (A[i,j] + B[i,j]) * D[j,k]", {"A": "CSR", "B": "CSR"}))
-    assert len(made.kernels[-1].orders) == 1
+    assert len(made.kernels[-1].schedule.orders) == 1
     assert re.search(r"are left, about \S+ operations, multiplied out \S+", made.forms[0])
     assert not made.rewritten
 
@@ -233,7 +233,7 @@ def test_a_full_part_of_a_difference_is_never_formed(text: str) -> None:
     for kernel in made.kernels:
         stored = {name for name, type in kernel.problem.operands if not type.format.is_dense}
         terms = split_terms(kernel.problem.assignment.value)
-        for term, order in zip(terms, kernel.orders, strict=True):
+        for term, order in zip(terms, kernel.schedule.orders, strict=True):
             assert len(order) <= deep or stored.intersection(a.tensor for a in accesses(term.body))
 
 
@@ -421,7 +421,7 @@ def test_a_schedule_about_nothing_leaves_the_choice() -> None:
 def test_a_low_rank_part_is_never_formed() -> None:
     made = plan(problem("y[i] = (A[i,j] + u[i] * v[j]) * x[j]", {"A": "CSR"}))
     assert made.rewritten
-    assert sum(order == ("i", "j") for k in made.kernels for order in k.orders) == 1
+    assert sum(order == ("i", "j") for k in made.kernels for order in k.schedule.orders) == 1
 
 
 # ---------------------------------------------------------------- results

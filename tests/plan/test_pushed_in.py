@@ -25,11 +25,11 @@ def test_sums_are_moved_where_that_is_not_dearer(
 ) -> None:
     known = problem(text, {"T": form, "z": "d"})
     found = plan(known, CUBE, {"T": 200_000.0}).kernels
-    assert [sorted(order) for kernel in found for order in kernel.orders] == list(
+    assert [sorted(order) for kernel in found for order in kernel.schedule.orders] == list(
         map(sorted, loops)
     )
     if len(found) == 1:
-        assert found[0].orders == (tuple(loops[0]),)
+        assert found[0].schedule.orders == (tuple(loops[0]),)
 
 
 @pytest.mark.parametrize("text", [text for text, *_ in CHOSEN])

@@ -180,7 +180,7 @@ def test_a_divisor_of_its_own_takes_no_loops_over_all_elements(text: str) -> Non
     for kernel in plan(problem(text, {"A": "CSR"})).kernels:
         stored = {name for name, type in kernel.problem.operands if not type.format.is_dense}
         terms = split_terms(kernel.problem.assignment.value)
-        for term, order in zip(terms, kernel.orders, strict=True):
+        for term, order in zip(terms, kernel.schedule.orders, strict=True):
             sparse = stored.intersection(access.tensor for access in accesses(term.body))
             assert len(order) <= 1 or sparse
     rng = np.random.default_rng(0)

@@ -42,7 +42,7 @@ def test_a_row_that_is_merged_again_and_again_is_looked_up() -> None:
     made = plan(problem(TRIANGLES, dict.fromkeys("ABD", "CSR")))
     (kernel,) = made.kernels
     (row,) = (c for c in kernel.schedule.commands if isinstance(c, Precompute))
-    (order,) = kernel.orders
+    (order,) = kernel.schedule.orders
     assert row.indices == (order[-1],)
     assert set(row.expression.indices) == {order[0], order[-1]}
     assert f"where others are walked along {order[-1]}" in kernel.looked_up

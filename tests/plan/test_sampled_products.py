@@ -64,7 +64,7 @@ def test_no_loop_runs_around_what_it_does_not_change(
     sizes = {**dict.fromkeys("ijl", 3000), **dict.fromkeys("karfq", 32)}
     made = plan(whole, sizes, dict.fromkeys("ST", 30_000.0))
     assert len(made.kernels) > 1
-    assert max(len(order) for kernel in made.kernels for order in kernel.orders) == deepest
+    assert max(len(order) for kernel in made.kernels for order in kernel.schedule.orders) == deepest
     assert not any("[i,j]" in note and "dense" in note for note in made.notes)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import taco_py as tp
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.make import Options, make_plan
 from taco_py.storage.size_classes import size_classes
 from tests.codegen.test_emit import needs_compiler
@@ -18,7 +18,7 @@ from tests.problems import operands, problem
 POINTS = "y[b,i] = A[i,j] * x[b,j]"
 
 
-def kernel(text: str, sizes: dict[str, int], sized: bool = True, **formats: str) -> Compute:
+def kernel(text: str, sizes: dict[str, int], sized: bool = True, **formats: str) -> KernelStep:
     """The last kernel of the plan on arrays without gaps."""
     known = problem(text, formats)
     given = {
@@ -27,7 +27,7 @@ def kernel(text: str, sizes: dict[str, int], sized: bool = True, **formats: str)
     }
     made = make_plan(known.assignment, given, Request(known.result, sized=sized), Options())
     step = made.steps[-1]
-    assert isinstance(step, Compute)
+    assert isinstance(step, KernelStep)
     return step
 
 
@@ -74,7 +74,7 @@ def test_sums_of_few_terms_run_in_tiles_where_right_lies_across(
     text: str, sizes: tuple[int, int, int], tiled: bool
 ) -> None:
     found = kernel(text, dict(zip("ijk", sizes, strict=True)))
-    assert found.strategy.kind == ("tiles" if tiled else "loops")
+    assert found.schedule.make.way == ("tiles" if tiled else "loops")
 
 
 @needs_compiler

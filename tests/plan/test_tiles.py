@@ -13,11 +13,10 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Reduce
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.strategy import Strategy
 from tests.machines import planned_for
 from tests.problems import operands, plan, problem
 
@@ -37,15 +36,15 @@ def planned(
 def outline(made: Plan) -> list[str]:
     """The kernels with their own names of operands, and which are made of tiles."""
     return [
-        f"{to_text(step.problem.assignment)} {step.strategy.kind}"
+        f"{to_text(step.problem.assignment)} {step.schedule.make.way}"
         for step in made.steps
-        if isinstance(step, Compute)
+        if isinstance(step, KernelStep)
     ]
 
 
 def products(made: Plan) -> int:
     """How many kernels are made of tiles."""
-    tiled = (step.strategy.kind == Strategy.TILES.kind for step in made.kernels)
+    tiled = (step.schedule.make.way == "tiles" for step in made.kernels)
     return sum(tiled)
 
 
@@ -110,7 +109,7 @@ def test_the_heaviest_kernels_are_products_in_tiles(text: str) -> None:
     for step in made.kernels:
         part = step.problem.assignment
         if isinstance(part.value, Reduce) and len(all_indices(part)) > 2:
-            assert step.strategy.kind == Strategy.TILES.kind
+            assert step.schedule.make.way == "tiles"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_complex_products_are_apart_where_a_library_may_be_called() -> None:
     kinds = {}
     for name, libraries in (("there", there), ("none", none)):
         made = plan(whole, SIZES, options=Options(libraries=libraries))
-        kinds[name] = [step.strategy.kind for step in made.kernels]
+        kinds[name] = [step.schedule.make.way for step in made.kernels]
     assert kinds == {"there": ["loops", "library", "loops"], "none": ["loops"]}
 
 
@@ -150,7 +149,7 @@ MIXED = (("P", "float32"), ("P", "int64"), ("P", "int8"), ("P", "bool"), ("S", "
 def test_a_factor_of_another_type_is_converted_first(name: str, dtype: str) -> None:
     made = planned("R[i,k] = P[i,j] * S[j,k]", {name: dtype})
     first, product = made.kernels
-    assert product.strategy.kind == Strategy.TILES.kind
+    assert product.schedule.make.way == "tiles"
     assert first.problem.result.dtype == "float64"
 
 

@@ -11,9 +11,10 @@ import pytest
 
 import taco_py as tp
 from codegen.target import Target
-from taco_py.driver import Recipe, make_source
+from taco_py.driver import make_source
 from taco_py.explanation.memory_traffic import bytes_of, told_traffic
 from taco_py.storage.tensor_data import LevelArrays, TensorData
+from taco_py.ways.recipe import Recipe
 from tests.problems import plan, problem
 
 SPMM = "C[i,k] = A[i,j] * B[j,k]"
@@ -36,7 +37,7 @@ def made(
 ) -> tuple[list[str], str]:
     """The lines that are told of the last kernel, and its C."""
     step = plan(problem(text, formats, dtypes=dtypes)).kernels[-1]
-    found = make_source(Recipe(step.problem, step.orders, strategy=step.strategy))
+    found = make_source(Recipe(step.problem, step.schedule))
     return json.loads(found.metadata)["report"]["tiles"], found.source
 
 

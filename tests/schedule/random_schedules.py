@@ -30,7 +30,6 @@ from taco_py.call.prepare import Prepared, accumulated, parsed, prepare, start
 from taco_py.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.driver import Recipe, lower_recipe
 from taco_py.execute.phases import assemble, recompute
 from taco_py.execute.run import Execution, run
 from taco_py.lower.threads import value_ranges as apart
@@ -59,7 +58,9 @@ from taco_py.schedule.loops import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings, settings_of
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.loops import lower_recipe
+from taco_py.ways.recipe import Recipe
+from taco_py.ways.ways import way_of
 from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
 from tests.corpus.programs import PATTERNS, SIZES, Program, messy, programs, whole_numbers
 from tests.interpreted import interpreted
@@ -412,8 +413,8 @@ def check(case: Scheduled, tally: Tally, *, compiled: bool) -> None:
 def _is_legal(case: Scheduled, commands: tuple[Command, ...], tally: Tally) -> bool:
     try:
         for step in _prepared(case, Schedule(commands), 1)[0].plan.kernels:
-            if step.strategy is Strategy.LOOPS:
-                lower_recipe(Recipe(step.problem, step.orders, "evaluate", step.schedule))
+            if way_of(step.schedule.make).in_loops:
+                lower_recipe(Recipe(step.problem, step.schedule))
     except ScheduleError as error:
         check_refusal(error)
         tally.refused[_general(error.message)] += 1
@@ -482,8 +483,8 @@ def _interpreted(prepared: Prepared, phases: bool) -> dict[tuple[str, str], Any]
     for step in prepared.plan.kernels:
         apart = phases and not step.problem.result.format.is_dense
         for phase in ("assemble", "compute") if apart else ("evaluate",):
-            if step.strategy is Strategy.LOOPS:
-                recipe = Recipe(step.problem, step.orders, phase, step.schedule)
+            if way_of(step.schedule.make).in_loops:
+                recipe = Recipe(step.problem, step.schedule, phase)
                 found[step.target, phase] = interpreted(recipe)
     return found
 

@@ -14,8 +14,7 @@ from taco_py.formats import Format
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.problem import Problem, TensorType
-from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.ways.strategy import Strategy
+from taco_py.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,25 +211,25 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
-    """A kernel: `problem` with a loop order for each term. Its result is called `target`.
+class KernelStep:
+    """A kernel of a program: a problem and its schedule. Its result is called `target`.
 
+    What users hold and call is `call.kernel.Kernel`, a whole plan with what it was compiled to.
+
+    schedule a loop order for each term, the way that the kernel is made, how loops are carried out,
+             and what is computed in rows of its own
     sizes    for each index, an operand and a mode of it that has the index's size
     sources  the tensor that each of the kernel's operands is, where it goes by another name
-    schedule how loops are carried out, and what is computed in rows of its own
-    strategy how the kernel is made
-    why      what led to the strategy, where that is not known of it in general
+    why      what led to the way, where that is not known of it in general
     looked_up  the rows of operands that are looked up and not merged with others, and why
     added    the loop that terms of a sum have each for themselves, and why
     """
 
     target: str
     problem: Problem
-    orders: tuple[tuple[str, ...], ...]
+    schedule: Schedule
     sizes: tuple[tuple[str, str, int], ...]
     sources: tuple[tuple[str, str], ...] = ()
-    schedule: Schedule = OPEN
-    strategy: Strategy = Strategy.LOOPS
     why: str = ""
     looked_up: str = ""
     added: str = ""
@@ -258,4 +257,4 @@ Transformation = (
     | Unfuse
     | Cast
 )
-Step = Transformation | Compute
+Step = Transformation | KernelStep

@@ -7,7 +7,7 @@ from dataclasses import field
 from codegen.records import dataclass
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.plan.ir.log import Log
-from taco_py.plan.ir.nodes import Compute, Step
+from taco_py.plan.ir.nodes import KernelStep, Step
 from taco_py.plan.ir.program import Chosen, Define, Program
 from taco_py.problem import TensorType
 
@@ -46,6 +46,6 @@ class Plan:
         return tuple(step for step in self.program.steps if not isinstance(step, Define))
 
     @property
-    def kernels(self) -> tuple[Compute, ...]:
+    def kernels(self) -> tuple[KernelStep, ...]:
         """The steps that are kernels."""
         return tuple(self.program.kernels)

@@ -24,7 +24,7 @@ from taco_py.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.notation.operators import Operator
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import map_children
-from taco_py.plan.ir.nodes import Compute, Operand, Transformation
+from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.problem import TensorType
 
@@ -68,11 +68,8 @@ def _step(step: Node, program: Program) -> str:
     match step:
         case Define(assignment, note):
             return assignment_text(assignment) + ARROW + facts + (note and NOTE + escaped(note))
-        case Compute(problem=problem, orders=orders):
-            loops = "; ".join(",".join(order) for order in orders)
-            way = step.strategy.kind
-            commands = f", {step.schedule}" if step.schedule.commands else ""
-            return f"{to_text(problem.assignment)}    → {problem.result} by {way} {loops}{commands}"
+        case KernelStep(problem=problem, schedule=schedule):
+            return f"{to_text(problem.assignment)}    → {problem.result} by {schedule}"
         case _:
             return move_text(step) + ARROW + facts
 

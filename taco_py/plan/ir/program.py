@@ -23,7 +23,7 @@ from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Expr
 from taco_py.plan.ir.formats import temporary_format
-from taco_py.plan.ir.nodes import Compute, Gather, Operand, Step, Unfuse
+from taco_py.plan.ir.nodes import Gather, KernelStep, Operand, Step, Unfuse
 from taco_py.problem import Problem, TensorType
 
 
@@ -52,7 +52,7 @@ def reads(step: Node) -> Iterator[str]:
     match step:
         case Define(assignment):
             yield from operand_names(assignment)
-        case Compute():
+        case KernelStep():
             yield from (step.source(name) for name, _ in step.problem.operands)
         case Gather():
             yield from (step.source, step.pattern)
@@ -111,17 +111,17 @@ class Program:
         return next(each for each in self.defines if each.target == target)
 
     @property
-    def kernels(self) -> Iterator[Compute]:
+    def kernels(self) -> Iterator[KernelStep]:
         """The kernels that are planned."""
-        return (step for step in self.steps if isinstance(step, Compute))
+        return (step for step in self.steps if isinstance(step, KernelStep))
 
-    def kernel(self, target: str) -> Compute:
+    def kernel(self, target: str) -> KernelStep:
         """The kernel that makes one tensor."""
         return next(each for each in self.kernels if each.target == target)
 
-    def with_kernel(self, kernel: Compute) -> Program:
+    def with_kernel(self, kernel: KernelStep) -> Program:
         """The program with another kernel for the same tensor."""
-        same = (isinstance(s, Compute) and s.target == kernel.target for s in self.steps)
+        same = (isinstance(s, KernelStep) and s.target == kernel.target for s in self.steps)
         steps = zip(self.steps, same, strict=True)
         return replace(self, steps=tuple(kernel if found else step for step, found in steps))
 

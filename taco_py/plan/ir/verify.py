@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taco_py.diagnostics.errors import InternalError
 from taco_py.notation.checks import accesses
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Define, Program, reads
 
 
@@ -26,7 +26,7 @@ def verify(program: Program) -> None:
             raise InternalError(f"Expected facts of {step.target}, found none")
         if isinstance(step, Define):
             _check_modes(step, program)
-        elif isinstance(step, Compute):
+        elif isinstance(step, KernelStep):
             _check_kernel(step, program)
         exist.add(step.target)
 
@@ -42,7 +42,7 @@ def _check_modes(step: Define, program: Program) -> None:
         raise InternalError(f"Expected {order} modes of {step.target}, found {step.assignment}")
 
 
-def _check_kernel(kernel: Compute, program: Program) -> None:
+def _check_kernel(kernel: KernelStep, program: Program) -> None:
     """Raise InternalError unless a kernel reads and makes tensors as the program stores them."""
     types = [(kernel.target, kernel.problem.result)]
     types += [(kernel.source(name), type) for name, type in kernel.problem.operands]

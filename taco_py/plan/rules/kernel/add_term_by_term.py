@@ -18,32 +18,32 @@ from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Everything, Regions
 from taco_py.legal.stored import is_sparse
 from taco_py.plan.context import Context
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.schedule.commands import Fission
 from taco_py.schedule.fission import addends
 from taco_py.schedule.loops import Loops
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.ways import way_of
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Give each term of a sum of full and sparse ones a loop of its own."""
     kernel = program.kernel(site.target)
-    if kernel.strategy != Strategy.LOOPS or kernel.schedule.commands:
+    if not way_of(kernel.schedule.make).in_loops or kernel.schedule.on_loops.commands:
         return None
     changed = added_in_turn(kernel)
     return None if changed is kernel else Rewrite(program.with_kernel(changed), changed.added)
 
 
-def added_in_turn(kernel: Compute) -> Compute:
+def added_in_turn(kernel: KernelStep) -> KernelStep:
     """`kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there is
     one."""
     problem = kernel.problem
-    if is_sparse(problem.result.format) or len(kernel.orders) == 1:
+    if is_sparse(problem.result.format) or len(kernel.schedule.orders) == 1:
         return kernel
-    graph = Loops(problem.assignment, kernel.orders).graph(problem)
+    graph = Loops(problem.assignment, kernel.schedule.orders).graph(problem)
     found = next((loop for loop in graph.loops if _pays(graph, loop)), None)
     if found is None:
         return kernel
@@ -51,7 +51,8 @@ def added_in_turn(kernel: Compute) -> Compute:
     why = (
         f"terms in turn, each in a loop over {found.index}: full ones all along, others at {sparse}"
     )
-    return replace(kernel, schedule=Schedule((Fission(found.index),)), added=why)
+    schedule = kernel.schedule.then(Schedule((Fission(found.index),)))
+    return replace(kernel, schedule=schedule, added=why)
 
 
 def _pays(graph: IterationGraph, loop: Loop) -> bool:

@@ -11,18 +11,19 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, kernels
-from taco_py.ways.choose import choose_strategy
+from taco_py.ways.way import Question
+from taco_py.ways.ways import choose
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Make a kernel in the way that is expected to take the least time."""
     kernel = program.kernel(site.target)
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
-    choice = choose_strategy(kernel.problem, stats, context.goal.libraries)
-    if choice.strategy == kernel.strategy:
+    choice = choose(Question(kernel.problem, lambda: stats, context.goal.libraries))
+    if choice.make == kernel.schedule.make:
         return None
-    kernel = replace(kernel, strategy=choice.strategy, why=choice.why)
-    return Rewrite(program.with_kernel(kernel), choice.why or choice.strategy.kind)
+    kernel = replace(kernel, schedule=kernel.schedule.with_way(choice.make), why=choice.why)
+    return Rewrite(program.with_kernel(kernel), choice.why or choice.make.way)
 
 
 RULE = Rule("choose_way", Phase.KERNEL, apply, kernels, Numbers.ROUNDS)

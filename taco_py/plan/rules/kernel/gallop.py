@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Merge
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
@@ -17,9 +16,8 @@ from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
-from taco_py.schedule.apply import apply_all
+from taco_py.schedule.apply import loops_of
 from taco_py.schedule.commands import MergeBy
-from taco_py.schedule.loops import Loops
 from taco_py.schedule.merges import check_merge
 from taco_py.schedule.schedule import OPEN, Schedule
 
@@ -30,23 +28,18 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if not kernel.may_merge:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
-    schedule = leaps(kernel.problem, kernel.orders, stats, kernel.schedule)
+    schedule = leaps(kernel.problem, kernel.schedule, stats)
     if not schedule.commands:
         return None
     kernel = replace(kernel, schedule=kernel.schedule.then(schedule))
     return Rewrite(program.with_kernel(kernel), str(schedule))
 
 
-def leaps(
-    problem: Problem, orders: tuple[Order, ...], stats: Statistics, others: Schedule = OPEN
-) -> Schedule:
-    """The `mergeby(…,Gallop)` of loops over intersections, most often none.
-
-    others  the commands before it
-    """
+def leaps(problem: Problem, schedule: Schedule, stats: Statistics) -> Schedule:
+    """The `mergeby(…,Gallop)` of loops over intersections, most often none."""
     if not may_leap(stats):
         return OPEN
-    graph = apply_all(Loops(problem.assignment, orders), others).graph(problem)
+    graph = loops_of(problem.assignment, schedule).graph(problem)
     paying = dict.fromkeys(loop.index for loop in graph.loops if _pays(loop, stats))
     found = (i for i in paying if all(_can(graph, each) for each in graph.loops if each.index == i))
     return Schedule(tuple(MergeBy(index, Merge.GALLOP) for index in found))

@@ -34,7 +34,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if not kernel.may_merge:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
-    schedule, why = looked_up_rows(kernel.problem, kernel.orders, stats)
+    schedule, why = looked_up_rows(kernel.problem, kernel.schedule.orders, stats)
     if not schedule.commands:
         return None
     kernel = replace(kernel, schedule=kernel.schedule.then(schedule), looked_up=why)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taco_py.concrete.concretize import Order
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.plan.context import Context
@@ -12,9 +11,8 @@ from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
-from taco_py.schedule.apply import apply_all
+from taco_py.schedule.apply import loops_of
 from taco_py.schedule.commands import Parallelize
-from taco_py.schedule.loops import Loops
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import OPEN, Schedule
 
@@ -22,25 +20,20 @@ from taco_py.schedule.schedule import OPEN, Schedule
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Share the first loop of several iterations, where it is not the outermost."""
     kernel = program.kernel(site.target)
-    if len(kernel.orders) > 1:
+    if len(kernel.schedule.orders) > 1:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
-    schedule = shared_inside(kernel.problem, kernel.orders, stats, kernel.schedule)
+    schedule = shared_inside(kernel.problem, kernel.schedule, stats)
     if not schedule.commands:
         return None
     kernel = replace(kernel, schedule=kernel.schedule.then(schedule))
     return Rewrite(program.with_kernel(kernel), str(schedule))
 
 
-def shared_inside(
-    problem: Problem, orders: tuple[Order, ...], stats: Statistics, others: Schedule
-) -> Schedule:
+def shared_inside(problem: Problem, schedule: Schedule, stats: Statistics) -> Schedule:
     """The `parallelize(…)` of the first loop with several iterations, if it is not the outermost
-    and its iterations write elements of their own.
-
-    others  the commands before it
-    """
-    order, *further = orders
+    and its iterations write elements of their own."""
+    order, *further = schedule.orders
     if further or not order or stats.sizes[order[0]] != 1:
         return OPEN
     first = next((index for index in order if stats.sizes[index] > 1), None)
@@ -48,7 +41,7 @@ def shared_inside(
         return OPEN
     found = Schedule((Parallelize(first),))
     try:
-        loops = apply_all(Loops(problem.assignment, orders), others.then(found))
+        loops = loops_of(problem.assignment, schedule.then(found))
         check_shared(loops.graph(problem))
     except ScheduleError:
         return OPEN

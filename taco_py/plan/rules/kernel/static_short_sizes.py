@@ -21,14 +21,14 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.problem import Problem
 from taco_py.storage.size_classes import SHORT
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.ways import way_of
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Make the short sizes of a dense kernel static, for operands of these sizes alone."""
     kernel = program.kernel(site.target)
     dense = all_full(type for _, type in kernel.problem.operands)
-    if not dense or not context.goal.sized or kernel.strategy != Strategy.LOOPS:
+    if not dense or not context.goal.sized or not way_of(kernel.schedule.make).in_loops:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     problem = with_short_sizes(kernel.problem, stats.sizes, stats.machine)

@@ -19,8 +19,8 @@ from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
 from taco_py.plan.rules.base import Phase, Rule, StepsBefore, assignments, with_steps_before
-from taco_py.ways.choose import choose_strategy
-from taco_py.ways.strategy import Strategy
+from taco_py.ways.way import Question
+from taco_py.ways.ways import choose
 
 
 def cast_before(
@@ -35,8 +35,8 @@ def cast_before(
     known = {**operands, **{new[name]: _cast(operands[name]) for name in found}}
     changed = rename(assignment, tensors=new)
     stats = real_statistics(changed, known, request.machine)
-    choice = choose_strategy(problem_of(changed, known, request), stats, request.libraries)
-    if choice.strategy.kind not in (Strategy.TILES.kind, Strategy.LIBRARY.kind):
+    question = Question(problem_of(changed, known, request), lambda: stats, request.libraries)
+    if not choose(question).way.reuses:
         return None
     reason = "its values are used many times"
     casts = (Cast(new[name], name, type.format, type.dtype, reason) for name, type in types.items())

@@ -44,7 +44,7 @@ from taco_py.plan.rules.base import (
     assignments,
 )
 from taco_py.plan.temporaries import described, with_temporary
-from taco_py.ways.choose import worth_apart
+from taco_py.ways.ways import worth_own_kernel
 
 FACTOR = "a factor of a dense product, computed once for all its rows or columns"
 PRODUCT = "a dense product by itself, in register tiles"
@@ -181,7 +181,7 @@ def _is_worth_it(program: Program, context: Context, product: _DenseProduct, pla
         return False
     type = replace(program.result_type, format=dense(len(kept)), dtype=product.whole.name)
     problem = draft_of(part, draft.facts, replace(context.goal, type=type))
-    return worth_apart(problem, context.statistics(draft, sum_), context.goal.libraries)
+    return worth_own_kernel(problem, context.statistics(draft, sum_), context.goal.libraries)
 
 
 RULE = Rule("split_dense_product", Phase.SPLIT, apply, assignments, Numbers.ROUNDS, gain=Gain.DENSE)

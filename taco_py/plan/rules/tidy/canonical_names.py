@@ -14,7 +14,7 @@ from string import ascii_uppercase
 
 from taco_py.notation.checks import all_indices, rename
 from taco_py.plan.context import Context
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site
 
@@ -36,7 +36,7 @@ def of_temporaries(program: Program) -> Iterator[Site]:
     return iter([Site(each.target) for each in before if each.target not in users])
 
 
-def canonical(step: Compute) -> Compute:
+def canonical(step: KernelStep) -> KernelStep:
     """The step with its kernel's tensors and indices named by the order of their first use."""
     problem = step.problem
     target = problem.assignment.target.tensor
@@ -52,7 +52,6 @@ def canonical(step: Compute) -> Compute:
     return replace(
         step,
         problem=renamed,
-        orders=tuple(tuple(indices[i] for i in order) for order in step.orders),
         sizes=tuple((indices[i], tensors[name], mode) for i, name, mode in step.sizes),
         sources=tuple((new, step.source(old)) for old, new in tensors.items()),
         schedule=step.schedule.renamed(indices, tensors),

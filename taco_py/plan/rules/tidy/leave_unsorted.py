@@ -15,11 +15,10 @@ from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import operand_names
 from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import unordered_last
-from taco_py.plan.ir.nodes import Compute
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Define, Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, whole
-from taco_py.schedule.apply import apply_all
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.apply import loops_of
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -34,7 +33,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     return None if program is before else Rewrite(program)
 
 
-def _unsorted(step: Compute) -> Compute:
+def _unsorted(step: KernelStep) -> KernelStep:
     result = step.problem.result
     if not all(level.full for level in result.format.levels[:-1]):
         return step  # threads that share a sparse root ask for it in order
@@ -50,16 +49,16 @@ def _relied_on(program: Program) -> Iterator[str]:
     for step in program.steps:
         if isinstance(step, Define):
             yield from operand_names(step.assignment)
-        elif not isinstance(step, Compute):
+        elif not isinstance(step, KernelStep):
             yield step.source
         elif sparse.intersection(step.source(name) for name, _ in step.problem.operands):
-            loops = apply_all(Loops(step.problem.assignment, step.orders), step.schedule)
+            loops = loops_of(step.problem.assignment, step.schedule)
             for needed in loops.graph(step.problem).requirements:
                 if needed.ordered:
                     yield step.source(needed.tensor)
 
 
-def _sparse(step: Compute) -> bool:
+def _sparse(step: KernelStep) -> bool:
     return is_sparse(step.problem.result.format)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from taco_py.plan.context import Context
-from taco_py.plan.ir.nodes import Compute, Gather, Step, Unfuse
+from taco_py.plan.ir.nodes import Gather, KernelStep, Step, Unfuse
 from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, whole
 
@@ -46,7 +46,7 @@ def share_equal_steps(program: Program) -> tuple[Node, ...]:
 
 def _reading(step: Step, same: Mapping[str, str]) -> Step:
     """The step with other tensors in the places of those that are the same."""
-    if isinstance(step, Compute):
+    if isinstance(step, KernelStep):
         names = tuple(name for name, _ in step.problem.operands)
         if not any(step.source(name) in same for name in names):
             return step

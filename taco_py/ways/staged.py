@@ -7,6 +7,8 @@ transposed in registers (`polyhedral.products.staging`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from codegen.ir import Block, Function, Var
@@ -18,11 +20,52 @@ from taco_py.legal.types import is_real
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.problem import Problem
-from taco_py.ways.tiles import data_of, machine_of, size_bindings, tensor_of
-from taco_py.ways.transpose import Permuted, tile_of
+from taco_py.ways.arrays import data_of, has_vectors, machine_of, size_bindings, tensor_of
+from taco_py.ways.loops import lower as lower_loops
+from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
+from taco_py.ways.tiles import tile_width
+from taco_py.ways.transpose import Permuted, copy_of, tile_of
+from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
     from polyhedral.products.staging import Staged
+
+
+def can(question: Question) -> bool:
+    """Whether a problem is a sum of products that wants a stage."""
+    return question.recall(sum_of) is not None
+
+
+def choose(question: Question) -> Offer | None:
+    """Stages for sums and products that fill them; none for copies, nor for products of matrices
+    with reuse."""
+    if question.recall(tile_width) is not None or question.recall(copy_of) is not None:
+        return None
+    found = question.recall(sum_of)
+    if found is None:
+        return None
+    sizes, least = question.stats.sizes, question.stats.machine.transposed_tile_elements
+    row = found.row if found.joined else (found.across,)
+    loops = (found.along, *row) if found.even else row
+    if prod(sizes[loop] for loop in loops) < least:
+        return None
+    terms = prod((sizes[loop] for loop in found.reduced), start=1.0)
+    return Offer() if sizes[found.along] * terms >= least else None
+
+
+def sum_of(question: Question) -> Staged | None:
+    """The problem as a sum of products that wants a stage."""
+    return staged_of(question.problem)
+
+
+def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
+    """The loop IR of a sum in stages, in loops where the machine has no vectors."""
+    if not has_vectors(recipe.problem, target):
+        return lower_loops(recipe, target)
+    staged = stage(recipe.problem, target, recipe.phase)
+    facts = dense_facts(recipe, "the outermost loop", staged.plan)
+    module = replace(staged.module, header=recipe.header(staged.plan))
+    return LoweredRecipe(module, staged.bindings, facts)
 
 
 def staged_of(problem: Problem) -> Staged | None:
@@ -102,3 +145,6 @@ def _told(found: Staged, columns: int, factors: tuple[Access, ...]) -> str:
         f"{found.along}; inside {', '.join(found.outer) or 'no other loop'}"
         + (f"; times {late} afterwards, which {found.along} runs through" if late else "")
     )
+
+
+WAY = Way("staged", can, choose, lower)

@@ -1,0 +1,88 @@
+"""Dense tensors as `polyhedral` knows them: arrays, sizes and strides, and what binds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from codegen.build import const
+from codegen.ir import Array, Expr, Storage, Var
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.target import Target
+from codegen.types import scalar
+from taco_py.lower.bindings import Source
+from taco_py.notation.checks import all_indices
+from taco_py.notation.nodes import Access
+from taco_py.problem import Problem
+
+if TYPE_CHECKING:
+    from polyhedral.products.contract import Data
+    from polyhedral.products.register_tile import Machine
+
+
+def size_name(index: str) -> str:
+    """What the size of an index is called."""
+    return f"n_{index}"
+
+
+def has_vectors(problem: Problem, target: Target) -> bool:
+    """Whether a machine has vectors of the result's elements."""
+    return target.lanes(scalar(problem.result.dtype)) > 1
+
+
+def machine_of(target: Target, dtype: str) -> Machine:
+    """What of `target` tiles depend on."""
+    from polyhedral.products.register_tile import Machine
+
+    element = scalar(dtype)
+    return Machine(target.lanes(element), element.itemsize, target.registers, target.caches)
+
+
+def size_bindings(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict[str, Source]]:
+    static = dict(problem.static)
+    sizes: dict[str, Expr] = {}
+    bindings: dict[str, Source] = {}
+    for index in all_indices(problem.assignment):
+        if index in static:
+            sizes[index] = const(static[index])
+        else:
+            variable_ = Var(names.fresh(size_name(index)))
+            sizes[index] = variable_
+            bindings[variable_.name] = Source("size", index=index)
+    return sizes, bindings
+
+
+@dataclass(frozen=True, slots=True)
+class StridedTensor:
+    """A tensor's values and its strides, a level each."""
+
+    array: Array
+    strides: tuple[Expr, ...]
+
+
+def tensor_of(
+    problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]
+) -> StridedTensor:
+    type = problem.type_of(tensor)
+    is_result = tensor == problem.assignment.target.tensor
+    storage = Storage.OUTPUT if is_result else Storage.INPUT
+    array = Array(names.fresh(f"{tensor}_vals"), scalar(type.dtype), storage)
+    bindings[array.name] = Source("values", tensor)
+    strides: list[Expr] = []
+    for level in range(type.format.order):
+        if type.unit_stride and level == type.format.order - 1:
+            strides.append(const(1))
+        else:
+            stride = Var(names.fresh(f"{tensor}{level + 1}_stride"))
+            bindings[stride.name] = Source("stride", tensor, level)
+            strides.append(stride)
+    return StridedTensor(array, tuple(strides))
+
+
+def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
+    from polyhedral.products.contract import Data
+
+    tensor = tensors[access.tensor]
+    strides = zip(problem.stored(access), tensor.strides, strict=True)
+    return Data(tensor.array, dict(strides))

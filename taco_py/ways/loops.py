@@ -1,0 +1,105 @@
+"""Loops: concrete index notation, lowered. They make every problem.
+
+concretize → iteration graph → parallel loop → lower
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codegen.target import Target
+from taco_py.phase import ASSEMBLE
+from taco_py.ways.recipe import LoweredRecipe, Recipe
+from taco_py.ways.way import Offer, Question, Way
+
+if TYPE_CHECKING:
+    from taco_py.iteration.graph import IterationGraph
+    from taco_py.schedule.parallel import Parallelism
+
+
+def can(_: Question) -> bool:
+    """Every problem."""
+    return True
+
+
+def choose(_: Question) -> Offer:
+    """Every problem that no way before them makes."""
+    return Offer()
+
+
+def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
+    """The loops of a recipe, which are the same on every machine. Raises ScheduleError."""
+    return lower_recipe(recipe)
+
+
+def lower_recipe(recipe: Recipe) -> LoweredRecipe:
+    """The loops of `recipe`. Raises ScheduleError."""
+    from codegen.ir import Module
+    from codegen.passes.phases import structure_only
+    from taco_py.concrete.nodes import WorkspaceKind
+    from taco_py.concrete.printer import to_text
+    from taco_py.concrete.tree import workspaces_of
+    from taco_py.iteration.printer import graph_text
+    from taco_py.lower.lower import lower
+
+    graph, parallel = scheduled_graph(recipe)
+    statement = graph.statement
+    lowered = lower(recipe.problem, graph, recipe.phase)
+    function = lowered.function
+    if recipe.phase == ASSEMBLE:
+        function = structure_only(function)
+    concrete = to_text(statement)
+    workspaces = [
+        f"{w.name}[{','.join(w.indices)}]: {w.kind.value}" for w in workspaces_of(statement)
+    ]
+    facts = {
+        "requirements": [[r.tensor, r.ordered, r.unique] for r in graph.requirements],
+        "covers": graph.covers_result,
+        "keys": [w.indices for w in workspaces_of(statement) if w.kind is WorkspaceKind.HASH],
+        "threaded": parallel.index is not None,
+        "report": {
+            "concrete": concrete,
+            "graph": graph_text(graph),
+            "parallel": _told(parallel, graph),
+            "workspaces": workspaces,
+            "stored": graph.stored_wholly,
+        },
+    }
+    module = Module((function,), header=recipe.header(concrete))
+    return LoweredRecipe(module, lowered.bindings, facts)
+
+
+def _told(parallel: Parallelism, graph: IterationGraph) -> str:
+    from taco_py.concrete.nodes import Assembly
+
+    if graph.assembly is not Assembly.INSERT:
+        return parallel.reason
+    return f"{parallel.reason}; entries are counted first, then written in place"
+
+
+def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
+    """The loops of `recipe` with all that is chosen for them, and which of them threads share.
+
+    Raises ScheduleError.
+    """
+    from taco_py.concrete.verify import verify
+    from taco_py.iteration.graph import build_graph
+    from taco_py.schedule.apply import loops_of
+    from taco_py.schedule.assembly import check_assembly
+    from taco_py.schedule.assigned import assign_first
+    from taco_py.schedule.lanes import check_modes
+    from taco_py.schedule.parallel import assembly_of, choose_parallel
+
+    loops = loops_of(recipe.problem.assignment, recipe.schedule)
+    parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
+    statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
+    verify(recipe.problem, statement, loops.provenance)
+    graph = build_graph(recipe.problem, statement, loops.provenance, loops.assembly)
+    graph = replace(graph, assembly=assembly_of(graph))
+    check_modes(graph)
+    check_assembly(graph)
+    return graph, parallel
+
+
+WAY = Way("loops", can, choose, lower, in_loops=True)
