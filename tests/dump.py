@@ -37,7 +37,9 @@ from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import parse_einsum
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import KernelStep, Operand
+from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.printer import program_text
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
 from taco_py.schedule.schedule import Schedule
@@ -331,6 +333,8 @@ def answers(group: str) -> Iterator[Answer]:
         for question in GROUPS[group]():
             try:
                 planned = question.plan()
+                program = planned.plan.program
+                assert parse_program(program_text(program)) == program, question.name
                 text = "\n".join(text_of(planned.plan))
                 sources = [source_of(step, emitted) for step in planned.plan.kernels]
             except tp.TacoError as error:

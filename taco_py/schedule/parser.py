@@ -23,7 +23,9 @@ from taco_py.schedule.commands import (
     Distribute,
     Fission,
     LoopFuse,
+    Make,
     MergeBy,
+    Nest,
     Parallelize,
     Precompute,
     Reorder,
@@ -50,8 +52,12 @@ class _Syntax:
     read: Callable[[tuple[str, ...]], Command]
 
 
-def parse_commands(text: str) -> tuple[Command, ...]:
-    """The commands in `text`. Raises ScheduleError with the place of a mistake."""
+def parse_commands(text: str, planned: bool = False) -> tuple[Command, ...]:
+    """The commands in `text`. Raises ScheduleError with the place of a mistake.
+
+    planned  whether the commands of the planner are read too: loops(i,j), make(tiles,8)
+    """
+    known = {**_COMMANDS, **_PLANNED} if planned else _COMMANDS
     if not isinstance(text, str):
         raise ScheduleError(
             f"Expected a schedule's text, found {text!r}", hint='as in "reorder(i,k,j)"'
@@ -72,9 +78,9 @@ def parse_commands(text: str) -> tuple[Command, ...]:
             raise ScheduleError(
                 "Expected a command such as reorder(i,j), found something else",
                 Span(source, place, len(text)),
-                f"the commands are {', '.join(_COMMANDS)}, with commas between them",
+                f"the commands are {', '.join(known)}, with commas between them",
             )
-        commands.append(_command(found, source))
+        commands.append(_command(found, source, known))
         place = found.behind
     return tuple(commands)
 
@@ -127,17 +133,17 @@ def _unclosed(text: str, place: int) -> int | None:
     return waiting[-1]
 
 
-def _command(call: _Call, source: Source) -> Command:
+def _command(call: _Call, source: Source, known: dict[str, _Syntax]) -> Command:
     name = call.name
     span = Span(source, call.start, call.stop)
-    if name not in _COMMANDS:
+    if name not in known:
         raise ScheduleError(
             f"Expected a scheduling command, found {name!r}",
             span,
-            f"the commands are {', '.join(_COMMANDS)}",
+            f"the commands are {', '.join(known)}",
         )
     arguments = tuple(_split(call.arguments))
-    syntax = _COMMANDS[name]
+    syntax = known[name]
     try:
         return syntax.read(arguments)
     except _MisfitError as misfit:
@@ -314,6 +320,11 @@ def _serial(arguments: tuple[str, ...]) -> Command:
     return Serial()
 
 
+def _make(arguments: tuple[str, ...]) -> Command:
+    (way, *numbers) = arguments
+    return Make(way, tuple(_number(each, 0) for each in numbers))
+
+
 _COMMANDS = {
     "distribute": _Syntax(
         "a product with a sum in it", "distribute(a(i)*(b(i)+c(i)))", _distribute
@@ -347,6 +358,15 @@ _COMMANDS = {
     "assemble": _Syntax("the result and Append or Insert", "assemble(C,Insert)", _assemble),
     "serial": _Syntax("nothing", "serial()", _serial),
 }
+
+
+_PLANNED = {
+    "loops": _Syntax(
+        "the indices of a term", "loops(i,k,j)", lambda names: Nest(_names(names, len(names)))
+    ),
+    "make": _Syntax("a way and whole numbers", "make(tiles,8)", _make),
+}
+"""The commands that the planner alone writes."""
 
 
 def syntax() -> dict[str, str]:

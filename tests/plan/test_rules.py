@@ -42,7 +42,7 @@ def pair(rule: Rule) -> tuple[str, str]:
 def program_of(text: str) -> Program:
     """The program of a text, with the sizes of its indices."""
     program = parse_program(text)
-    sizes = {}
+    sizes = dict(program.sizes)
     for define in program.defines:
         sizes.update(real_statistics(define.assignment, program.facts).sizes)
     return replace(program, sizes=sizes)
@@ -76,6 +76,9 @@ def test_the_docstring_of_a_rule_shows_this_rewrite(rule: Rule) -> None:
     assert shown, "no before → after in the docstring"
     programs = [parse_program(text) for text in pair(rule)]
     assert any(before and all(map(has, programs, (before, after))) for before, after in shown)
+    for part in docstring(rule).split("→"):
+        for schedule in re.findall(r"    by (\w+\(.*\))", part):
+            assert any(schedule == str(each.schedule) for p in programs for each in p.kernels)
 
 
 # ---------------------------------------------------------------- docstrings
@@ -112,5 +115,6 @@ def statement(text: str) -> Shown | None:
 def has(program: Program, shown: list[Shown]) -> bool:
     """Whether a program has the assignments, or assignments to the expressions."""
     assignments = [each.assignment for each in program.defines]
+    assignments += [each.problem.assignment for each in program.kernels]
     values = [each.value for each in assignments]
     return all(each in assignments or each in values for each in shown)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from taco_py.notation.lexer import TokenKind, tokenize
 from taco_py.notation.nodes import Assignment, Call, Expr
 from taco_py.notation.operators import OPERATORS
 from taco_py.notation.parser import Parser
-from taco_py.plan.ir.nodes import Operand, Transformation
-from taco_py.plan.ir.printer import ANY_ORDER, ARROW, NOTE, VERBS
+from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
+from taco_py.plan.ir.printer import ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
 from taco_py.plan.ir.program import Define, Node, Program
-from taco_py.problem import TensorType
+from taco_py.problem import Problem, TensorType
+from taco_py.schedule.parser import parse_commands
+from taco_py.schedule.schedule import Schedule
 
 _GIVEN = re.compile(r"(?P<name>\w+): (?P<facts>.*)")
 _LIST = re.compile(r"(?P<word>sizes|static|return) (?P<rest>.*)")
@@ -28,24 +31,29 @@ _FACTS = re.compile(
 )
 _MOVE = re.compile(r"(?P<target>\w+) = (?P<verb>\w+)\((?P<arguments>.*)\)")
 _OPERATORS = {each.symbol: each for each in OPERATORS.values() if each.symbol.isidentifier()}
+DETAIL = "    "
+"""What lines begin with that are about the kernel above them."""
 _SHOWN = "program_text shows what a program looks like"
 
 
 def parse_program(text: str) -> Program:
     """The program that `text` spells. Raises NotationError that names the line."""
-    facts: dict[str, Operand] = {}
+    given: dict[str, Operand] = {}
     steps: list[Node] = []
+    made: list[Operand] = []
     lists: dict[str, str] = {"sizes": "", "static": "", "return": ""}
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            if found := _LIST.fullmatch(line):
+            if line.startswith(DETAIL):
+                steps[-1] = _with_detail(steps[-1], line.strip())
+            elif found := _LIST.fullmatch(line):
                 lists[found["word"]] = found["rest"]
             elif found := _GIVEN.fullmatch(line):
-                facts[found["name"]] = parse_facts(found["facts"])
+                given[found["name"]] = parse_facts(found["facts"])
             elif line.strip():
-                step, made = _step(line)
-                facts[step.target] = made
+                step, facts = _step(line)
                 steps.append(step)
+                made.append(facts)
         except NotationError:
             raise
         except (ValueError, SyntaxError, TypeError, KeyError) as error:
@@ -57,7 +65,8 @@ def parse_program(text: str) -> Program:
         raise NotationError("Expected a line 'return' with the results, found none", hint=_SHOWN)
     sizes = {index: float(size) for index, size in _pairs(lists["sizes"])}
     static = tuple((index, int(size)) for index, size in _pairs(lists["static"]))
-    return Program(tuple(steps), facts, tuple(lists["return"].split(", ")), sizes, static)
+    facts_of = given | {step.target: facts for step, facts in zip(steps, made, strict=True)}
+    return Program(tuple(steps), facts_of, tuple(lists["return"].split(", ")), sizes, static)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -74,8 +83,50 @@ def _step(line: str) -> tuple[Node, Operand]:
     if found and found["verb"] in VERBS:
         return _move(found), parse_facts(made)
     assignment, _, rest = line.partition(ARROW)
+    facts, kernel, schedule = rest.partition(BY)
+    if kernel:
+        return _kernel(parse_typed(assignment), parse_facts(facts), schedule)
     facts, _, note = rest.partition(NOTE)
     return Define(parse_typed(assignment), _unescaped(note)), parse_facts(facts)
+
+
+def _kernel(assignment: Assignment, facts: Operand, schedule: str) -> tuple[KernelStep, Operand]:
+    """The kernel of a line, to which the lines below it are added (`_with_detail`)."""
+    problem = Problem(assignment, (), facts.type)
+    commands = Schedule(parse_commands(schedule, planned=True))
+    return KernelStep(assignment.target.tensor, problem, commands, ()), facts
+
+
+def _with_detail(step: Node, line: str) -> Node:
+    """The kernel with what a line below it says."""
+    if not isinstance(step, KernelStep):
+        raise ValueError(f"Expected a kernel above the line {line}, found {step}")
+    word, _, rest = line.partition(" ")
+    problem, parts = step.problem, rest.split(", ")
+    match word:
+        case "makes":
+            return replace(step, target=rest)
+        case "reads":
+            pairs = (part.split(" as ") for part in parts)
+            return replace(step, sources=tuple((name, source) for source, name in pairs))
+        case "operands":
+            types = ((name, parse_type(type)) for name, type in (p.split(": ") for p in parts))
+            return replace(step, problem=replace(problem, operands=tuple(types)))
+        case "result":
+            return replace(step, problem=replace(problem, result=parse_type(rest)))
+        case "sizes":
+            places = ((index, *place.rsplit(".", 1)) for index, place in _pairs(rest))
+            sizes = tuple((index, name, int(mode)) for index, name, mode in places)
+            return replace(step, sizes=sizes)
+        case "static":
+            static = tuple((index, int(size)) for index, size in _pairs(rest))
+            return replace(step, problem=replace(problem, static=static))
+        case "vast":
+            return replace(step, problem=replace(problem, vast=tuple(parts)))
+        case _ if word in REASONS:
+            reason: dict[str, Any] = {word: _unescaped(rest)}
+            return replace(step, **reason)
+    raise ValueError(f"Expected a line about a kernel, found {line}")
 
 
 def _move(found: re.Match[str]) -> Transformation:

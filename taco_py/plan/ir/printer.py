@@ -4,8 +4,12 @@
     x: d/float64 of 60, 60 entries
     B = take_diagonal(source='A', labels=('i', 'i'))    → s/float64/int32 of 60, 41 entries
     y[i] = B[i] * x[i]    → d/float64 of 60, 60 entries    # the note beside it
+    z[i] = sum(j, A[i,j] * x[j])    → d/float64 of 60, 60 entries    by loops(i,j)
+        operands A: ds/float64/int32, x: d/float64
+        result d/float64
+        sizes i=A.0, j=A.1
     sizes i=60
-    return y
+    return y, z
 
 A line for each tensor that is given, one for each step with the facts of the tensor that it makes,
 the sizes of indices, and the results. Coordinates of operands are no part of the text.
@@ -29,7 +33,10 @@ from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.problem import TensorType
 
 ARROW = "    → "
+BY = "    by "
 NOTE = "    # "
+REASONS = ("why", "looked_up", "added")
+"""The reasons that a kernel keeps, each a line of its own below it."""
 ANY_ORDER = "~"
 """Stands before the letter of a level whose coordinates may come in any order."""
 
@@ -68,10 +75,40 @@ def _step(step: Node, program: Program) -> str:
     match step:
         case Define(assignment, note):
             return assignment_text(assignment) + ARROW + facts + (note and NOTE + escaped(note))
-        case KernelStep(problem=problem, schedule=schedule):
-            return f"{to_text(problem.assignment)}    → {problem.result} by {schedule}"
+        case KernelStep():
+            return "\n    ".join((kernel_line(step, facts), *_kernel_details(step)))
         case _:
             return move_text(step) + ARROW + facts
+
+
+def kernel_line(step: KernelStep, facts: str) -> str:
+    """What a kernel computes, what it makes, and its schedule.
+
+    y[i] = sum(j, A[i,j] * x[j])    → d/float64 of 60, 60 entries    by loops(i,j)
+    """
+    return assignment_text(step.problem.assignment) + ARROW + facts + BY + str(step.schedule)
+
+
+def _kernel_details(step: KernelStep) -> Iterator[str]:
+    """The lines below a kernel: what goes by another name in it, types, sizes, reasons."""
+    problem = step.problem
+    if step.target != problem.assignment.target.tensor:
+        yield f"makes {step.target}"
+    if step.sources:
+        yield f"reads {', '.join(f'{source} as {name}' for name, source in step.sources)}"
+    if problem.operands:
+        yield f"operands {', '.join(f'{name}: {type_text(t)}' for name, t in problem.operands)}"
+    yield f"result {type_text(problem.result)}"
+    if step.sizes:
+        yield f"sizes {', '.join(f'{i}={name}.{mode}' for i, name, mode in step.sizes)}"
+    if problem.static:
+        yield f"static {', '.join(f'{i}={size}' for i, size in problem.static)}"
+    if problem.vast:
+        yield f"vast {', '.join(problem.vast)}"
+    for name in REASONS:
+        reason = getattr(step, name)
+        if reason:
+            yield f"{name} {escaped(reason)}"
 
 
 def move_text(step: Transformation) -> str:

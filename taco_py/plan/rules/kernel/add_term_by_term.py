@@ -1,7 +1,8 @@
 """Add terms to a dense result one by one: full ones in vectors, sparse ones at their entries.
 
-    forall i forall j C[i,j] = A[i,j] + D[i,j]
-    → forall i (forall j C[i,j] = D[i,j];  forall j C[i,j] += A[i,j])
+    C[i,j] = A[i,j] + D[i,j]    by loops(i,j), loops(i,j)
+    → the same    by loops(i,j), loops(i,j), fission(j)
+    forall i (forall j C[i,j] = D[i,j];  forall j C[i,j] += A[i,j])
 
 The second loop over j goes through A's entries. One loop for all terms asks at each coordinate
 whether the sparse ones have an entry there, which no vector does. Loops around it stay shared, so

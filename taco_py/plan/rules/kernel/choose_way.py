@@ -1,6 +1,9 @@
 """Choose the way to make a kernel: loops, register tiles, transposed tiles, or a library's routine.
 
-C[i,j] = sum(k, A[i,k] * B[k,j]), all dense and large  →  the same kernel in register tiles
+    C[i,j] = sum(k, A[i,k] * B[k,j])    by loops(i,k,j), all dense and large
+    → the same    by loops(i,k,j), make(tiles)
+
+Each way says what it can make and when it takes no more time than the ways behind it (`ways.ways`).
 """
 
 from __future__ import annotations

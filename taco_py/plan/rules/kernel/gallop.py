@@ -1,4 +1,10 @@
-"""Gallop through the longer of two operands whose lengths differ much."""
+"""Gallop through the longer of two operands whose lengths differ much.
+
+    y[i] = sum(j, A[i,j] * B[i,j])    by loops(i,j), A with few entries a row and B with many
+    → the same    by loops(i,j), mergeby(j,Gallop)
+
+A search in steps that double finds the next coordinate of A in B: log(n) steps in place of n.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Look rows of operands up in a workspace where a kernel would merge them again and again."""
+"""Look rows of operands up in a workspace where a kernel would merge them again and again.
+
+    s = sum(i, j, k, A[i,j] * A[j,k] * A[i,k])    by loops(i,j,k)
+    → the same    by loops(i,j,k), precompute(A(i,k),k,k,A_row)
+
+Row i of A is scattered into the workspace once, and read there at each k of the rows j.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Share an inner loop among threads where the outermost has one iteration."""
+"""Share an inner loop among threads where the outermost has one iteration.
+
+    Y[i,j] = x[i] * A[i,j]    by loops(i,j), i of size 1
+    → the same    by loops(i,j), parallelize(j,CPUThread,NoRaces)
+
+Threads share the outermost loop where nothing else is said, which leaves all work to one of them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Compile sizes of two and three into loops over dense arrays.
 
-    O[i,l] = Σ_k A[i,k] * B[l,k],  l and k of size 3     for l in 0..3: for k in 0..3: …
+    O[i,l] = sum(k, A[i,k] * B[l,k])    l and k of size 3
+    → the same with the loops  for l in 0..3: for k in 0..3: …
 
 A C compiler unrolls such loops, keeps in registers what they read again and runs vectors along the
 loop around them: 2 to 6 times as fast as loops of unknown length. Plans are shared by size classes,

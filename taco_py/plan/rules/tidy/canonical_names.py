@@ -1,6 +1,6 @@
 """Name kernels of temporaries by their form: temporaries that compute alike share one kernel.
 
-    T_3[a,c] = sum(b, op4[a,b] * T_2[b,c])  →  T[i,j] = sum(k, A[i,k] * B[k,j])
+    T[a,c] = sum(b, op4[a,b] * op2[b,c])  →  T[i,j] = sum(k, A[i,k] * B[k,j])
 
 The tensors that such a kernel reads and makes keep their names in the program.
 """

@@ -1,6 +1,6 @@
 """Leave the rows of a temporary in any order where no reader relies on their order.
 
-    T[i,k] = sum(j, A[i,j] * B[j,k]);  y[i] = sum(k, T[i,k] * x[k])
+    T[i,j] = sum(k, A[i,k] * B[k,j]);  y[i] = sum(k, T[i,k] * x[k])
     → the same, with each row of T in the order in which its kernel meets columns
 
 Such a row is made in a table, and sorted only where a reader walks it beside another operand.

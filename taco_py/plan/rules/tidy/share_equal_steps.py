@@ -1,7 +1,8 @@
 """Share the tensor that equal steps make: the first of them makes it for all readers.
 
-    T[i] = sum(j, A[i,j]);  T_1[i] = sum(j, A[i,j]);  y[i] = T[i] * T_1[i]
-    → T[i] = sum(j, A[i,j]);  y[i] = T[i] * T[i]
+    T[i] = sum(j, A[i,j])    makes T, and by another step T_1
+    y[i] = T[i] * T_1[i]
+    → T[i] = sum(j, A[i,j]);  y[i] = T[i] * T_1[i]    reads T as T_1
 
 Steps that make results stay.
 """
