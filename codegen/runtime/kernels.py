@@ -29,6 +29,7 @@ from codegen.runtime.memory import Pool
 from codegen.runtime.signature import Signature, signature_from_json
 from codegen.toolchain.build import Unit, build_entry, complete
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
+from codegen.toolchain.entries import Entry
 from codegen.toolchain.errors import CompileError, ToolchainError
 from codegen.toolchain.machine import (
     core_count,
@@ -37,7 +38,7 @@ from codegen.toolchain.machine import (
     python_abi,
     source_fingerprint,
 )
-from codegen.toolchain.store import Entry, Store
+from codegen.toolchain.store import Store
 
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent

@@ -20,8 +20,9 @@ import pytest
 from codegen.runtime import kernels
 from codegen.runtime.kernels import Found, KernelCache, KernelSource
 from codegen.toolchain.compiler import find_compiler
+from codegen.toolchain.entries import sweep
 from codegen.toolchain.errors import CompileError, NoCompilerError
-from codegen.toolchain.store import LAYOUT, Store, sweep
+from codegen.toolchain.store import LAYOUT, Store
 from tests.toolchain import samples
 from tests.toolchain.test_compiler import real_compiler, script
 
