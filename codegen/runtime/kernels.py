@@ -39,6 +39,7 @@ from codegen.toolchain.machine import (
     source_fingerprint,
 )
 from codegen.toolchain.store import Store
+from codegen.toolchain.thread_limits import thread_limit
 
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent
@@ -114,6 +115,7 @@ class KernelCache:
         self.memo = Memo(MEMO_LIMIT)
         self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
         self._most_threads: int | None = None
+        self._default_threads: int | None = None
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
         self._objects: dict[Part, Path] = {}
@@ -204,15 +206,23 @@ class KernelCache:
 
     @property
     def cores(self) -> int:
-        """How many threads a kernel may use: as many as this process has cores, unless limited."""
-        return self._most_threads or core_count()
+        """How many threads a kernel may use: what the environment allows, unless it was said.
+
+        The environment is read when the number is first needed.
+        """
+        if self._most_threads is not None:
+            return self._most_threads
+        if self._default_threads is None:
+            self._default_threads = thread_limit()
+        return self._default_threads
 
     def limit_threads(self, count: int | None) -> None:
-        """Let kernels use at most `count` threads, None for as many as there are cores.
+        """Let kernels use at most `count` threads, None for what the environment allows now.
 
         What was derived from kernels under another limit is forgotten.
         """
         self._most_threads = count
+        self._default_threads = None
         self.memo.clear()
         for each in tuple(self.derived):
             each.clear()
