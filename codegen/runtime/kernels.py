@@ -116,6 +116,7 @@ class KernelCache:
         self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
         self._most_threads: int | None = None
         self._default_threads: int | None = None
+        self._kept_memory: int | None = None
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
         self._objects: dict[Part, Path] = {}
@@ -144,6 +145,18 @@ class KernelCache:
     def pool(self) -> Pool:
         """The memory of results."""
         return self._get_host()[1]
+
+    def keep_memory(self, size: int | None) -> None:
+        """Keep at most `size` bytes of results that are gone, None for what is usual."""
+        with self._host_lock:
+            self._kept_memory = size
+            if self._hosted is not None:
+                self._hosted[1].limit(size)
+
+    def clear_memory(self) -> None:
+        """Give back the memory that is kept of results that are gone."""
+        if self._hosted is not None:
+            self._hosted[1].clear()
 
     def prepare(self) -> threading.Thread | None:
         """Load the host and the object of arrays, or compile them where they are missing, in a
@@ -261,8 +274,7 @@ class KernelCache:
             self._kernels.clear()
             self._building.clear()
             self._objects.clear()
-            if self._hosted is not None:
-                self._hosted[1].clear()
+            self.clear_memory()
             self._store.clear()
 
     def full_key(self, key: str) -> str:
@@ -316,7 +328,7 @@ class KernelCache:
         with self._host_lock:
             if self._hosted is None:
                 host = load_host(self._store, lambda: self.compiler)
-                self._hosted = (host, Pool(host))
+                self._hosted = (host, Pool(host, self._kept_memory))
             return self._hosted
 
     def _renew_locks(self) -> None:
@@ -326,6 +338,8 @@ class KernelCache:
         self._building: dict[str, threading.Lock] = {}
         self._object_locks = {part: threading.Lock() for part in PARTS}
         self._background = None
+        if self._hosted is not None:
+            self._hosted[1].renew()
 
     # ---------------------------------------------------------------- building
 

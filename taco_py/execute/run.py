@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,13 +16,14 @@ from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import (
     IndexOverflowError,
     InternalError,
-    OutOfMemoryError,
     StructureError,
     TacoError,
 )
+from taco_py.diagnostics.memory import out_of_memory
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
+from taco_py.execute.guard import check_plan, check_sparse, shortage
 from taco_py.execute.transform import gathered, satisfies, transformed, unfused
 from taco_py.execute.work import useful_threads
 from taco_py.interop.numpy_arrays import from_numpy
@@ -67,7 +69,11 @@ class Execution:
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
-    """The result of the plan, with the modes that the assignment says."""
+    """The result of the plan, with the modes that the assignment says.
+
+    Raises OutOfMemoryError before anything is done where its dense tensors cannot fit.
+    """
+    check_plan(plan, execution.tensors, execution.out is not None)
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
         execution.tensors[step.target] = run_step(step, execution, last)
@@ -91,8 +97,8 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
         return transformed(step, source)
     except MemoryError as error:
         form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
-        raise OutOfMemoryError(
-            f"Expected memory for a copy of {step.source}{form}, found too little",
+        raise out_of_memory(
+            f"a copy of {step.source}{form}",
             hint="loops in another order (schedule=), or operands in another format, need no copy",
         ) from error
 
@@ -151,7 +157,7 @@ def _compute(
     that it does not make, and InternalError where it does not take its arguments.
     """
     try:
-        return _computed(step, execution, out, phase, pattern)
+        return _with_room(partial(_computed, step, execution, out, phase, pattern), out is None)
     except (TypeError, ValueError) as error:
         if isinstance(error, TacoError):
             raise
@@ -167,25 +173,18 @@ def _compute(
 
         raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
     except MemoryError as error:
-        raise _too_little_memory(step, execution) from error
+        operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
+        raise shortage(step, sizes_of(step, operands), error) from error
 
 
-def _too_little_memory(step: Compute, execution: Execution) -> OutOfMemoryError:
-    """What to tell of a kernel whose result or workspaces find no room."""
-    target, form = step.problem.assignment.target, step.problem.result.format
-    operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
-    sizes = sizes_of(step, operands)
-    made = [f"the workspace {name}" for name in step.schedule.workspaces]
-    remedies = ["fewer rows at a time", "or a smaller dtype need less"]
-    if target.indices:
-        shape = ", ".join(f"{i}={sizes[i]}" for i in target.indices)
-        made.insert(0, f"{step.target} in the format {form} with {shape}")
-        if form.is_dense:
-            remedies.insert(0, "a sparse result by format=")
-    what = " and ".join(made or [f"what {step.target} is computed with"])
-    return OutOfMemoryError(
-        f"Expected memory for {what}, found too little", hint=", ".join(remedies)
-    )
+def _with_room(make: Callable[[], TensorData], again: bool) -> TensorData:
+    """Make a result, and `again` without the memory that is kept if there is too little."""
+    try:
+        return make()
+    except MemoryError:
+        if not again or not KERNELS.pool.clear():
+            raise
+    return make()
 
 
 def promise_broken_in(step: Compute, tensors: Mapping[str, TensorData]) -> TacoError | None:
@@ -231,6 +230,7 @@ def _computed(
         result = replace(pattern, values=values)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
+    check_sparse(step, operands, sizes_of(step, operands))
     grown = kernel.call(*_arguments(kernel, operands, step, threads))
     return assembled(kernel, step, shape, grown)
 

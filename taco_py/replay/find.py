@@ -79,6 +79,7 @@ def define(
         "copyto": np.copyto,
         "meets": np.may_share_memory,
         "ndarray": np.ndarray,
+        "require": KERNELS.pool.require,
         "strided": strided,
         **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},
         **more,

@@ -1,0 +1,173 @@
+"""What a computation needs at least, before it begins: what cannot fit is refused at once.
+
+    y[i] = A[i,j] * x[j], y dense        8 · i bytes
+    C[i,j] = a[i] * b[j], C in DCSR      12 · nnz(a) · nnz(b) bytes
+    C[i,j] = A[i,j] + B[i,j], C in CSR   4 · (i + 1) + 12 · max(nnz(A), nnz(B)) bytes
+    C[i,j] = A[i,k] * B[k,j], C in CSR   4 · (i + 1) bytes: A and B may have no k in common
+
+Of a sparse result this is a lower bound: where entries of operands may meet or not, they do not.
+What its kernel needs beyond it is found while arrays grow (`taco_room` of taco_runtime.h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from codegen.records import dataclass
+from codegen.runtime.free_memory import ShortageError
+from taco_py.diagnostics.errors import OutOfMemoryError
+from taco_py.diagnostics.memory import out_of_memory
+from taco_py.execute.transform import satisfies
+from taco_py.kernels import KERNELS
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat
+from taco_py.plan.ir.plan import Plan
+from taco_py.problem import Problem, TensorType
+from taco_py.storage.tensor_data import TensorData
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A number of entries: those of the sparse `operand`, each `sizes` of which may become one; or
+    where there is no operand, the product of the `sizes` of indices."""
+
+    operand: str
+    sizes: tuple[str, ...]
+
+
+Term = tuple[Factor, ...]
+"""A product of factors."""
+
+
+def least_terms(problem: Problem) -> tuple[Term, ...]:
+    """Each of which the number of a sparse result's entries is at least."""
+    return tuple(_terms(problem.assignment.value, problem))
+
+
+def _terms(value: Expr, problem: Problem) -> list[Term]:
+    if isinstance(value, Reduce):
+        return _terms(value.body, problem)
+    if isinstance(value, Call) and value.operator.additive:
+        return [term for arg in value.args for term in _terms(arg, problem)]
+    found = _factors(value)
+    term = None if found is None else _product(found, problem)
+    return [] if term is None else [term]
+
+
+def _factors(value: Expr) -> list[Access] | None:
+    """The tensors whose product `value` is; None where it is none."""
+    if isinstance(value, Access):
+        return [value]
+    if not isinstance(value, Call) or not value.operator.distributes:
+        return None
+    found: list[Access] = []
+    for arg in value.args:
+        factors = _factors(arg)
+        if factors is None:
+            return None
+        found += factors
+    return found
+
+
+def _product(found: list[Access], problem: Problem) -> Term | None:
+    """The entries of a product of tensors, which must not share an index where both are sparse."""
+    target = problem.assignment.target.indices
+    sparse = [access for access in found if not problem.type_of(access.tensor).format.is_dense]
+    covered = [index for access in sparse for index in access.indices]
+    if len({*covered}) < len(covered):
+        return None
+    dense = {index for access in found for index in access.indices} - {*covered}
+    factors = [
+        Factor(access.tensor, tuple(index for index in access.indices if index not in target))
+        for access in sparse
+    ]
+    rest = tuple(index for index in target if index in dense)
+    return (*factors, *([Factor("", rest)] if rest else []))
+
+
+def entry_bytes(type: TensorType) -> int:
+    """Bytes that each entry of a sparse result takes at least."""
+    last = type.format.levels[-1]
+    index = np.dtype(type.index_dtype).itemsize if "crd" in last.arrays else 0
+    return int(np.dtype(type.dtype).itemsize) + index
+
+
+def _position_bytes(type: TensorType, shape: tuple[int, ...]) -> int:
+    """Bytes of the first array of positions, whose length is known from the shape alone."""
+    stored = tuple(type.format.stored(shape))
+    first = next(n for n, level in enumerate(type.format.levels) if not level.full)
+    return (prod(stored[:first]) + 1) * int(np.dtype(type.index_dtype).itemsize)
+
+
+def check_sparse(
+    step: Compute, operands: Mapping[str, TensorData], sizes: Mapping[str, int]
+) -> None:
+    """Raise ShortageError where the sparse result of a kernel cannot fit."""
+    type = step.problem.result
+    shape = tuple(sizes[i] for i in step.problem.assignment.target.indices)
+    positions = _position_bytes(type, shape)
+    KERNELS.pool.require(positions)
+    for term in least_terms(step.problem):
+        wanted = positions + entry_bytes(type) * prod(_count(f, operands, sizes) for f in term)
+        try:
+            KERNELS.pool.require(wanted)
+        except ShortageError:
+            stored = [operands[factor.operand] for factor in term if factor.operand]
+            if all(satisfies(data, False, True) for data in stored):  # else they count for less
+                raise
+
+
+def _count(factor: Factor, operands: Mapping[str, TensorData], sizes: Mapping[str, int]) -> int:
+    volume = prod(sizes[index] for index in factor.sizes)
+    return -(-operands[factor.operand].nnz // max(1, volume)) if factor.operand else volume
+
+
+def check_plan(plan: Plan, tensors: Mapping[str, TensorData], out: bool) -> None:
+    """Raise OutOfMemoryError where the dense tensors that a plan makes cannot fit.
+
+    out  whether the last one is the user's
+    """
+    shapes = {name: data.shape for name, data in tensors.items()}
+    needs: list[tuple[int, str]] = []
+    for number, step in enumerate(plan.steps, 1):
+        if isinstance(step, Compute):
+            known = all(step.source(name) in shapes for _, name, _ in step.sizes)
+            if not known:
+                continue
+            sizes = {index: shapes[step.source(name)][mode] for index, name, mode in step.sizes}
+            shape = tuple(sizes[i] for i in step.problem.assignment.target.indices)
+            form, dtype = step.problem.result.format, step.problem.result.dtype
+        elif isinstance(step, Reformat | Gather | Cast) and step.source in shapes:
+            shape, form = shapes[step.source], step.format
+            dtype = tensors[step.source].dtype.name if step.source in tensors else "bool"
+        else:
+            continue
+        shapes[step.target] = shape
+        if form.is_dense and not (out and number == len(plan.steps)):
+            what = f"{step.target} in the format {form} with the shape {shape}"
+            needs.append((prod(shape) * np.dtype(dtype).itemsize, what))
+    total = sum(size for size, _ in needs)
+    try:
+        KERNELS.pool.require(total)
+    except ShortageError as error:
+        what = max(needs)[1] + (" and what it is made of" if len(needs) > 1 else "")
+        raise out_of_memory(what, error.wanted, error.free, "a sparse result by format=") from error
+
+
+def shortage(step: Compute, sizes: Mapping[str, int], error: MemoryError) -> OutOfMemoryError:
+    """Make the error of a kernel whose result or workspaces find no room."""
+    target, form = step.problem.assignment.target, step.problem.result.format
+    made = [f"the workspace {name}" for name in step.schedule.workspaces]
+    remedies = ["fewer rows at a time", "or a smaller dtype need less"]
+    if target.indices:
+        shape = ", ".join(f"{i}={sizes[i]}" for i in target.indices)
+        made.insert(0, f"{step.target} in the format {form} with {shape}")
+        if form.is_dense:
+            remedies.insert(0, "a sparse result by format=")
+    what = " and ".join(made or [f"what {step.target} is computed with"])
+    wanted = error.wanted if isinstance(error, ShortageError) else None
+    free = error.free if isinstance(error, ShortageError) else None
+    return out_of_memory(what, wanted, free, ", ".join(remedies))
