@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 TRUSTED = 32 * 1024**2
 """Bytes that are asked for without a look at what is free (TACO_TRUSTED of taco_runtime.h)."""
+UNKNOWN = 2**63 - 1
+"""What is free where the system does not say."""
 SHARE = 0.8
 """The part of what is free that may be taken."""
 

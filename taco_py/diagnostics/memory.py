@@ -25,9 +25,11 @@ def out_of_memory(
     Expected memory for C, found too little
     """
     needs = "" if wanted is None else f", which needs {bytes_text(wanted)}"
-    found = "too little"
-    if free is not None:
-        found = f"{bytes_text(free)} free" + ("" if wanted is not None else ", which is too little")
+    found = "too little" if free is None else f"{bytes_text(free)} free"
+    if free is not None and wanted is None:
+        found += ", which is too little"
+    elif free is not None and wanted is not None and wanted <= free:
+        found += ", of which four fifths may be taken"
     message = f"Expected memory for {what}{needs}, found {found}"
     return OutOfMemoryError(message, hint=hint, wanted=wanted, free=free)
 

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from codegen.records import dataclass
-from codegen.runtime.free_memory import ShortageError
+from codegen.runtime.free_memory import UNKNOWN, ShortageError
 from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory import out_of_memory
 from taco_py.execute.transform import satisfies
@@ -168,6 +168,8 @@ def shortage(step: Compute, sizes: Mapping[str, int], error: MemoryError) -> Out
         if form.is_dense:
             remedies.insert(0, "a sparse result by format=")
     what = " and ".join(made or [f"what {step.target} is computed with"])
-    wanted = error.wanted if isinstance(error, ShortageError) else None
-    free = error.free if isinstance(error, ShortageError) else None
-    return out_of_memory(what, wanted, free, ", ".join(remedies))
+    hint = ", ".join(remedies)
+    if isinstance(error, ShortageError):
+        return out_of_memory(what, error.wanted, error.free, hint)
+    free = KERNELS.pool.free()
+    return out_of_memory(what, None, free if free < UNKNOWN else None, hint)
