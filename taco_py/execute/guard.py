@@ -22,7 +22,7 @@ from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory import out_of_memory
 from taco_py.execute.transform import satisfies
 from taco_py.kernels import KERNELS
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import Problem, TensorType
@@ -52,21 +52,26 @@ def _terms(value: Expr, problem: Problem) -> list[Term]:
         return _terms(value.body, problem)
     if isinstance(value, Call) and value.operator.additive:
         return [term for arg in value.args for term in _terms(arg, problem)]
-    found = _factors(value)
+    found = _factors(value, problem)
     term = None if found is None else _product(found, problem)
     return [] if term is None else [term]
 
 
-def _factors(value: Expr) -> list[Access] | None:
-    """The tensors whose product `value` is; None where it is none."""
+def _factors(value: Expr, problem: Problem) -> list[Access] | None:
+    """The tensors that together store what `value` does; None where that is not a product."""
     if isinstance(value, Access):
         return [value]
-    if not isinstance(value, Call) or not value.operator.distributes:
+    if isinstance(value, Literal):
+        return [] if value.value != 0 else None
+    if not isinstance(value, Call) or value.operator.annihilators[0] != 0:
         return None
     found: list[Access] = []
-    for arg in value.args:
-        factors = _factors(arg)
+    for arg, annihilator in zip(value.args, value.operator.annihilators, strict=False):
+        factors = _factors(arg, problem)
         if factors is None:
+            return None
+        dense = all(problem.type_of(each.tensor).format.is_dense for each in factors)
+        if annihilator != 0 and not dense:  # as in a / b, which has entries where b has none
             return None
         found += factors
     return found

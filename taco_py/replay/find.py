@@ -78,6 +78,7 @@ def define(
         "asarray": np.asarray,
         "copyto": np.copyto,
         "meets": np.may_share_memory,
+        "no_room": no_room,
         "ndarray": np.ndarray,
         "require": KERNELS.pool.require,
         "strided": strided,
@@ -92,6 +93,17 @@ def define(
     call: ShortCall = namespace["call"]
     call.__doc__ = parts.text
     return call
+
+
+def no_room(error: MemoryError) -> Exception:
+    """What is raised where a kernel that adds to `out` has run out of memory."""
+    from codegen.runtime.free_memory import ShortageError
+    from taco_py.diagnostics.memory import out_of_memory
+
+    wanted, free = None, KERNELS.pool.free()
+    if isinstance(error, ShortageError):
+        wanted, free = error.wanted, error.free
+    return out_of_memory("what is added to the result", wanted, free)
 
 
 def apart(out: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> bool:
