@@ -13,6 +13,9 @@ import time
 import weakref
 from typing import Protocol
 
+_LONGEST = 1.0
+"""Seconds between two looks at most."""
+
 
 class Keeper(Protocol):
     """What keeps something for a while."""
@@ -66,9 +69,9 @@ class Watch:
 
 
 def _expire(keeper: weakref.ref[Keeper]) -> None:
-    wait: float | None = 1.0
+    wait: float | None = _LONGEST
     while wait is not None:
-        time.sleep(wait)
+        time.sleep(min(wait, _LONGEST))
         found = keeper()
         wait = None if found is None else found.expire()
         del found

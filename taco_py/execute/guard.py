@@ -11,19 +11,20 @@ What its kernel needs beyond it is found while arrays grow (`taco_room` of taco_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 import numpy as np
 
 from codegen.records import dataclass
-from codegen.runtime.free_memory import UNKNOWN, ShortageError
+from codegen.runtime.free_memory import TRUSTED, UNKNOWN, ShortageError
+from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory import out_of_memory
 from taco_py.execute.transform import satisfies
 from taco_py.kernels import KERNELS
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat
+from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import Problem, TensorType
 from taco_py.storage.tensor_data import TensorData
@@ -130,17 +131,46 @@ def _count(factor: Factor, operands: Mapping[str, TensorData], sizes: Mapping[st
     return -(-operands[factor.operand].nnz // max(1, volume)) if factor.operand else volume
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Bytes of the dense tensor that `step` makes, and sizes of indices where it is a kernel."""
+
+    size: int
+    step: Step
+    sizes: Mapping[str, int]
+
+
 def check_plan(plan: Plan, tensors: Mapping[str, TensorData], out: bool) -> None:
     """Raise OutOfMemoryError where the dense tensors that a plan makes cannot fit.
 
     out  whether the last one is the user's
     """
+    needs = list(_needs(plan, tensors))
+    if out and needs and needs[-1].step is plan.steps[-1]:
+        del needs[-1]
+    total = sum(need.size for need in needs)
+    if not TRUSTED < total <= UNKNOWN:  # more cannot be addressed, which others say
+        return
+    try:
+        KERNELS.pool.require(total)
+    except ToolchainError:  # found again, and said, where a kernel is compiled
+        return
+    except ShortageError as error:
+        most = max(needs, key=lambda need: need.size)
+        if isinstance(most.step, Compute):
+            raise shortage(most.step, most.sizes, error) from error
+        raise out_of_memory(
+            f"{most.step.target}, a dense copy", error.wanted, error.free
+        ) from error
+
+
+def _needs(plan: Plan, tensors: Mapping[str, TensorData]) -> Iterator[Need]:
+    """The dense tensors that the plan makes, as far as shapes are known before it runs."""
     shapes = {name: data.shape for name, data in tensors.items()}
-    needs: list[tuple[int, str]] = []
-    for number, step in enumerate(plan.steps, 1):
+    sizes: dict[str, int] = {}
+    for step in plan.steps:
         if isinstance(step, Compute):
-            known = all(step.source(name) in shapes for _, name, _ in step.sizes)
-            if not known:
+            if not all(step.source(name) in shapes for _, name, _ in step.sizes):
                 continue
             sizes = {index: shapes[step.source(name)][mode] for index, name, mode in step.sizes}
             shape = tuple(sizes[i] for i in step.problem.assignment.target.indices)
@@ -151,15 +181,8 @@ def check_plan(plan: Plan, tensors: Mapping[str, TensorData], out: bool) -> None
         else:
             continue
         shapes[step.target] = shape
-        if form.is_dense and not (out and number == len(plan.steps)):
-            what = f"{step.target} in the format {form} with the shape {shape}"
-            needs.append((prod(shape) * np.dtype(dtype).itemsize, what))
-    total = sum(size for size, _ in needs)
-    try:
-        KERNELS.pool.require(total)
-    except ShortageError as error:
-        what = max(needs)[1] + (" and what it is made of" if len(needs) > 1 else "")
-        raise out_of_memory(what, error.wanted, error.free, "a sparse result by format=") from error
+        if form.is_dense:
+            yield Need(prod(shape) * np.dtype(dtype).itemsize, step, sizes)
 
 
 def shortage(step: Compute, sizes: Mapping[str, int], error: MemoryError) -> OutOfMemoryError:
