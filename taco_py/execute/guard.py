@@ -3,14 +3,16 @@
     y[i] = A[i,j] * x[j], y dense        8 · i bytes
     C[i,j] = a[i] * b[j], C in DCSR      12 · nnz(a) · nnz(b) bytes
     C[i,j] = A[i,j] + B[i,j], C in CSR   4 · (i + 1) + 12 · max(nnz(A), nnz(B)) bytes
-    C[i,j] = A[i,k] * B[k,j], C in CSR   4 · (i + 1) bytes: A and B may have no k in common
+    C[i,j] = A[i,k] * B[k,j], C in CSR   4 · (i + 1) + 12 · max(k, nnz(A[:,k]) · nnz(B[k,:])) bytes
+    C[i,j] = A[i,j] * B[i,j], C in CSR   4 · (i + 1) bytes: their entries need not meet
 
-Of a sparse result this is a lower bound: where entries of operands may meet or not, they do not.
+Of a sparse result this is a lower bound.
 What its kernel needs beyond it is found while arrays grow (`taco_room` of taco_runtime.h).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import prod
 
@@ -27,6 +29,7 @@ from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import Problem, TensorType
+from taco_py.storage.pack import expand
 from taco_py.storage.tensor_data import TensorData
 
 
@@ -39,8 +42,23 @@ class Factor:
     sizes: tuple[str, ...]
 
 
-Term = tuple[Factor, ...]
-"""A product of factors."""
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A number of entries: those of two sparse operands that meet where they agree in `index`.
+
+    modes  of the two that the index is
+    kept   whether the result has it too; else entries for different ones may be the same
+    """
+
+    one: Factor
+    other: Factor
+    index: str
+    modes: tuple[int, int]
+    kept: bool
+
+
+Term = tuple[Factor | Meeting, ...]
+"""A product of numbers of entries."""
 
 
 def least_terms(problem: Problem) -> tuple[Term, ...]:
@@ -79,19 +97,26 @@ def _factors(value: Expr, problem: Problem) -> list[Access] | None:
 
 
 def _product(found: list[Access], problem: Problem) -> Term | None:
-    """The entries of a product of tensors, which must not share an index where both are sparse."""
+    """The entries of a product of tensors, where at most two sparse ones share an index, one."""
     target = problem.assignment.target.indices
     sparse = [access for access in found if not problem.type_of(access.tensor).format.is_dense]
-    covered = [index for access in sparse for index in access.indices]
-    if len({*covered}) < len(covered):
+    uses = Counter(index for access in sparse for index in access.indices)
+    shared = [index for index, count in uses.items() if count > 1]
+    if len(shared) > 1 or max(uses.values(), default=1) > 2:
         return None
-    dense = {index for access in found for index in access.indices} - {*covered}
-    factors = [
-        Factor(access.tensor, tuple(index for index in access.indices if index not in target))
-        for access in sparse
-    ]
+    term: list[Factor | Meeting] = []
+    pair: list[Factor] = []
+    for access in sparse:
+        summed = [index for index in access.indices if index not in (*target, *shared)]
+        meets = shared and shared[0] in access.indices
+        (pair if meets else term).append(Factor(access.tensor, tuple(summed)))
+    if shared:
+        index = shared[0]
+        one, other = (each.indices.index(index) for each in sparse if index in each.indices)
+        term.append(Meeting(pair[0], pair[1], index, (one, other), index in target))
+    dense = {index for access in found for index in access.indices} - {*uses}
     rest = tuple(index for index in target if index in dense)
-    return (*factors, *([Factor("", rest)] if rest else []))
+    return (*term, *([Factor("", rest)] if rest else []))
 
 
 def entry_bytes(type: TensorType) -> int:
@@ -114,21 +139,58 @@ def check_sparse(
     """Raise ShortageError where the sparse result of a kernel cannot fit."""
     type = step.problem.result
     shape = tuple(sizes[i] for i in step.problem.assignment.target.indices)
-    positions = _position_bytes(type, shape)
+    positions, each = _position_bytes(type, shape), entry_bytes(type)
     KERNELS.pool.require(positions)
     for term in least_terms(step.problem):
-        wanted = positions + entry_bytes(type) * prod(_count(f, operands, sizes) for f in term)
+        most = prod(_most(part, operands, sizes) for part in term)
+        if positions + each * min(most, prod(shape)) <= TRUSTED:
+            continue
+        wanted = positions + each * prod(_count(part, operands, sizes) for part in term)
         try:
             KERNELS.pool.require(wanted)
         except ShortageError:
-            stored = [operands[factor.operand] for factor in term if factor.operand]
+            stored = [operands[name] for part in term for name in _operands(part)]
             if all(satisfies(data, False, True) for data in stored):  # else they count for less
                 raise
 
 
-def _count(factor: Factor, operands: Mapping[str, TensorData], sizes: Mapping[str, int]) -> int:
-    volume = prod(sizes[index] for index in factor.sizes)
-    return -(-operands[factor.operand].nnz // max(1, volume)) if factor.operand else volume
+def _operands(part: Factor | Meeting) -> tuple[str, ...]:
+    """The sparse operands that are counted."""
+    factors = (part,) if isinstance(part, Factor) else (part.one, part.other)
+    return tuple(factor.operand for factor in factors if factor.operand)
+
+
+def _most(
+    part: Factor | Meeting, operands: Mapping[str, TensorData], sizes: Mapping[str, int]
+) -> int:
+    """A bound from above that costs nothing, for `_count`."""
+    if isinstance(part, Factor):
+        return _count(part, operands, sizes)
+    return prod(operands[name].nnz for name in _operands(part))
+
+
+def _count(
+    part: Factor | Meeting, operands: Mapping[str, TensorData], sizes: Mapping[str, int]
+) -> int:
+    """The number of entries that a part of a term says."""
+    if isinstance(part, Meeting):
+        return _meetings(part, operands, sizes)
+    volume = prod(sizes[index] for index in part.sizes)
+    return -(-operands[part.operand].nnz // max(1, volume)) if part.operand else volume
+
+
+def _meetings(part: Meeting, operands: Mapping[str, TensorData], sizes: Mapping[str, int]) -> int:
+    """How many pairs of entries agree in an index: of all its coordinates, or of the fullest."""
+    size = sizes[part.index]
+    if size > sum(operands[name].nnz for name in _operands(part)):
+        return 0  # where nearly all are empty, nobody counts
+    pairs = np.ones(size)
+    for factor, mode in zip((part.one, part.other), part.modes, strict=True):
+        data = operands[factor.operand]
+        coordinates = expand(data)[data.format.mode_order.index(mode)]
+        entries = np.bincount(coordinates, minlength=size)
+        pairs *= -(-entries // max(1, prod(sizes[index] for index in factor.sizes)))
+    return int(pairs.sum() if part.kept else pairs.max(initial=0))
 
 
 @dataclass(frozen=True, slots=True)

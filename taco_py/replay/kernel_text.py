@@ -12,7 +12,7 @@ from codegen.runtime.signature import Kind, Parameter
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.assemble_result import assembly, known_order
-from taco_py.execute.guard import Factor, entry_bytes, least_terms
+from taco_py.execute.guard import Factor, Meeting, entry_bytes, least_terms
 from taco_py.execute.run import new_array
 from taco_py.execute.work import bounds
 from taco_py.lower.bindings import Source
@@ -135,23 +135,27 @@ class KernelText:
             yield f"    require({self.name}.nbytes)"
 
     def room_for_product(self) -> Iterator[str]:
-        """See whether there is room for a product of operands without a common index.
+        """See whether there is room for a product of operands without a common index, or with one
+        that has a single coordinate.
 
         Other results are not much larger than what is there, or of a size that nobody knows.
         """
         problem = self.step.problem
         for term in least_terms(problem):
-            if len(term) > 1:
+            if len(term) > 1 or isinstance(term[0], Meeting):
+                single = [self.size(part.index) for part in term if isinstance(part, Meeting)]
                 least = " * ".join(map(self.least, term)) + f" * {entry_bytes(problem.result)}"
-                yield f"if {least} > {TRUSTED}:"
+                yield f"if {''.join(f'{size} == 1 and ' for size in single)}{least} > {TRUSTED}:"
                 yield f"    require({least})"
 
-    def least(self, factor: Factor) -> str:
-        """The number of entries that `guard.Factor` says."""
-        sizes = " * ".join(map(self.size, factor.sizes))
-        if not factor.operand:
+    def least(self, part: Factor | Meeting) -> str:
+        """The number of entries that `guard.Factor` says, or `guard.Meeting` for a size of 1."""
+        if isinstance(part, Meeting):
+            return f"{self.least(part.one)} * {self.least(part.other)}"
+        sizes = " * ".join(map(self.size, part.sizes))
+        if not part.operand:
             return sizes
-        count = self.reading(factor.operand).count
+        count = self.reading(part.operand).count
         return f"-(-{count} // max(1, {sizes}))" if sizes else count
 
     def argument(self, parameter: Parameter, source: Source | None) -> str:
