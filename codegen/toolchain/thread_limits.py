@@ -23,8 +23,8 @@ from codegen.toolchain.machine import core_count
 _GROUPS = "sys/fs/cgroup"
 _COUNT = r"\s*\+?0*[1-9]\d{0,17}\s*"
 _COUNTS = {
-    "OMP_NUM_THREADS": (re.compile(f"{_COUNT}(,{_COUNT})*"), "some with commas between"),
-    "OMP_THREAD_LIMIT": (re.compile(_COUNT), ""),
+    "OMP_NUM_THREADS": (f"{_COUNT}(,{_COUNT})*", "some with commas between"),
+    "OMP_THREAD_LIMIT": (_COUNT, ""),
 }
 
 
@@ -45,7 +45,7 @@ def _asked(name: str, environ: Mapping[str, str]) -> int | None:
     if not value.strip():
         return None
     pattern, or_else = _COUNTS[name]
-    if pattern.fullmatch(value):
+    if re.fullmatch(pattern, value):
         return int(value.partition(",")[0])
     expected = "a positive integer" + (f", or {or_else}" if or_else else "")
     warnings.warn(
