@@ -122,9 +122,12 @@ def read_own(path: Path) -> bytes:
             raise UntrustedError(str(path), "is a symbolic link", f"remove {path}") from error
         raise
     try:
-        _check_file(str(path), os.fstat(handle))
-        with os.fdopen(handle, "rb", buffering=0, closefd=False) as file:
-            return bytes(file.readall())
+        status = os.fstat(handle)
+        _check_file(str(path), status)
+        parts = []
+        while part := os.read(handle, status.st_size + 1):
+            parts.append(part)
+        return b"".join(parts)
     finally:
         os.close(handle)
 
