@@ -258,7 +258,11 @@ def shortage(step: Compute, sizes: Mapping[str, int], error: MemoryError) -> Out
         if form.is_dense:
             remedies.insert(0, "a sparse result by format=")
     what = " and ".join(made or [f"what {step.target} is computed with"])
-    hint = ", ".join(remedies)
+    return no_room(what, error, ", ".join(remedies))
+
+
+def no_room(what: str, error: MemoryError, hint: str | None = None) -> OutOfMemoryError:
+    """Make the error of `what`, with the bytes that `error` knows, or those that are free now."""
     if isinstance(error, ShortageError):
         return out_of_memory(what, error.wanted, error.free, hint)
     free = KERNELS.pool.free()

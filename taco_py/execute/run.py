@@ -16,6 +16,7 @@ from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import (
     IndexOverflowError,
     InternalError,
+    OutOfMemoryError,
     StructureError,
     TacoError,
 )
@@ -95,6 +96,8 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
         if isinstance(step, Gather):
             return gathered(step, source, execution.tensors[step.pattern])
         return transformed(step, source)
+    except OutOfMemoryError:
+        raise
     except MemoryError as error:
         form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
         raise out_of_memory(
@@ -172,6 +175,8 @@ def _compute(
         from taco_py.diagnostics.report import internal_error
 
         raise internal_error("run", f"{step.problem} | {step.orders}", error) from error
+    except OutOfMemoryError:
+        raise
     except MemoryError as error:
         operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
         raise shortage(step, sizes_of(step, operands), error) from error

@@ -97,13 +97,9 @@ def define(
 
 def no_room(error: MemoryError) -> Exception:
     """What is raised where a kernel that adds to `out` has run out of memory."""
-    from codegen.runtime.free_memory import ShortageError
-    from taco_py.diagnostics.memory import out_of_memory
+    from taco_py.execute import guard
 
-    wanted, free = None, KERNELS.pool.free()
-    if isinstance(error, ShortageError):
-        wanted, free = error.wanted, error.free
-    return out_of_memory("what is added to the result", wanted, free)
+    return guard.no_room("what is added to the result", error)
 
 
 def apart(out: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> bool:

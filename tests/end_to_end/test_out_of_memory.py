@@ -230,6 +230,28 @@ def test_nothing_is_added_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     KERNELS.memo.clear()
 
 
+def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that finds no room, in the first call and in those that follow."""
+    program = tp.program("for i in 0..N: y[i] = 2 * y[i]")
+    y = np.ones(9)
+    program(y=y, N=9)
+    program(y=y, N=9)
+    assert y.tolist() == [4.0] * 9
+
+    def failing(*_: Any) -> None:
+        raise MemoryError
+
+    for known in (*KERNELS.memo._young.values(), *KERNELS.memo._old.values()):
+        if type(known).__name__ == "Remembered":
+            object.__setattr__(known, "call", failing)
+    error = refused(lambda: program(y=y, N=9))
+    assert "besides its arrays" in error.message and error.free
+    monkeypatch.setattr("taco_py.call.program.find_call", lambda key: None)
+    monkeypatch.setattr(tp.Program, "_prepared", failing)
+    assert refused(lambda: program(y=y, N=9)).free
+    KERNELS.memo.clear()
+
+
 # ---------------------------------------------------------------- limits of a process
 
 
