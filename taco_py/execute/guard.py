@@ -13,7 +13,7 @@ What its kernel needs beyond it is found while arrays grow (`taco_room` of taco_
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 import numpy as np
@@ -245,6 +245,16 @@ def _needs(plan: Plan, tensors: Mapping[str, TensorData]) -> Iterator[Need]:
         shapes[step.target] = shape
         if form.is_dense:
             yield Need(prod(shape) * np.dtype(dtype).itemsize, step, sizes)
+
+
+def with_room(make: Callable[[], TensorData], again: bool) -> TensorData:
+    """Make a result, and `again` without the memory that is kept if there is too little."""
+    try:
+        return make()
+    except MemoryError:
+        if not again or not KERNELS.pool.clear():
+            raise
+    return make()
 
 
 def shortage(step: Compute, sizes: Mapping[str, int], error: MemoryError) -> OutOfMemoryError:

@@ -24,7 +24,7 @@ from taco_py.diagnostics.memory import out_of_memory
 from taco_py.driver import CompiledKernel, Recipe, compile_recipe
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
-from taco_py.execute.guard import check_plan, check_sparse, shortage
+from taco_py.execute.guard import check_plan, check_sparse, shortage, with_room
 from taco_py.execute.transform import gathered, satisfies, transformed, unfused
 from taco_py.execute.work import useful_threads
 from taco_py.interop.numpy_arrays import from_numpy
@@ -88,14 +88,7 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     if isinstance(step, Compute):
         return compute(step, execution, execution.out if last else None)
     try:
-        source = execution.tensors[step.source]
-        if isinstance(step, TakeValues) and step.distinct:
-            source = execution.inform(step.source, source)
-        if isinstance(step, Unfuse):
-            return unfused(step, source, execution.tensors)
-        if isinstance(step, Gather):
-            return gathered(step, source, execution.tensors[step.pattern])
-        return transformed(step, source)
+        return with_room(partial(_without_kernel, step, execution), True)
     except OutOfMemoryError:
         raise
     except MemoryError as error:
@@ -104,6 +97,19 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
             f"a copy of {step.source}{form}",
             hint="loops in another order (schedule=), or operands in another format, need no copy",
         ) from error
+
+
+def _without_kernel(step: Step, execution: Execution) -> TensorData:
+    """Carry out a step that is no kernel."""
+    assert not isinstance(step, Compute)
+    source = execution.tensors[step.source]
+    if isinstance(step, TakeValues) and step.distinct:
+        source = execution.inform(step.source, source)
+    if isinstance(step, Unfuse):
+        return unfused(step, source, execution.tensors)
+    if isinstance(step, Gather):
+        return gathered(step, source, execution.tensors[step.pattern])
+    return transformed(step, source)
 
 
 def compute(
@@ -160,7 +166,7 @@ def _compute(
     that it does not make, and InternalError where it does not take its arguments.
     """
     try:
-        return _with_room(partial(_computed, step, execution, out, phase, pattern), out is None)
+        return with_room(partial(_computed, step, execution, out, phase, pattern), out is None)
     except (TypeError, ValueError) as error:
         if isinstance(error, TacoError):
             raise
@@ -180,16 +186,6 @@ def _compute(
     except MemoryError as error:
         operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
         raise shortage(step, sizes_of(step, operands), error) from error
-
-
-def _with_room(make: Callable[[], TensorData], again: bool) -> TensorData:
-    """Make a result, and `again` without the memory that is kept if there is too little."""
-    try:
-        return make()
-    except MemoryError:
-        if not again or not KERNELS.pool.clear():
-            raise
-    return make()
 
 
 def promise_broken_in(step: Compute, tensors: Mapping[str, TensorData]) -> TacoError | None:
