@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from taco_py.api.dense import evaluate_dense
     from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
+    from taco_py.api.memory import clear_memory, set_kept_memory
     from taco_py.api.program import program
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
@@ -79,6 +80,7 @@ _LATER = {
     "taco_py.api.dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
     "taco_py.api.frontier": ("frontier",),
+    "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
     "taco_py.api.program": ("program",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
@@ -121,6 +123,7 @@ __all__ = [
     "TacoError",
     "Tensor",
     "check",
+    "clear_memory",
     "compile",
     "dense",
     "einsum",
@@ -132,6 +135,7 @@ __all__ = [
     "program",
     "read",
     "schedule",
+    "set_kept_memory",
     "set_threads",
     "tensor",
     "write",

@@ -75,8 +75,9 @@ def guarded(act: Callable[[], int], input: str) -> int:
         return silenced()
     except CompilerError as error:
         return complain(str(error), WRONG)
-    except MemoryError:
-        return complain("Expected enough memory for the input, found too little", BAD_INPUT)
+    except MemoryError as error:
+        plain = "Expected enough memory for the input, found too little"
+        return complain(error.message if isinstance(error, TacoError) else plain, BAD_INPUT)
     except InternalError as error:
         return complain(f"a fault of taco_py, not of its input\n{error}", OUR_FAULT)
     except TacoError as error:

@@ -165,6 +165,15 @@ def test_memory_that_is_not_there_is_named(
     assert "memory for A, which is made up of 700 values" in capsys.readouterr().err
 
 
+def test_a_result_that_does_not_fit_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("x", "y"):
+        tp.write(np.ones(1), f"{name}.tns")
+    flags = ["-f=C:dd", "-f=x:s", "-f=y:s", "-d=i:30000000", "-d=j:30000000"]
+    said = [f"-i={name}:{name}.tns" for name in ("x", "y")]
+    assert main(["C(i,j) = x(i) * y(j)", *flags, *said, "-time"]) == 2
+    assert "memory for C in the format dd" in capsys.readouterr().err
+
+
 def test_a_result_that_is_added_to_is_an_operand_too(capsys: pytest.CaptureFixture[str]) -> None:
     y, x = np.arange(30.0), np.ones(20)
     tp.write(y, "y.tns")

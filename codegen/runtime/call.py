@@ -94,14 +94,24 @@ def _growing_call(
             raise TypeError(f"Expected {count} arguments for {name}, found {len(given)}")
         rooms = [int(given[i]) for i, _ in growing]
         # From here on the spare blocks are in the hands of `raw`, which frees them if it fails.
+        since = []
         for k, (i, dtype) in enumerate(growing):
-            given[i] = (rooms[k], *pool.take(max(rooms[k] * dtype.itemsize, expected[k])))
-        grown = raw(*given)
+            address, mapped, last = pool.take(max(rooms[k] * dtype.itemsize, expected[k]))
+            given[i] = (rooms[k], address, mapped)
+            since.append(last)
+        try:
+            grown = raw(*given)
+        except MemoryError:
+            if not pool.clear():
+                raise
+            for k, (i, _) in enumerate(growing):
+                given[i] = (rooms[k], 0, 0)
+            grown = raw(*given)
         results = []
         for k, (i, dtype) in enumerate(growing):
             address, length, mapped, spare_left = grown[4 * k : 4 * k + 4]
             if spare_left:
-                pool.give(given[i][1], spare_left)
+                pool.give(given[i][1], spare_left, since[k])
             expected[k] = length * dtype.itemsize
             results.append(pool.adopt(address, length, mapped, dtype))
         return tuple(results)

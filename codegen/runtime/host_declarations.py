@@ -13,6 +13,7 @@ CDEF = """
 void taco_start(void);
 void *taco_load(const char *path);
 const char *taco_load_error(void);
+int64_t taco_free_memory(const char *root);
 void *taco_new_mapping(int64_t bytes, int64_t *mapped);
 void taco_give_back(int64_t address, int64_t mapped);
 int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes);
@@ -20,17 +21,18 @@ int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes);
 
 VERSION = 0x2601
 TYPES = bytes.fromhex(
-    "0000080d0000000f0000030d0000170100000303000017010000000f0000150d000014030000000f"
-    "0000150d00001701000004110000000f0000160d00001701000017010000000f0000160d0000000f"
-    "000002010000160300000001"
+    "0000030d0000000f0000060d000017030000000f0000060d0000170100000603000017010000000f"
+    "0000180d000003110000000f0000180d00001701000007110000000f0000190d0000170100001701"
+    "0000000f0000190d0000000f000002010000190300000001"
 )
 FUNCTIONS = (
-    (b"\x00\x00\x0e\x23taco_give_back", 0),
-    (b"\x00\x00\x07\x23taco_load", 0),
+    (b"\x00\x00\x02\x23taco_free_memory", 0),
+    (b"\x00\x00\x11\x23taco_give_back", 0),
+    (b"\x00\x00\x0a\x23taco_load", 0),
     (b"\x00\x00\x00\x23taco_load_error", 0),
-    (b"\x00\x00\x0a\x23taco_new_mapping", 0),
-    (b"\x00\x00\x02\x23taco_shorten", 0),
-    (b"\x00\x00\x12\x23taco_start", 0),
+    (b"\x00\x00\x0d\x23taco_new_mapping", 0),
+    (b"\x00\x00\x05\x23taco_shorten", 0),
+    (b"\x00\x00\x15\x23taco_start", 0),
 )
 
 

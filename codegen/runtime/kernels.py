@@ -29,6 +29,7 @@ from codegen.runtime.memory import Pool
 from codegen.runtime.signature import Signature, signature_from_json
 from codegen.toolchain.build import Unit, build_entry, complete
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
+from codegen.toolchain.entries import Entry
 from codegen.toolchain.errors import CompileError, ToolchainError
 from codegen.toolchain.machine import (
     core_count,
@@ -37,7 +38,8 @@ from codegen.toolchain.machine import (
     python_abi,
     source_fingerprint,
 )
-from codegen.toolchain.store import Entry, Store
+from codegen.toolchain.store import Store
+from codegen.toolchain.thread_limits import thread_limit
 
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent
@@ -113,6 +115,8 @@ class KernelCache:
         self.memo = Memo(MEMO_LIMIT)
         self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
         self._most_threads: int | None = None
+        self._default_threads: int | None = None
+        self._kept_memory: int | None = None
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
         self._objects: dict[Part, Path] = {}
@@ -141,6 +145,18 @@ class KernelCache:
     def pool(self) -> Pool:
         """The memory of results."""
         return self._get_host()[1]
+
+    def keep_memory(self, size: int | None) -> None:
+        """Keep at most `size` bytes of results that are gone, None for what is usual."""
+        with self._host_lock:
+            self._kept_memory = size
+            if self._hosted is not None:
+                self._hosted[1].limit(size)
+
+    def clear_memory(self) -> None:
+        """Give back the memory that is kept of results that are gone."""
+        if self._hosted is not None:
+            self._hosted[1].clear()
 
     def prepare(self) -> threading.Thread | None:
         """Load the host and the object of arrays, or compile them where they are missing, in a
@@ -203,15 +219,23 @@ class KernelCache:
 
     @property
     def cores(self) -> int:
-        """How many threads a kernel may use: as many as this process has cores, unless limited."""
-        return self._most_threads or core_count()
+        """How many threads a kernel may use: what the environment allows, unless it was said.
+
+        The environment is read when the number is first needed.
+        """
+        if self._most_threads is not None:
+            return self._most_threads
+        if self._default_threads is None:
+            self._default_threads = thread_limit()
+        return self._default_threads
 
     def limit_threads(self, count: int | None) -> None:
-        """Let kernels use at most `count` threads, None for as many as there are cores.
+        """Let kernels use at most `count` threads, None for what the environment allows now.
 
         What was derived from kernels under another limit is forgotten.
         """
         self._most_threads = count
+        self._default_threads = None
         self.memo.clear()
         for each in tuple(self.derived):
             each.clear()
@@ -250,8 +274,7 @@ class KernelCache:
             self._kernels.clear()
             self._building.clear()
             self._objects.clear()
-            if self._hosted is not None:
-                self._hosted[1].clear()
+            self.clear_memory()
             self._store.clear()
 
     def full_key(self, key: str) -> str:
@@ -305,7 +328,7 @@ class KernelCache:
         with self._host_lock:
             if self._hosted is None:
                 host = load_host(self._store, lambda: self.compiler)
-                self._hosted = (host, Pool(host))
+                self._hosted = (host, Pool(host, self._kept_memory))
             return self._hosted
 
     def _renew_locks(self) -> None:
@@ -315,6 +338,8 @@ class KernelCache:
         self._building: dict[str, threading.Lock] = {}
         self._object_locks = {part: threading.Lock() for part in PARTS}
         self._background = None
+        if self._hosted is not None:
+            self._hosted[1].renew()
 
     # ---------------------------------------------------------------- building
 

@@ -13,12 +13,16 @@ a block of an earlier result is at hand. Below 4 MB malloc recycles and all of t
 but it may return the memory of several arrays to the system when all are gone, as after each call
 with temporaries: (X W) * (X V) with X of 1500 x 300 and two matrices of 300 x 200, three arrays of
 2.4 MB, takes 6.5 ms where that happens, and else 3.6. From 1 MB on they are recycled too, for 4 us.
+
+What is kept for that is given back when nothing has used it for a second, before an allocation
+fails, and when `clear` is called; it is little (`KEPT`).
 """
 
 from __future__ import annotations
 
-import os
 import threading
+import time
+from bisect import insort
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -26,11 +30,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from codegen.runtime.free_memory import TRUSTED, require
 from codegen.runtime.host import Host
+from codegen.runtime.idle import Watch
 
 _LARGE = 4 * 1024**2  # TACO_LARGE of taco_runtime.h: blocks below it come from malloc
 _SMALL = 1024**2  # NumPy's memory below it is left to malloc
 _FEW = 32 * 1024**2  # of NumPy's memory that is kept: a search looks at each piece
+
+KEPT = 256 * 1024**2
+"""Bytes that are kept at most where nobody says it, and at most an eighth of what is free."""
+IDLE = 1.0
+"""Seconds after which what nothing has used is given back."""
+
+
+Spare = tuple[int, int, float]
+"""A kept block: its address, its bytes, and when it was last used."""
+NOTHING: Spare = (0, 0, 0.0)
 
 
 class Block:
@@ -73,19 +89,18 @@ class Loan:
 class Pool:
     """Released blocks of 4 MB and more, and a few of NumPy's from 1 MB on, for the next results.
 
-    Recycled pages need not be cleared by the operating system again. `limit` bytes of blocks are
-    kept at most, an eighth of the machine's memory by default; the oldest go first. The latest,
-    which may still be in a cache, are the first to be taken.
+    Recycled pages need not be cleared by the operating system again. `limit` bytes are kept at
+    most, `KEPT` or less by default; the oldest go first. The latest, which may still be in a cache,
+    are the first to be taken.
     """
 
     def __init__(self, host: Host, limit: int | None = None) -> None:
         self._give_back = host.lib.taco_give_back
         self._host = host
-        self._limit = _eighth_of_memory() if limit is None else limit
-        self._blocks: list[tuple[int, int]] = []
-        self._arrays: list[NDArray[Any]] = []
-        # Reentrant: collecting garbage while it is held may release a block in the same thread.
-        self._lock = threading.RLock()
+        self._blocks: list[Spare] = []  # those that were used last come last
+        self._arrays: list[tuple[NDArray[Any], float]] = []
+        self.renew()
+        self.limit(limit)
 
     @property
     def held(self) -> int:
@@ -94,50 +109,120 @@ class Pool:
 
     @property
     def _in_blocks(self) -> int:
-        return sum(mapped for _, mapped in self._blocks)
+        return sum(mapped for _, mapped, _ in self._blocks)
 
     @property
     def _in_arrays(self) -> int:
-        return sum(array.nbytes for array in self._arrays)
+        return sum(array.nbytes for array, _ in self._arrays)
 
-    def take(self, bytes_wanted: int) -> tuple[int, int]:
-        """A kept block as (address, bytes): the smallest that suffices, else the largest.
+    def limit(self, size: int | None) -> None:
+        """Keep at most `size` bytes from now on, None for what is usual."""
+        self._asked = size
+        self._most = KEPT if size is None else size
+        self._looked = float("-inf")
+        with self._lock:
+            self._drop(self._most)
 
-        (0, 0) when there is none.
-        """
+    def free(self) -> int:
+        """Bytes that this process may still use, as `require` has it."""
+        return int(self._host.lib.taco_free_memory(b""))
+
+    def require(self, wanted: int, most: int | None = None) -> None:
+        """Raise ShortageError unless `wanted` bytes may be taken, if need be of what is kept."""
+        if wanted > TRUSTED or most is not None:
+            require(wanted, self.free, self.clear, most)
+
+    def take(self, bytes_wanted: int) -> Spare:
+        """A kept block: the smallest that suffices, else the largest, or NOTHING."""
         if not self._blocks:
-            return (0, 0)
+            return NOTHING
         with self._lock:
             if not self._blocks:
-                return (0, 0)
+                return NOTHING
             enough = [b for b in reversed(self._blocks) if b[1] >= bytes_wanted]
             best = min(enough, key=_size) if enough else max(self._blocks, key=_size)
             self._blocks.remove(best)
             return best
 
-    def give(self, address: int, mapped: int) -> None:
-        """Keep the block, or return it to the system when it is small or too much would be kept."""
-        if not 0 < mapped <= self._limit:
-            self._give_back(address, mapped)
-            return
-        with self._lock:
-            self._blocks.append((address, mapped))
-            while self._in_blocks > self._limit:
-                self._give_back(*self._blocks.pop(0))
+    def give(self, address: int, mapped: int, since: float | None = None) -> None:
+        """Keep the block, or return it to the system when it is small or too much would be kept.
+
+        since  when it was last used; now where it is left out
+        """
+        if 0 < mapped <= self._most and not self._watch.closed:
+            now = time.monotonic()
+            block = (address, mapped, now if since is None else since)
+            with self._lock:
+                if self._watch.start():
+                    insort(self._blocks, block, key=_since)
+                    self._drop(self._allowed(now))
+                    return
+        self._give_back(address, mapped)
 
     def keep(self, memory: NDArray[Any]) -> None:
         """Keep NumPy's memory, and give up the oldest where that is too much."""
+        if self._watch.closed:
+            return
+        now = time.monotonic()
         with self._lock:
-            self._arrays.append(memory)
-            while self._in_arrays > min(_FEW, self._limit):
-                self._arrays = self._arrays[1:]
+            if self._watch.start():
+                self._arrays.append((memory, now))
+                self._drop(self._allowed(now))
 
-    def clear(self) -> None:
-        """Return everything to the system."""
+    def clear(self) -> bool:
+        """Return everything to the system; whether there was anything."""
         with self._lock:
-            self._arrays.clear()
-            while self._blocks:
-                self._give_back(*self._blocks.pop())
+            some = bool(self._arrays or self._blocks)
+            self._drop(0)
+            return some
+
+    def expire(self) -> float | None:
+        """Return what nothing has used for a second; seconds until the next, None for never."""
+        if self._watch.closed:
+            return None
+        old = []
+        with self._lock:
+            last = time.monotonic() - IDLE
+            while self._arrays and self._arrays[0][1] <= last:
+                del self._arrays[0]
+            while self._blocks and self._blocks[0][2] <= last:
+                old.append(self._blocks.pop(0))
+            times = [since for _, since in self._arrays[:1]]
+            times += [since for _, _, since in self._blocks[:1]]
+            wait = min(times) - last if times else None
+            if wait is None:
+                self._watch.stop()
+        for address, mapped, _ in old:
+            self._give_back(address, mapped)
+        return wait
+
+    def close(self) -> None:
+        """Keep nothing from now on."""
+        with self._lock:
+            self._watch.close()
+            self._drop(0)
+
+    def renew(self) -> None:
+        """Begin anew, as in a process that was forked: what was kept is the other's too."""
+        # Reentrant: collecting garbage while it is held may release a block in the same thread.
+        self._lock = threading.RLock()
+        self._watch = Watch(self)
+        self._drop(0)
+
+    def _allowed(self, now: float) -> int:
+        """How many bytes may be kept; once a second, what is free is asked for it."""
+        if self._asked is None and now - self._looked > IDLE:
+            self._looked = now
+            self._most = min(KEPT, self.free() // 8)
+        return self._most
+
+    def _drop(self, most: int) -> None:
+        """Give the oldest back until `most` bytes are kept."""
+        while self._arrays and self._in_arrays > min(_FEW, most):
+            del self._arrays[0]
+        while self._blocks and self.held > most:
+            address, mapped, _ = self._blocks.pop(0)
+            self._give_back(address, mapped)
 
     def adopt(self, address: int, length: int, mapped: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         """The `length` elements at `address` as an array that owns them; the rest is given back."""
@@ -152,7 +237,7 @@ class Pool:
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Like `numpy.empty`, but arrays are recycled, and large ones in huge pages throughout."""
-        plain = np.empty(shape, dtype)  # which touches nothing
+        plain = self._plain(np.empty, shape, dtype)  # which touches nothing
         if plain.nbytes < _SMALL:
             return plain
         again = self._again(plain)
@@ -162,11 +247,24 @@ class Pool:
         """Like `numpy.zeros`, but arrays up to 32 MB are recycled: clearing pages that are there
         takes less time than writing to clear ones that the system has yet to give. Larger ones,
         of which little may be written, are the system's."""
-        if not _SMALL <= prod(shape) * np.dtype(dtype).itemsize <= _FEW:
-            return np.zeros(shape, dtype)
-        like = np.empty(shape, dtype)  # which touches nothing
+        size = prod(shape) * np.dtype(dtype).itemsize
+        if not _SMALL <= size <= _FEW:
+            self.require(size)
+            return self._plain(np.zeros, shape, dtype)
+        like = self._plain(np.empty, shape, dtype)  # which touches nothing
         again = self._again(like)
         return self._anew(like, np.zeros) if again is None else _cleared(again)
+
+    def _plain(
+        self, make: Callable[..., NDArray[Any]], shape: tuple[int, ...], dtype: DTypeLike
+    ) -> NDArray[Any]:
+        """NumPy's array; where there is no room, again without what is kept."""
+        try:
+            return make(shape, dtype)
+        except MemoryError:
+            if not self.clear():
+                raise
+            return make(shape, dtype)
 
     def _again(self, like: NDArray[Any]) -> NDArray[Any] | None:
         """An array like that in memory that is kept, where some fits."""
@@ -182,34 +280,36 @@ class Pool:
         """An array like that in new memory: NumPy's, which `make` takes, or a mapping, which is
         zero."""
         if like.nbytes < _LARGE:
-            return np.asarray(Loan(self, make(like.shape, like.dtype), like))
+            return np.asarray(Loan(self, self._plain(make, like.shape, like.dtype), like))
+        self.require(like.nbytes)
         address, mapped = self._fresh(like.nbytes)
         if address == 0:
-            return make(like.shape, like.dtype)
+            return self._plain(make, like.shape, like.dtype)
         return np.asarray(Block(self, address, mapped, like.shape, like.dtype))
 
     def _kept(self, size: int) -> NDArray[Any] | None:
         """NumPy's memory of at least `size` bytes and not much more, where some is kept."""
         with self._lock:
-            for memory in self._arrays[::-1]:
-                if size <= memory.nbytes <= size + size // 4:
-                    self._arrays = [other for other in self._arrays if other is not memory]
-                    return memory
+            for place in range(len(self._arrays) - 1, -1, -1):
+                if size <= self._arrays[place][0].nbytes <= size + size // 4:
+                    return self._arrays.pop(place)[0]
         return None
 
     def _taken(self, size: int) -> tuple[int, int]:
         """A kept mapping of at least `size` bytes and not much more, or (0, 0)."""
-        address, mapped = self.take(size)
+        address, mapped, since = self.take(size)
         if size <= mapped <= size + size // 4 + 2 * 1024**2:
             return (address, mapped)
         if address:
-            self.give(address, mapped)
+            self.give(address, mapped, since)
         return (0, 0)
 
     def _fresh(self, size: int) -> tuple[int, int]:
         """A new mapping of at least `size` bytes, all of it zero, or (0, 0)."""
         box = self._host.ffi.new("int64_t *")
         fresh = self._host.lib.taco_new_mapping(size, box)
+        if fresh == self._host.ffi.NULL and self.clear():
+            fresh = self._host.lib.taco_new_mapping(size, box)
         if fresh == self._host.ffi.NULL:
             return (0, 0)
         return (int(self._host.ffi.cast("intptr_t", fresh)), box[0])
@@ -221,12 +321,9 @@ def _cleared(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _size(block: tuple[int, int]) -> int:
+def _size(block: Spare) -> int:
     return block[1]
 
 
-def _eighth_of_memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8
-    except (AttributeError, ValueError, OSError):
-        return 0
+def _since(block: Spare) -> float:
+    return block[2]

@@ -65,6 +65,19 @@ static int32_t taco_invoke(void *entry, int32_t function, const taco_argument *a
     return call(function, arguments);
 }
 
+/* Bytes that this process may still use, INT64_MAX for as many as one likes; `root` is "" but in tests. */
+TACO_EXPORT int64_t taco_free_memory(const char *root)
+{
+#ifdef __linux__
+    const size_t memory = taco_memory_left(root), addresses = taco_addresses_left("");
+    const size_t left = memory < addresses ? memory : addresses;
+    return left < (size_t)INT64_MAX ? (int64_t)left : INT64_MAX;
+#else
+    (void)root;
+    return INT64_MAX;
+#endif
+}
+
 /* A mapping of at least `bytes` in huge pages, `*mapped` bytes long; NULL where there is none to be had. */
 TACO_EXPORT void *taco_new_mapping(int64_t bytes, int64_t *mapped)
 {

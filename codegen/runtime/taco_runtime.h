@@ -32,10 +32,14 @@
 #include <string.h>
 #endif
 #if TACO_ARRAYS && defined(__linux__)
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
+#endif
+#if (TACO_ARRAYS || TACO_SORTING) && defined(__linux__)
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
 
@@ -106,9 +110,153 @@ typedef double taco_half_line __attribute__((vector_size(32), may_alias));
 #define TACO_HUGE_PAGE ((size_t)1 << 21)
 #ifdef __linux__
 #define TACO_LARGE ((size_t)4 << 20)
-#define TACO_TRUSTED ((size_t)256 << 20) /* what is asked for, and left, without a look at what there is */
+#define TACO_TRUSTED ((size_t)32 << 20) /* what is taken without a look at what there is */
 #else
 #define TACO_LARGE SIZE_MAX /* malloc and realloc only */
+#endif
+
+/* ---------------------------------------------------------------- free memory
+ *
+ * What this process can still use: of the system's memory (MemAvailable), of the limits of its control
+ * groups, whose page cache counts as free, and of its addresses (RLIMIT_AS). `root` stands before the paths
+ * of files; it is "" but in tests. SIZE_MAX is for as much as one likes.
+ */
+
+#if (TACO_ARRAYS || TACO_SORTING) && defined(__linux__)
+/* The text of the file `root` `path`; "" where there is none. */
+static TACO_COLD const char *taco_read(const char *root, const char *path, char *text, size_t size)
+{
+    char whole[4096];
+    text[0] = 0;
+    if ((size_t)snprintf(whole, sizeof whole, "%s%s", root, path) >= sizeof whole)
+        return text;
+    const int file = open(whole, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+    if (file >= 0)
+        close(file);
+    text[length > 0 ? length : 0] = 0;
+    return text;
+}
+
+/* The number behind `name`, which begins a line of `text`; SIZE_MAX where there is none. */
+static TACO_COLD size_t taco_number(const char *text, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, length) != 0)
+            continue;
+        const char *const number = line + length + strspn(line + length, " ");
+        return *number >= '0' && *number <= '9' ? (size_t)strtoull(number, NULL, 10) : SIZE_MAX;
+    }
+    return SIZE_MAX;
+}
+
+/* What the control group in the folder `group` may still use, in itself. */
+static TACO_COLD size_t taco_group_left(const char *root, const char *group, int version)
+{
+    char path[2048], text[4096];
+    const int old = version == 1;
+    snprintf(path, sizeof path, "%s/%s", group, old ? "memory.limit_in_bytes" : "memory.max");
+    const size_t limit = taco_number(taco_read(root, path, text, sizeof text), "");
+    if (limit >= PTRDIFF_MAX / 2) /* none: "max", or a number that no machine has */
+        return SIZE_MAX;
+    snprintf(path, sizeof path, "%s/%s", group, old ? "memory.usage_in_bytes" : "memory.current");
+    const size_t usage = taco_number(taco_read(root, path, text, sizeof text), "");
+    if (usage == SIZE_MAX)
+        return limit;
+    snprintf(path, sizeof path, "%s/memory.stat", group);
+    taco_read(root, path, text, sizeof text);
+    const size_t idle = taco_number(text, old ? "total_inactive_file" : "inactive_file");
+    const size_t busy = taco_number(text, old ? "total_active_file" : "active_file");
+    const size_t cached = (idle == SIZE_MAX ? 0 : idle) + (busy == SIZE_MAX ? 0 : busy);
+    const size_t used = usage > cached ? usage - cached : 0;
+    return limit > used ? limit - used : 0;
+}
+
+/* What the groups on the way up from the folder `top` `path` may still use. */
+static TACO_COLD size_t taco_groups_left(const char *root, const char *top, const char *path, int version)
+{
+    char group[1536];
+    size_t least = SIZE_MAX;
+    const size_t above = strlen(top);
+    if (strstr(path, "..") != NULL) /* of a name space above this one */
+        path = "";
+    if ((size_t)snprintf(group, sizeof group, "%s%s", top, path) >= sizeof group)
+        return least;
+    for (;;) {
+        const size_t left = taco_group_left(root, group, version);
+        least = left < least ? left : least;
+        char *const last = strrchr(group, '/');
+        if (last == NULL || last < group + above)
+            return least;
+        *last = 0;
+    }
+}
+
+/* What the control groups of this process may still use. */
+static TACO_COLD size_t taco_limits_left(const char *root)
+{
+    char text[4096];
+    taco_read(root, "/proc/self/cgroup", text, sizeof text);
+    char *line = text[0] != 0 ? text : strcpy(text, "0::/\n1:memory:/\n");
+    size_t least = SIZE_MAX;
+    for (char *end; *line != 0; line = end) {
+        end = line + strcspn(line, "\n");
+        end = *end != 0 ? (*end = 0, end + 1) : end;
+        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (path == NULL)
+            continue;
+        *path++ = 0;
+        const int version = controllers[1] == 0 ? 2 : 1;
+        if (version == 1 && strcmp(controllers + 1, "memory") != 0)
+            continue;
+        const char *const tops[2] = {version == 2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory",
+                                     "/sys/fs/cgroup/unified"};
+        for (int k = 0; k < version; k++) {
+            const size_t left = taco_groups_left(root, tops[k], path, version);
+            least = left < least ? left : least;
+        }
+    }
+    return least;
+}
+
+/* Bytes of memory that this process may still use, whatever its addresses are. */
+static TACO_COLD size_t taco_memory_left(const char *root)
+{
+    char text[2048];
+    const size_t kilobytes = taco_number(taco_read(root, "/proc/meminfo", text, sizeof text), "MemAvailable:");
+    const size_t limited = taco_limits_left(root), all = kilobytes == SIZE_MAX ? SIZE_MAX : kilobytes << 10;
+    return limited < all ? limited : all;
+}
+
+/* Bytes of addresses that this process may still take. */
+static TACO_COLD size_t taco_addresses_left(const char *root)
+{
+    struct rlimit limit;
+    char text[256];
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    const size_t pages = taco_number(taco_read(root, "/proc/self/statm", text, sizeof text), "");
+    const size_t used = pages == SIZE_MAX ? 0 : pages * (size_t)sysconf(_SC_PAGESIZE);
+    return limit.rlim_cur > used ? (size_t)limit.rlim_cur - used : 0;
+}
+
+/* Whether `bytes` are more than four fifths of what may still be used. */
+static TACO_COLD int taco_scarce(size_t bytes)
+{
+    if (bytes <= TACO_TRUSTED)
+        return 0;
+    const size_t memory = taco_memory_left(""), addresses = taco_addresses_left("");
+    const size_t left = memory < addresses ? memory : addresses;
+    return bytes > left - left / 5;
+}
+#elif TACO_ARRAYS || TACO_SORTING
+static TACO_COLD int taco_scarce(size_t bytes)
+{
+    (void)bytes;
+    return 0;
+}
 #endif
 
 /* A growing array. `length` and `capacity` count elements. `mapped` is the size in bytes of the mapping
@@ -121,6 +269,7 @@ typedef struct {
     int64_t mapped;
     void *spare;
     int64_t spare_bytes;
+    int64_t floor; /* bytes of the system's memory that it leaves free; 0 before it has looked */
 } taco_buffer;
 
 /* Give `b` room for at least `elements`, keeping its contents; at least doubles what it had. */
@@ -179,44 +328,32 @@ static TACO_COLD size_t taco_memory(void)
     return taco_round(((size_t)info.totalram + (size_t)info.totalswap) * info.mem_unit);
 }
 
-/* Bytes of memory and swap that nobody uses, SIZE_MAX where the system does not say. */
-static TACO_COLD size_t taco_available(void)
+/* How many bytes of the mapping of `b` may be used when `needed` are and `used` were; 0 = so many that the
+ * system, which grants addresses freely, would kill the process later. A fifth of what is free at the first
+ * look stays free. Asked again as arrays grow. */
+static TACO_COLD size_t taco_room(taco_buffer *b, size_t needed, size_t used)
 {
-    char text[2048];
-    const int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
-        return SIZE_MAX;
-    text[length] = 0;
-    const char *const memory = strstr(text, "MemAvailable:"), *const swap = strstr(text, "SwapFree:");
-    if (memory == NULL)
-        return SIZE_MAX;
-    return ((size_t)strtoull(memory + 13, NULL, 10) + (swap ? (size_t)strtoull(swap + 9, NULL, 10) : 0)) << 10;
-}
-
-/* How many bytes of a mapping may be used when `needed` are and `used` were; 0 = so many that the system,
- * which grants addresses freely, would kill the process later. Asked again as arrays grow. */
-static TACO_COLD size_t taco_room(size_t mapped, size_t needed, size_t used)
-{
+    const size_t mapped = (size_t)b->mapped;
     size_t room = TACO_TRUSTED;
     if (needed > TACO_TRUSTED) {
-        const size_t available = taco_available(), more = needed - (used < needed ? used : needed);
-        if (available < TACO_TRUSTED || more > available - TACO_TRUSTED)
+        const size_t left = taco_memory_left(""), more = needed - (used < needed ? used : needed);
+        if (b->floor == 0)
+            b->floor = (int64_t)(left / 5) + 1;
+        const size_t floor = (size_t)b->floor;
+        if (left < floor || more > left - floor)
             return 0;
-        const size_t quarter = available / 4;
+        const size_t quarter = (left - floor) / 4;
         room = needed + (needed < quarter ? needed : quarter);
     }
     return room < mapped ? room : mapped;
 }
 
 /* A mapping for at least `bytes`: all of the machine's memory if the system grants that many addresses
- * (an address-space limit or strict overcommit may not), otherwise just enough. */
+ * (strict overcommit may not) and no limit says that others will lack them, otherwise just enough. */
 static TACO_COLD void *taco_reserve(size_t bytes, int64_t *mapped)
 {
     size_t size = taco_memory();
-    void *data = taco_map(size);
+    void *data = taco_addresses_left("") == SIZE_MAX ? taco_map(size) : NULL;
     if (data == NULL) {
         size = taco_round(bytes);
         data = taco_map(size);
@@ -246,8 +383,9 @@ static TACO_COLD int taco_remap(taco_buffer *b, size_t bytes)
     return 0;
 }
 
-/* Make `b` large: into the spare block if there is one, with `used` bytes of contents. */
-static TACO_COLD int taco_promote(taco_buffer *b, size_t bytes, size_t used)
+/* Make `b` large: into the spare block if there is one, with `used` bytes of contents. It gets `bytes`, or
+ * if these are not to be had, those that are `needed`. */
+static TACO_COLD int taco_promote(taco_buffer *b, size_t bytes, size_t needed, size_t used)
 {
     void *small = b->data;
     if (b->spare != NULL) {
@@ -259,11 +397,14 @@ static TACO_COLD int taco_promote(taco_buffer *b, size_t bytes, size_t used)
         int64_t mapped;
         void *data = taco_reserve(bytes, &mapped);
         if (data == NULL)
+            data = taco_reserve(needed, &mapped);
+        if (data == NULL)
             return 1;
         b->data = data;
         b->mapped = mapped;
     }
-    const int failed = (size_t)b->mapped < bytes && taco_remap(b, bytes); /* a spare may be short */
+    /* a spare may be short */
+    const int failed = (size_t)b->mapped < needed && taco_remap(b, bytes) && taco_remap(b, needed);
     if (!failed && used > 0)
         memcpy(b->data, small, used);
     free(small);
@@ -289,9 +430,10 @@ TACO_FAR TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsi
         if (needed > memory)
             return 1;
         bytes = bytes > memory ? memory : bytes;
-        if (b->mapped == 0 ? taco_promote(b, bytes, used) : (size_t)b->mapped < bytes && taco_remap(b, bytes))
+        if (b->mapped == 0 ? taco_promote(b, bytes, needed, used)
+                           : (size_t)b->mapped < needed && taco_remap(b, bytes) && taco_remap(b, needed))
             return 1;
-        const size_t room = taco_room((size_t)b->mapped, needed, used);
+        const size_t room = taco_room(b, needed, used);
         b->capacity = (int64_t)(room / itemsize);
         return room == 0;
     }
@@ -337,7 +479,7 @@ static inline void *taco_advise(void *data, size_t bytes)
 TACO_FAR TACO_UNUSED void *taco_alloc(int64_t elements, size_t itemsize)
 {
     const size_t bytes = taco_bytes(elements, itemsize);
-    if (bytes == SIZE_MAX)
+    if (bytes == SIZE_MAX || taco_scarce(bytes))
         return NULL;
     return taco_advise(malloc(bytes > 0 ? bytes : 1), bytes);
 }
@@ -346,7 +488,7 @@ TACO_FAR TACO_UNUSED void *taco_alloc_aligned(int64_t elements, size_t itemsize,
 {
     const size_t bytes = taco_bytes(elements, itemsize);
     void *data;
-    if (bytes == SIZE_MAX || posix_memalign(&data, align, bytes > 0 ? bytes : 1))
+    if (bytes == SIZE_MAX || taco_scarce(bytes) || posix_memalign(&data, align, bytes > 0 ? bytes : 1))
         return NULL;
     return taco_advise(data, bytes);
 }
@@ -354,7 +496,7 @@ TACO_FAR TACO_UNUSED void *taco_alloc_aligned(int64_t elements, size_t itemsize,
 TACO_FAR TACO_UNUSED void *taco_alloc_zero(int64_t elements, size_t itemsize)
 {
     const size_t bytes = taco_bytes(elements, itemsize);
-    if (bytes == SIZE_MAX)
+    if (bytes == SIZE_MAX || taco_scarce(bytes))
         return NULL;
     return taco_advise(calloc(bytes > 0 ? bytes : 1, 1), bytes);
 }
@@ -500,7 +642,8 @@ TACO_DEFINE_SORT(taco_sort_int64, int64_t)
         if (descents == 0)                                                                             \
             return;                                                                                    \
         type local[512];                                                                               \
-        type *scratch = n <= 512 ? local : malloc((size_t)n * sizeof(type));                           \
+        const size_t bytes = (size_t)n * sizeof(type);                                                 \
+        type *scratch = n <= 512 ? local : taco_scarce(bytes) ? NULL : malloc(bytes);                  \
         if (scratch == NULL)                                                                           \
             name##_heap(a, n);                                                                         \
         else if (n < 64 || descents < n / 64)                                                          \
@@ -638,6 +781,8 @@ TACO_FAR TACO_COLD int taco_table_grow(taco_table *t)
     const int64_t capacity = 2 * t->capacity;
     if (capacity > (INT64_C(1) << 31))
         return 1; /* a slot could not name the entry */
+    if (taco_scarce((size_t)t->capacity * (4 * sizeof(int64_t))))
+        return 1;
     int64_t *keys = realloc(t->keys, (size_t)capacity * sizeof(int64_t));
     if (keys == NULL)
         return 1;

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from codegen.records import dataclass
 from codegen.toolchain.compiler import Compiler
+from codegen.toolchain.entries import Entry
 from codegen.toolchain.errors import CompileError
-from codegen.toolchain.store import Entry, Store
+from codegen.toolchain.store import Store
+from codegen.toolchain.trust import write_own
 
 TIMEOUT = 600.0
 """Seconds after which a compiler is given up."""
@@ -81,7 +83,7 @@ def start_compiling(
     Raises OSError when the folder cannot be written, CompileError when the compiler does not start.
     """
     for name, text in unit.files:
-        (folder / name).write_text(text)
+        write_own(folder / name, text.encode())
     source, output = folder / unit.files[0][0], folder / unit.output
     command = [*compiler.command, *_fixed_flags(compiler), *flags, *unit.flags]
     command += ["-c" if output.suffix == ".o" else "-shared", source.name, "-o", output.name]
@@ -92,7 +94,14 @@ def start_compiling(
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
-            command, cwd=folder, env=environ, stdout=pipe, stderr=pipe, text=True, errors="replace"
+            command,
+            cwd=folder,
+            env=environ,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            errors="replace",
+            umask=0o077,
         )
     except OSError as error:
         raise CompileError(shown, str(error), str(source)) from error

@@ -12,6 +12,10 @@ class ToolchainError(RuntimeError):
         super().__init__(message if hint is None else f"{message}\nhint: {hint}")
 
 
+class KernelCacheWarning(UserWarning):
+    """Something in the kernel cache is not loaded; the message says what, why, and the remedy."""
+
+
 class NoCompilerError(ToolchainError):
     """No C compiler was found; the message lists what was tried."""
 

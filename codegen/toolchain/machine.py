@@ -94,7 +94,7 @@ def source_fingerprint(roots: Iterable[Path]) -> str:
     for root in roots:
         lines.append(str(root))
         _list_sources(str(root), lines)
-    return digest(*lines)
+    return digest("\n".join(lines))
 
 
 def _list_sources(folder: str, lines: list[str]) -> None:

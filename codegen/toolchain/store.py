@@ -1,59 +1,61 @@
 """The kernel cache on disk: shared objects with their sources and facts, found by key.
 
 An entry is three files in one folder: `<key>.c` to be read, `<key>-<digest>.so` to be loaded, or
-`….o` to be linked to others, and `<key>.json`, the manifest, which has the digests of the other
-two. Each is written under another name and moved into place, the manifest last, so a reader sees a
-whole entry or none. Nobody locks anything: processes that build the same kernel at once each write
-a whole entry, the last one stays, and a process killed half way leaves only a folder `tmp-…` that
-is swept away a day later.
+`….o` to be linked to others, and `<key>.json`, the manifest, which has the SHA-256 digests of the
+other two. A note is one file with its own digest in the first line (`entries`). Each is written
+under another name and moved into place, the manifest last, so a reader sees a whole entry or none.
+Nobody locks anything: processes that build the same kernel at once each write a whole entry, the
+last one stays, and a process killed half way leaves only a folder `tmp-…` that is swept away a day
+later.
 
 A folder that cannot be created or written, or is full, is replaced by a private temporary one,
-which is removed when the process ends; `status` says so.
+which is removed when the process ends; `status` says so. So is a folder into which others may
+write (`trust`): nothing in it is loaded, and a warning says why. A file that others may have
+written, or that has another digest, is not loaded either; its kernel is compiled again.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
-import json
 import os
 import shutil
 import sys
-import tempfile
-import time
+import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from codegen.records import dataclass
-from codegen.toolchain.errors import ToolchainError
+from codegen.toolchain.entries import (
+    DamageError,
+    Entry,
+    new_folder,
+    read_entry,
+    read_note,
+    scan,
+    stored_files,
+    sweep,
+    write_entry,
+    write_note,
+)
+from codegen.toolchain.errors import KernelCacheWarning, ToolchainError
+from codegen.toolchain.trust import UntrustedError, check_folder, make_folder
 
-LAYOUT = "kernels-1"
+LAYOUT = "kernels-2"
 """Name of the subfolder; changes with the layout of entries."""
 
 DEFAULT_LIMIT = 512 * 1024**2
-_DAY = 86400.0
-_BINARY = (".so", ".o")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A stored kernel: where its shared object is, its C text, and the caller's facts about it."""
-
-    library: Path
-    source: str
-    facts: str
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """$TACO_PY_CACHE_DIR, else where the platform keeps caches of a user's programs."""
     asked = environ.get("TACO_PY_CACHE_DIR")
     if asked:
-        return Path(asked).expanduser()
+        return Path(asked).expanduser().absolute()
     if sys.platform.startswith("linux"):  # what platformdirs says, without its 7 ms
-        base = environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache"
-        return Path(base).expanduser() / "tacopy"
+        base = Path(environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache").expanduser()
+        return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "tacopy"
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("tacopy"))
@@ -68,6 +70,8 @@ class Store:
         self._stores = 0
         self._private: Path | None = None
         self._reason = ""
+        self._distrusted = False
+        self._told: dict[str, object] = {}
 
     @cached_property
     def _chosen(self) -> Path:
@@ -91,27 +95,29 @@ class Store:
         return f"kernel cache in a private temporary folder, because {self._reason}"
 
     def load(self, key: str) -> Entry | None:
-        """The entry of `key`, or None when there is none or it is damaged."""
-        for folder in dict.fromkeys((self.folder, self._chosen)):
+        """The entry of `key`; None when there is none, or it is damaged or not to be trusted."""
+        for folder in self._readable():
             try:
-                return _read(folder, key)
+                return read_entry(folder, key)
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError) as error:
                 with contextlib.suppress(OSError):
                     (folder / f"{key}.json").unlink()
+                self._tell_of_file(folder / f"{key}.json", error)
         return None
 
     def store(self, key: str, library: Path, source: str, facts: str) -> Entry:
         """Make the shared object at `library`, which is moved, the entry of `key`."""
         folder = self.folder
         try:
-            entry = _write(folder, key, library, source, facts)
+            self._make(folder)
+            entry = write_entry(folder, key, library, source, facts)
         except OSError as error:
             if not library.exists():
                 raise
-            self.retreat(folder, str(error))
-            entry = _write(self.folder, key, library, source, facts)
+            self._leave(folder, error)
+            entry = write_entry(self.folder, key, library, source, facts)
         if self._stores % 64 == 0:
             sweep(self.folder, self._limit, spared=key)
         self._stores += 1
@@ -119,7 +125,7 @@ class Store:
 
     def forget(self, key: str) -> None:
         """Drop the entry of `key`, which could not be loaded."""
-        for folder in (self.folder, self._chosen):
+        for folder in self._places():
             with contextlib.suppress(OSError):
                 (folder / f"{key}.json").unlink()
 
@@ -128,10 +134,11 @@ class Store:
         """A new empty folder on the file system of the entries; removed afterwards."""
         folder = self.folder
         try:
-            place = _new_folder(folder)
+            self._make(folder)
+            place = new_folder(folder)
         except OSError as error:
-            self.retreat(folder, str(error))
-            place = _new_folder(self.folder)
+            self._leave(folder, error)
+            place = new_folder(self.folder)
         try:
             yield place
         finally:
@@ -157,7 +164,7 @@ class Store:
                 return
             raise _no_folder(self._reason, reason)
         try:
-            private = Path(tempfile.mkdtemp(prefix="tacopy-"))
+            private = _private_folder()
         except OSError as error:
             self._reason = reason
             raise _no_folder(reason, str(error)) from error
@@ -165,22 +172,34 @@ class Store:
         atexit.register(_remove_own, private, os.getpid())
 
     def note(self, name: str) -> str | None:
-        """The small text kept under `name`, or None."""
-        try:
-            return (self.folder / f"{name}.note").read_text()
-        except (OSError, UnicodeDecodeError):
-            return None
+        """The small text kept under `name`; None when there is none, or it is not to be trusted."""
+        for folder in self._readable():
+            try:
+                return read_note(folder, name)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                path = folder / f"{name}.note"
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                self._tell_of_file(path, error)
+        return None
 
     def write_note(self, name: str, text: str) -> None:
         """Keep a small text under `name`; when that fails it must only be found out again."""
-        with contextlib.suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _replace_text(self.folder / f"{name}.note", text)
+        folder = self.folder
+        try:
+            self._make(folder)
+            write_note(folder, name, text)
+        except UntrustedError as error:
+            self._leave(folder, error)
+        except OSError:
+            pass
 
     def clear(self) -> None:
         """Remove every entry. Kernels that are loaded stay usable."""
-        for folder in {self._chosen, self.folder}:
-            for entry in _scan(folder):
+        for folder in self._readable():
+            for entry in scan(folder):
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
@@ -189,116 +208,84 @@ class Store:
 
     def size(self) -> int:
         """Bytes that the entries take."""
-        return sum(size for _, size, _ in _files(self.folder))
+        return sum(size for _, size, _ in stored_files(self.folder))
+
+    # ---------------------------------------------------------------- trust
+
+    def _places(self) -> tuple[Path, ...]:
+        """The folders that entries may be in, those that are written to first."""
+        both = (self.folder,) if self._distrusted else (self.folder, self._chosen)
+        return tuple(dict.fromkeys(both))
+
+    def _readable(self) -> list[Path]:
+        """Those of the folders that are there and that nobody else can write into."""
+        found = []
+        for folder in self._places():
+            try:
+                if check_folder(folder, alone=folder == self._private):
+                    found.append(folder)
+            except UntrustedError as error:
+                self._leave(folder, error)
+            except OSError:
+                continue
+        return found
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder for entries. Raises UntrustedError or OSError."""
+        if folder == self._private:
+            check_folder(folder, alone=True)
+        else:
+            make_folder(folder)
+
+    def _leave(self, folder: Path, error: OSError) -> None:
+        """Retreat from `folder`, for good and with a warning where it cannot be trusted."""
+        if isinstance(error, UntrustedError) and folder != self._private:
+            self._distrusted = True
+        self.retreat(folder, str(error))
+        if isinstance(error, UntrustedError):
+            self._tell(
+                error.path,
+                f"Kernels kept in {folder} are not loaded: {error}, so that others could run code "
+                "in this process. They are compiled again in a private folder, which is removed at "
+                f"the end. To keep kernels, {error.remedy}.",
+            )
+
+    def _tell_of_file(self, path: Path, error: Exception) -> None:
+        """Warn that a file is not loaded, and that what is in it is made again."""
+        known = isinstance(error, OSError | DamageError)
+        why = str(error) if known else f"{path} is damaged"
+        remedy = f"If this comes again, remove {path.parent}"
+        if isinstance(error, UntrustedError):
+            remedy = f"The remedy: {error.remedy}"
+        self._tell(
+            str(path.parent),
+            f"A kept kernel is not loaded, and is made again: {why}. {remedy}.",
+        )
+
+    def _tell(self, path: str, message: str) -> None:
+        """Warn of `path` once."""
+        mine = object()
+        if self._told.setdefault(path, mine) is mine:
+            warnings.warn(message, KernelCacheWarning, stacklevel=3)
 
 
-def sweep(folder: Path, limit: int, now: float | None = None, spared: str = "") -> None:
-    """Drop what killed processes left a day ago, and the oldest entries beyond `limit` bytes.
-
-    The entry of the key `spared` stays.
-    """
-    now = time.time() if now is None else now
-    for entry in _scan(folder):
-        if entry.name.startswith(("tmp-", "failed-")) and _age(entry, now) > _DAY:
-            shutil.rmtree(entry.path, ignore_errors=True)
-    files = _files(folder)
-    manifests = {path.stem for path, _, _ in files if path.suffix in (".json", ".note")}
-    groups: dict[str, list[tuple[Path, int, float]]] = {}
-    for file in files:
-        path = file[0]
-        key = path.stem.rpartition("-")[0] if path.suffix in _BINARY else path.stem
-        groups.setdefault(key, []).append(file)
-    total = sum(size for _, size, _ in files)
-    for key, group in sorted(groups.items(), key=lambda item: max(f[2] for f in item[1])):
-        orphaned = key not in manifests and now - max(f[2] for f in group) > _DAY
-        if key != spared and (orphaned or total > limit):
-            total -= sum(size for _, size, _ in group)
-            # The manifest goes first, so that no reader finds an entry without its files.
-            for path, _, _ in sorted(group, key=lambda f: f[0].suffix != ".json"):
-                with contextlib.suppress(OSError):
-                    path.unlink()
-
-
-def _scan(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
-def _age(entry: os.DirEntry[str], now: float) -> float:
-    try:
-        return now - entry.stat(follow_symlinks=False).st_mtime
-    except OSError:
-        return 0.0
-
-
-def _files(folder: Path) -> list[tuple[Path, int, float]]:
-    """The files of all entries with their sizes and times."""
-    found = []
-    for entry in _scan(folder):
-        if entry.name.endswith((*_BINARY, ".c", ".json", ".note")):
-            with contextlib.suppress(OSError):
-                facts = entry.stat()
-                found.append((Path(entry.path), facts.st_size, facts.st_mtime))
-    return found
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-def _read(folder: Path, key: str) -> Entry:
-    manifest = json.loads((folder / f"{key}.json").read_bytes())
-    library = folder / str(manifest["library"])
-    source = (folder / f"{key}.c").read_bytes()
-    if _digest(library.read_bytes()) != manifest["library_digest"]:
-        raise ValueError(f"{library} is damaged")
-    if _digest(source) != manifest["source_digest"]:
-        raise ValueError(f"{key}.c is damaged")
-    return Entry(library, source.decode(), str(manifest["facts"]))
-
-
-def _write(folder: Path, key: str, library: Path, source: str, facts: str) -> Entry:
-    folder.mkdir(parents=True, exist_ok=True)
-    data = library.read_bytes()
-    place = folder / f"{key}-{_digest(data)[:12]}{library.suffix}"
-    manifest = {
-        "library": place.name,
-        "library_digest": _digest(data),
-        "source_digest": _digest(source.encode()),
-        "facts": facts,
-    }
-    _replace_text(folder / f"{key}.c", source)
-    if library.parent.parent == folder:
-        library.replace(place)
-    else:  # perhaps another file system
-        _replace_bytes(place, data)
-    _replace_text(folder / f"{key}.json", json.dumps(manifest))
-    return Entry(place, source, facts)
-
-
-def _replace_text(path: Path, text: str) -> None:
-    _replace_bytes(path, text.encode())
-
-
-def _replace_bytes(path: Path, data: bytes) -> None:
-    """Put `data` at `path` in one step."""
-    handle, name = tempfile.mkstemp(prefix="tmp-", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _new_folder(parent: Path) -> Path:
-    parent.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix="tmp-", dir=parent))
+def _private_folder() -> Path:
+    """A new folder where temporary files belong, or where others cannot put one in its place."""
+    reasons = []
+    for parent in (None, *map(Path, _TEMPORARY)):
+        try:
+            folder = new_folder(parent, "tacopy-")
+        except OSError as error:
+            reasons.append(str(error))
+            continue
+        try:
+            check_folder(folder, alone=True)
+        except OSError as error:
+            reasons.append(str(error))
+            folder.rmdir()
+            continue
+        return folder
+    raise OSError("; ".join(dict.fromkeys(reasons)))
 
 
 def _no_folder(*reasons: str) -> ToolchainError:

@@ -9,8 +9,9 @@ from taco_py.values.settings import check_threads
 def set_threads(count: int | None) -> None:
     """Let calls that do not say `threads=` use at most `count` threads from now on.
 
-    None, as at the beginning, is for as many as the process has cores. Raises ScheduleError, a
-    ValueError, for what is no positive integer.
+    None, as at the beginning, is for the least of OMP_NUM_THREADS, OMP_THREAD_LIMIT, the processors
+    that the process may run on, and the quota of its container; these are read again. Raises
+    ScheduleError, a ValueError, for what is no positive integer.
     """
     KERNELS.limit_threads(check_threads(count))
 

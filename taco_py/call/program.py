@@ -18,7 +18,12 @@ from taco_py.affine.ranges import same_sizes
 from taco_py.affine.statements import Placed, written_names
 from taco_py.call.program_operands import Array, as_arrays, as_size, check_apart
 from taco_py.call.program_tiles import Tiles, Wish, read_tiles
-from taco_py.diagnostics.errors import DimensionError, OperandError, ScheduleError
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    OperandError,
+    OutOfMemoryError,
+    ScheduleError,
+)
 from taco_py.diagnostics.source import Span
 from taco_py.kernels import KERNELS
 from taco_py.replay.programs import call_key, find_call, keep_call
@@ -72,21 +77,29 @@ class Program:
 
         Raises:
             OperandError, OperandTypeError, DimensionError, OutputError, CompilerError
+            OutOfMemoryError: there is no room for copies of blocks; arrays may be half changed.
             ScheduleError: a dependence forbids the tiles of loops that are named.
         """
-        plain = tiles is None or type(tiles) is str
-        wish = (threads, type(threads), tiles if plain else read_tiles(tiles))
-        key = call_key(self.text, self.tensors, self.sizes, operands, wish)
-        known = find_call(key)
-        if known is not None and known.run(operands):
-            return
-        call = self._prepared(operands, threads, tiles)
-        arguments = [call.argument(source) for source in call.kernel.arguments]
-        if call.kernel.threaded:
-            arguments.append(("", check_threads(threads) or 1))
-        given = {name: operands[name] for name in self.tensors}
-        keep_call(key, call.kernel.call, arguments, given, call.arrays, self.changed)
-        call.kernel.call(*(call.value(*argument) for argument in arguments))
+        try:
+            plain = tiles is None or type(tiles) is str
+            wish = (threads, type(threads), tiles if plain else read_tiles(tiles))
+            key = call_key(self.text, self.tensors, self.sizes, operands, wish)
+            known = find_call(key)
+            if known is not None and known.run(operands):
+                return
+            call = self._prepared(operands, threads, tiles)
+            arguments = [call.argument(source) for source in call.kernel.arguments]
+            if call.kernel.threaded:
+                arguments.append(("", check_threads(threads) or 1))
+            given = {name: operands[name] for name in self.tensors}
+            keep_call(key, call.kernel.call, arguments, given, call.arrays, self.changed)
+            call.kernel.call(*(call.value(*argument) for argument in arguments))
+        except OutOfMemoryError:
+            raise
+        except MemoryError as error:
+            from taco_py.execute.guard import no_room
+
+            raise no_room("what the program keeps besides its arrays", error) from error
 
     def explain(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
         """How a call with these arguments runs, and why that way. Computes nothing."""

@@ -73,7 +73,22 @@ class IndexOverflowError(TacoError, OverflowError):
 
 
 class OutOfMemoryError(TacoError, MemoryError):
-    """There is too little memory for a result or for what a kernel needs on its way to it."""
+    """There is too little memory for a result or for what a kernel needs on its way to it.
+
+    wanted, free  bytes that it needs and that are free; None where that is not known
+    """
+
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        hint: str | None = None,
+        wanted: int | None = None,
+        free: int | None = None,
+    ) -> None:
+        super().__init__(message, span, hint)
+        self.wanted = wanted
+        self.free = free
 
 
 class FileFormatError(TacoError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -19,9 +20,11 @@ from taco_py.diagnostics.errors import (
     StructureError,
     TacoError,
 )
+from taco_py.diagnostics.memory import out_of_memory
 from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
+from taco_py.execute.guard import check_plan, check_sparse, shortage, with_room
 from taco_py.execute.transform import gathered, satisfies, transformed, unfused
 from taco_py.execute.work import useful_threads
 from taco_py.interop.numpy_arrays import from_numpy
@@ -68,7 +71,10 @@ class Execution:
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
-    """The result of a plan of one result, with the modes that the assignment says."""
+    """The result of a plan of one result, with the modes that the assignment says.
+
+    Raises OutOfMemoryError before anything is done where its dense tensors cannot fit.
+    """
     (found,) = run_all(plan, execution).values()
     if execution.shape in (None, found.shape):
         return found
@@ -76,7 +82,8 @@ def run(plan: Plan, execution: Execution) -> TensorData:
 
 
 def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
-    """Every result of the plan, by name."""
+    """Every result of the plan, by name. Raises OutOfMemoryError as `run` does."""
+    check_plan(plan, execution.tensors, execution.out is not None)
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
         execution.tensors[step.target] = run_step(step, execution, last)
@@ -87,20 +94,28 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     if isinstance(step, KernelStep):
         return compute(step, execution, execution.out if last else None)
     try:
-        source = execution.tensors[step.source]
-        if isinstance(step, TakeValues) and step.distinct:
-            source = execution.inform(step.source, source)
-        if isinstance(step, Unfuse):
-            return unfused(step, source, execution.tensors)
-        if isinstance(step, Gather):
-            return gathered(step, source, execution.tensors[step.pattern])
-        return transformed(step, source)
+        return with_room(partial(_without_kernel, step, execution), True)
+    except OutOfMemoryError:
+        raise
     except MemoryError as error:
         form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
-        raise OutOfMemoryError(
-            f"Expected memory for a copy of {step.source}{form}, found too little",
+        raise out_of_memory(
+            f"a copy of {step.source}{form}",
             hint="loops in another order (schedule=), or operands in another format, need no copy",
         ) from error
+
+
+def _without_kernel(step: Step, execution: Execution) -> TensorData:
+    """Carry out a step that is no kernel."""
+    assert not isinstance(step, KernelStep)
+    source = execution.tensors[step.source]
+    if isinstance(step, TakeValues) and step.distinct:
+        source = execution.inform(step.source, source)
+    if isinstance(step, Unfuse):
+        return unfused(step, source, execution.tensors)
+    if isinstance(step, Gather):
+        return gathered(step, source, execution.tensors[step.pattern])
+    return transformed(step, source)
 
 
 def compute(
@@ -157,7 +172,7 @@ def _compute(
     that it does not make, and InternalError where it does not take its arguments.
     """
     try:
-        return _computed(step, execution, out, phase, pattern)
+        return with_room(partial(_computed, step, execution, out, phase, pattern), out is None)
     except (TypeError, ValueError) as error:
         if isinstance(error, TacoError):
             raise
@@ -172,26 +187,11 @@ def _compute(
         from taco_py.diagnostics.report import internal_error
 
         raise internal_error("run", f"{step.problem} | {step.schedule}", error) from error
+    except OutOfMemoryError:
+        raise
     except MemoryError as error:
-        raise _too_little_memory(step, execution) from error
-
-
-def _too_little_memory(step: KernelStep, execution: Execution) -> OutOfMemoryError:
-    """What to tell of a kernel whose result or workspaces find no room."""
-    target, form = step.problem.assignment.target, step.problem.result.format
-    operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
-    sizes = sizes_of(step, operands)
-    made = [f"the workspace {name}" for name in step.schedule.workspaces]
-    remedies = ["fewer rows at a time", "or a smaller dtype need less"]
-    if target.indices:
-        shape = ", ".join(f"{i}={sizes[i]}" for i in target.indices)
-        made.insert(0, f"{step.target} in the format {form} with {shape}")
-        if form.is_dense:
-            remedies.insert(0, "a sparse result by format=")
-    what = " and ".join(made or [f"what {step.target} is computed with"])
-    return OutOfMemoryError(
-        f"Expected memory for {what}, found too little", hint=", ".join(remedies)
-    )
+        operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
+        raise shortage(step, sizes_of(step, operands), error) from error
 
 
 def promise_broken_in(step: KernelStep, tensors: Mapping[str, TensorData]) -> TacoError | None:
@@ -236,6 +236,7 @@ def _computed(
         result = replace(pattern, values=values)
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
         return result
+    check_sparse(step, operands, sizes_of(step, operands))
     grown = kernel.call(*_arguments(kernel, operands, step, threads))
     return assembled(kernel, step, shape, grown)
 

@@ -115,7 +115,10 @@ def told_threads(
     limit    the most that the call may use
     """
     if limit == 1:
-        return "1, for no more may be used: threads=, set_threads() and the process's cores say so"
+        return (
+            "1, for no more may be used: threads=, set_threads(), OMP_NUM_THREADS or the cores and "
+            "quota of the process say so"
+        )
     least = machine.parallel_iterations
     known = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
     found = {name: data for name, data in known.items() if data is not None}

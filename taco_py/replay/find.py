@@ -77,7 +77,9 @@ def define(
         "asarray": np.asarray,
         "copyto": np.copyto,
         "meets": np.may_share_memory,
+        "no_room": no_room,
         "ndarray": np.ndarray,
+        "require": KERNELS.pool.require,
         "strided": strided,
         **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},
         **more,
@@ -90,6 +92,13 @@ def define(
     call: ShortCall = namespace["call"]
     call.__doc__ = parts.text
     return call
+
+
+def no_room(error: MemoryError) -> Exception:
+    """What is raised where a kernel that adds to `out` has run out of memory."""
+    from taco_py.execute import guard
+
+    return guard.no_room("what is added to the result", error)
 
 
 def apart(out: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> bool:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from codegen.records import dataclass
+from codegen.runtime.free_memory import TRUSTED
 from codegen.runtime.signature import Kind, Parameter
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.assemble_result import assembly, known_order
+from taco_py.execute.guard import Factor, Meeting, entry_bytes, least_terms
 from taco_py.execute.run import new_array
 from taco_py.execute.work import bounds
 from taco_py.lower.bindings import Source
@@ -101,6 +103,7 @@ class KernelText:
             yield f"    {t} = {new}"
         else:
             yield f"{t} = {new}"
+            yield from self.guarded()
         yield f"kernel{n}({self.arguments()})"
         data = f"from_numpy({t})"
         if self.state.task.kind.kind != "ndarray" and self.last:
@@ -113,6 +116,7 @@ class KernelText:
         """A result in arrays that the kernel grows."""
         t, n = self.name, self.number
         self.state.more[f"assemble{n}"] = assembly(self.kernel, self.step)
+        yield from self.room_for_product()
         made = f"assemble{n}({listed(self.sizes)}, kernel{n}({self.arguments()}))"
         type = None if self.last else self.state.task.type_of(self.step.target)
         ordered, unique = known_order(self.kernel, self.step)
@@ -123,6 +127,36 @@ class KernelText:
         )
         self.state.readings[self.step.target] = reading
         yield from reading.lines
+
+    def guarded(self) -> Iterator[str]:
+        """See whether there is room for the last result, which NumPy makes without touching it."""
+        if self.last and not self.kernel.covers:
+            yield f"if {self.name}.nbytes > {TRUSTED}:"
+            yield f"    require({self.name}.nbytes)"
+
+    def room_for_product(self) -> Iterator[str]:
+        """See whether there is room for a product of operands without a common index, or with one
+        that has a single coordinate.
+
+        Other results are not much larger than what is there, or of a size that nobody knows.
+        """
+        problem = self.step.problem
+        for term in least_terms(problem):
+            if len(term) > 1 or isinstance(term[0], Meeting):
+                single = [self.size(part.index) for part in term if isinstance(part, Meeting)]
+                least = " * ".join(map(self.least, term)) + f" * {entry_bytes(problem.result)}"
+                yield f"if {''.join(f'{size} == 1 and ' for size in single)}{least} > {TRUSTED}:"
+                yield f"    require({least})"
+
+    def least(self, part: Factor | Meeting) -> str:
+        """The number of entries that `guard.Factor` says, or `guard.Meeting` for a size of 1."""
+        if isinstance(part, Meeting):
+            return f"{self.least(part.one)} * {self.least(part.other)}"
+        sizes = " * ".join(map(self.size, part.sizes))
+        if not part.operand:
+            return sizes
+        count = self.reading(part.operand).count
+        return f"-(-{count} // max(1, {sizes}))" if sizes else count
 
     def argument(self, parameter: Parameter, source: Source | None) -> str:
         """The expression for one parameter of the kernel."""

@@ -104,6 +104,8 @@ def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
         "        return None",
         "",
     ]
+    if task.begin:  # `out` may hold a part of the result by then, and must not be added to again
+        last[:0] = ["    except MemoryError as error:", "        raise no_room(error) from error"]
     text = "\n".join((*prelude(operands, task.out is not None), *body, *last))
     used = {name: helper for name, helper in HELPERS.items() if f"{name}(" in text}
     return text, {**used, **writer.more}

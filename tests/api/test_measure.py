@@ -15,6 +15,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from codegen.toolchain.entries import write_note
+from codegen.toolchain.errors import KernelCacheWarning
 from codegen.toolchain.store import Store
 from taco_py.call.prepare import parsed, prepare, start
 from taco_py.diagnostics.errors import ScheduleError
@@ -122,11 +124,21 @@ DAMAGE = ("", "[1, 2", "[]", '{"taken": "nothing such", "tried": []}', '{"taken"
 
 
 @pytest.mark.parametrize("text", DAMAGE, ids=range(len(DAMAGE)))
-def test_damaged_notes_are_measured_again(folder: Path, text: str) -> None:
+def test_notes_that_are_none_are_measured_again(folder: Path, text: str) -> None:
+    """As another version may have written them."""
     first_line(TEXTS[0])
     for note in folder.rglob("*.note"):
-        note.write_text(text)
+        write_note(note.parent, note.stem, text)
     assert first_line(TEXTS[0]).endswith("; in this process")
+    assert first_line(TEXTS[0]).endswith("; in an earlier process, remembered")
+
+
+def test_damaged_notes_are_measured_again(folder: Path) -> None:
+    first_line(TEXTS[0])
+    for note in folder.rglob("*.note"):
+        note.write_text("[1, 2")
+    with pytest.warns(KernelCacheWarning, match="is damaged"):
+        assert first_line(TEXTS[0]).endswith("; in this process")
     assert first_line(TEXTS[0]).endswith("; in an earlier process, remembered")
 
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 import taco_py.replay.find as short
-from codegen.toolchain.machine import core_count
+from codegen.toolchain.thread_limits import thread_limit
 
 X = np.random.default_rng(0).random((400, 400))
 TEXT = "C[i,j] = A[i,j] * A[i,j]"
@@ -24,11 +24,11 @@ def as_many_as_cores() -> Iterator[None]:
 
 
 def test_as_many_as_cores_unless_limited() -> None:
-    assert tp.get_threads() == core_count()
+    assert tp.get_threads() == thread_limit()
     tp.set_threads(3)
     assert tp.get_threads() == 3
     tp.set_threads(None)
-    assert tp.get_threads() == core_count()
+    assert tp.get_threads() == thread_limit()
 
 
 def used(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -64,7 +64,7 @@ def test_calls_that_were_made_before_follow(way: str, monkeypatch: pytest.Monkey
 def test_numbers_that_are_none(count: Any) -> None:
     with pytest.raises(ValueError, match="positive number of threads"):
         tp.set_threads(count)
-    assert tp.get_threads() == core_count()
+    assert tp.get_threads() == thread_limit()
 
 
 def test_explain_says_how_many_threads_run_and_why() -> None:

@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.execute import transform
+from taco_py.kernels import KERNELS
 
 pytestmark = pytest.mark.user_flags
 
@@ -64,6 +66,25 @@ def test_a_copy_too_large_for_memory_is_named(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(tp.OutOfMemoryError, match="for a copy of A in the format ds, found too"):
         tp.evaluate("y[i] = sum(j, A[i,j] * x[j]) / x[i]", A=matrix, x=np.ones(9),
                     schedule="reorder(i,j)")  # fmt: skip
+
+
+def test_a_copy_is_made_again_without_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, held = transform.recopied, []
+
+    def little_room(*given: object) -> object:
+        held.append(KERNELS.pool.held)
+        if held[-1]:
+            raise MemoryError
+        return usual(*given)
+
+    monkeypatch.setattr(transform, "recopied", little_room)
+    monkeypatch.setattr("codegen.runtime.memory.IDLE", 3600.0)
+    matrix = sp.random_array((9, 9), density=0.3, format="csc", rng=0)
+    text, x = "y[i] = sum(j, A[i,j] * x[j]) / x[i]", np.ones(9)
+    KERNELS.pool.empty((3 * 2**20,), np.uint8)
+    found = tp.evaluate(text, A=matrix, x=x, schedule="reorder(i,j)")
+    np.testing.assert_allclose(found, matrix @ x)
+    assert [bool(size) for size in held] == [True, False]
 
 
 @pytest.mark.parametrize(

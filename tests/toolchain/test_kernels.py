@@ -20,8 +20,9 @@ import pytest
 from codegen.runtime import kernels
 from codegen.runtime.kernels import Found, KernelCache, KernelSource
 from codegen.toolchain.compiler import find_compiler
+from codegen.toolchain.entries import sweep
 from codegen.toolchain.errors import CompileError, NoCompilerError
-from codegen.toolchain.store import LAYOUT, Store, sweep
+from codegen.toolchain.store import LAYOUT, Store
 from tests.toolchain import samples
 from tests.toolchain.test_compiler import real_compiler, script
 
@@ -249,6 +250,7 @@ def test_a_fork_while_another_thread_builds(folder: Path) -> None:
 # ---------------------------------------------------------------- damage
 
 
+@pytest.mark.filterwarnings("ignore::codegen.toolchain.errors.KernelCacheWarning")
 @pytest.mark.parametrize("damage", [b"", b"not a program"])
 def test_damaged_entries_are_rebuilt(folder: Path, damage: bytes) -> None:
     first = new(folder).get_or_build("scale", samples.scale)
@@ -274,6 +276,7 @@ def test_entries_that_cannot_be_loaded_are_rebuilt(folder: Path) -> None:
     assert works(found)
 
 
+@pytest.mark.filterwarnings("ignore::codegen.toolchain.errors.KernelCacheWarning")
 def test_a_damaged_host_is_rebuilt(folder: Path) -> None:
     for library in (folder / LAYOUT).glob("*.so"):
         library.write_bytes(b"nothing")

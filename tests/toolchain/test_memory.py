@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from codegen.runtime import memory
 from codegen.runtime.kernels import KernelCache, LoadedKernel
 from codegen.runtime.memory import Pool
 from tests.toolchain import samples
@@ -17,6 +18,12 @@ from tests.toolchain import samples
 MB = 2**20
 LINUX = sys.platform.startswith("linux")
 needs_mappings = pytest.mark.skipif(not LINUX, reason="large blocks are mapped on Linux only")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a test takes."""
+    monkeypatch.setattr(memory, "IDLE", 3600.0)
 
 
 @pytest.fixture

@@ -1,0 +1,34 @@
+"""How much memory of results that are gone is kept for the next ones."""
+
+from __future__ import annotations
+
+from taco_py.diagnostics.errors import OperandError
+from taco_py.kernels import KERNELS
+from taco_py.values.settings import integer
+
+
+def set_kept_memory(size: int | None) -> None:
+    """Keep at most `size` bytes of results that are gone for those to come, 0 for none.
+
+    None, as at the beginning, is for 256 MB, or an eighth of what is free where that is less. What
+    nothing has used for a second is given back anyway. Raises OperandError, a ValueError, for what
+    is no number of bytes.
+    """
+    KERNELS.keep_memory(_checked(size))
+
+
+def clear_memory() -> None:
+    """Give the memory that is kept of results that are gone back to the system."""
+    KERNELS.clear_memory()
+
+
+def _checked(size: int | None) -> int | None:
+    if size is None:
+        return None
+    count = integer(size)
+    if count is None or count < 0:
+        raise OperandError(
+            f"Expected a number of bytes, 0 or more, found {size!r}",
+            hint="as in set_kept_memory(256 * 1024**2); 0 keeps nothing",
+        )
+    return count

@@ -1,0 +1,46 @@
+"""The error of memory that is not there."""
+
+from __future__ import annotations
+
+from taco_py.diagnostics.errors import OutOfMemoryError
+
+_UNITS = (
+    (10**18, "EB"),
+    (10**15, "PB"),
+    (10**12, "TB"),
+    (10**9, "GB"),
+    (10**6, "MB"),
+    (10**3, "kB"),
+)
+
+
+def out_of_memory(
+    what: str, wanted: int | None = None, free: int | None = None, hint: str | None = None
+) -> OutOfMemoryError:
+    """Make the error of `what`, which needs `wanted` bytes where `free` are free, None for unknown.
+
+    >>> print(out_of_memory("C in the format ds", 16 * 10**12, 22_700_000_000))
+    Expected memory for C in the format ds, which needs 16.0 TB, found 22.7 GB free
+    >>> print(out_of_memory("C"))
+    Expected memory for C, found too little
+    """
+    needs = "" if wanted is None else f", which needs {bytes_text(wanted)}"
+    found = "too little" if free is None else f"{bytes_text(free)} free"
+    if free is not None and wanted is None:
+        found += ", which is too little"
+    elif free is not None and wanted is not None and wanted <= free:
+        found += ", of which four fifths may be taken"
+    message = f"Expected memory for {what}{needs}, found {found}"
+    return OutOfMemoryError(message, hint=hint, wanted=wanted, free=free)
+
+
+def bytes_text(count: int) -> str:
+    """Print a number of bytes for people.
+
+    >>> bytes_text(3_600_000_000), bytes_text(12)
+    ('3.6 GB', '12 bytes')
+    """
+    for size, unit in _UNITS:
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
