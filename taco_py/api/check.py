@@ -9,8 +9,19 @@ from taco_py.values.tensor import as_data
 
 
 def check(obj: Any) -> None:
-    """Raise StructureError where a tensor's or sparse array's own arrays contradict each other.
+    """Check the arrays of a tensor or sparse array against each other, in O(nnz).
 
-    Kernels read operands without bounds checks; call this on arrays of doubtful origin. O(nnz).
+    >>> A = sp.csr_array([[1.0, 0.0], [0.0, 3.0]])
+    >>> tp.check(A)
+    >>> A.indices[0] = 7
+    >>> tp.check(A)
+    Traceback (most recent call last):
+    taco_py.diagnostics.errors.StructureError: ...
+
+    Kernels read operands without bounds checks; call this on arrays of doubtful origin.
+
+    obj  a Tensor or a scipy.sparse array
+
+    Raises StructureError where its arrays contradict each other.
     """
     structure.check(as_data(obj))

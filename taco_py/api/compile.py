@@ -43,7 +43,19 @@ def compile(
 ) -> Kernel:
     """Compile an assignment for operands of given formats, without data.
 
-    formats      the format of each operand, and of the result unless it is to be chosen
+    >>> spmv = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
+    >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> spmv(A=A, x=np.array([1.0, 2.0, 3.0]))
+    array([7., 6.])
+    >>> add = tp.compile("C[i,j] = A[i,j] + B[i,j]", {"A": "csr", "B": "csr"}, dtypes="float32")
+    >>> print(add.schedule)
+    parallelize(i,CPUThread,NoRaces)
+
+    Returns a `Kernel`, to be called with operands of these formats and any sizes.
+
+    text         index notation
+    formats, named  the format of each operand, and of the result unless it is to be chosen, as a
+                 mapping or by name: a Format, its letters or its name
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index

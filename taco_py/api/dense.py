@@ -27,7 +27,14 @@ def evaluate_dense(
     stored: Mapping[str, ArrayLike] | None = None,
     **named: Any,
 ) -> Array:
-    """The result of index notation as a NumPy array, one array operation for each operator.
+    """Compute index notation by NumPy alone, one array operation for each operator.
+
+    >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> tp.evaluate_dense("y[i] = A[i,j] * x[j]", A=A, x=x)
+    array([7., 6.])
+    >>> tp.evaluate_dense("y[i] += A[i,j] * x[j]", A=A, x=x, initial=np.ones(2))
+    array([8., 7.])
 
     It compiles nothing, and every intermediate result is a dense array over all of its indices: for
     small operands, to compare with. Sparse operands keep what is stored apart from what is not:
@@ -35,7 +42,8 @@ def evaluate_dense(
         A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
 
-    operands  by name, or as a mapping: arrays, scipy.sparse arrays, tensors, numbers
+    text      index notation, or a parsed assignment
+    operands, named  as a mapping or by name: arrays, scipy.sparse arrays, Tensors, numbers
     initial   what the left-hand side holds before `+=`; where it is not given, the operand of that
               name, or zeros where there is none
     stored    by name, where an operand stores something, a boolean array of its shape; where not

@@ -32,12 +32,24 @@ def einsum(
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
 ) -> Any:
-    """NumPy's `einsum`: `einsum("ij,j->i", A, x)` or `einsum(A, [0, 1], x, [1], [0])`.
+    """Compute NumPy's `einsum` over sparse and dense operands.
 
-    Implicit output, ellipsis and repeated subscripts mean what they mean in NumPy.
+    >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> tp.einsum("ij,j->i", A, x)
+    array([7., 6.])
+    >>> tp.einsum(A, [0, 1], A, [2, 1], [0, 2]).toarray()
+    array([[5., 0.],
+           [0., 9.]])
 
-    out, dtype, order, casting  as in NumPy; `order` is that of a dense result: "K", the order in
-               which the operands store its indices, may make it a view that is not contiguous
+    Implicit output, ellipsis and repeated subscripts mean what they mean in NumPy. The result is an
+    array where it is dense, else a scipy.sparse array or a Tensor, as the operands are.
+
+    operands   subscripts and arrays, or arrays with lists of labels: NumPy arrays, scipy.sparse
+               arrays or matrices, Tensors and numbers
+    out, dtype, casting  as in NumPy
+    order      of a dense result: "K", the default, the order in which the operands store its
+               indices, may make it a view that is not contiguous; "C", "F" or "A" as in NumPy
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each

@@ -34,35 +34,48 @@ def evaluate(
     forbid: Collection[str] | str = (),
     **named: Any,
 ) -> Any:
-    """The value of an assignment in index notation.
+    """Compute an assignment in index notation over sparse and dense operands.
 
-    >>> evaluate("r[i] = b[i] - A[i,j] * x[j]", b=b, A=A, x=x)
+    >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x)
+    array([7., 6.])
+    >>> tp.evaluate("C[i,j] = 2 * A[i,j]", A=A).toarray()
+    array([[2., 0., 4.],
+           [0., 6., 0.]])
+    >>> tp.evaluate("s = sum(i, j, A[i,j] * A[i,j])", {"A": A})
+    np.float64(14.0)
+
+    The result is an array, or a number, where it is dense; of scipy.sparse operands a scipy.sparse
+    array, of Tensors a Tensor, where it is sparse.
 
     text      `+ - * /`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
               summed within each additive term that uses it, over the smallest product that holds
               its uses, or where `sum(j, …)` says so.
-    operands  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, by name or as a
-              mapping. They are not copied and never modified.
+    operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
+              mapping or by name. They are not copied and never modified.
     format    how to store the result; by default an index is compressed when every term
               restricts it
-    out       an array of the result's shape and dtype to write into
-    dtype     compute in this dtype; `casting` says which conversions to it are allowed
+    out       an array of the result's shape and dtype to write into; a new array by default
+    dtype     compute in this dtype; by default in the one that NumPy's promotion gives
+    casting   which conversions to `dtype` are allowed, in NumPy's words; "safe" by default
     schedule  scheduling commands: a text such as "reorder(i,k,j)", a Schedule, or what
               `tp.schedule` builds; "auto" to choose without timing, as where it is left out, or
               "measure" to time the best few ways once, on the operands of the first call, and
               remember the fastest, for later processes too
-    threads   at most so many threads
+    threads   at most so many threads; by default what `set_threads` says
     static    sizes to compile into the kernel, by index
     libraries False computes by generated code alone; otherwise a product of matrices may be left to
               SciPy's BLAS where that is expected to take less time, compiling included
-    schedule_budget  seconds that choosing may take where no schedule is given; the best found until
-              then is used. It takes less than 0.05 s for up to three operands, and nothing where
-              such a call was made before.
-    forbid    rules of the planner that may not be used, by the names that `explain` tells, as in
+    schedule_budget  seconds that choosing may take where no schedule is given; the best schedule
+              found until then is used. It takes less than 0.05 s for up to three operands, and
+              nothing where such a call was made before.
+    forbid    rules of the planner that may not be used, by the names that `explain` shows, as in
               forbid=("multiply_out",); docs/rules.md lists them
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
-    ScheduleError before anything is compiled; CompilerError when there is no compiler.
+    ScheduleError before anything is compiled; CompilerError where there is no compiler, and
+    OutOfMemoryError where the result has no room.
     """
     given = named
     if type(operands) is dict and operands.keys().isdisjoint(named):
@@ -113,20 +126,30 @@ def explain(
     frontier_budget: float | None = None,
     **named: Any,
 ) -> str:
-    """How `evaluate`, or `einsum`, with the same arguments computes its result, and why that way.
+    """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
 
-    Computes nothing, but with schedule="measure" the best few schedules. The text is index notation
-    with operands by name or in a mapping, or einsum's subscripts with operands behind them.
+    >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> text = tp.explain("y[i] = A[i,j] * x[j]", A=A, x=x)
+    >>> print(text.splitlines()[0])
+    runs      1 kernel, 0 copies
+    >>> "loop order  i,j" in tp.explain("ij,j->i", A, x, frontier_budget=0)
+    True
 
-    Concrete notation, iteration graph, loop order, formats, inserted conversions and workspaces,
-    what is parallel and if not why, compile time and cache hit, for each kernel. Then, where the
-    schedule was chosen, how many there are, which of them no other is asymptotically better than
-    with what they are estimated to cost, what was pruned by what, and where the chosen one stands.
+    Returns text: what runs, the expected time, the largest temporary, what limits it and what may
+    differ in numbers; then notation, loops, formats, copies and workspaces, threads and compile
+    time of each kernel; then, where the schedule was chosen, the schedules that no other is
+    asymptotically better than, and where the chosen one stands. It computes nothing, but with
+    schedule="measure" the best few schedules.
 
-    schedule_budget, forbid  as in `evaluate`
-    frontier_budget  seconds that this comparison may take, which does not change the plan; the best
-                     schedules found until then are told. As many as schedule_budget where it is
-                     left out, one where both are; 0 leaves the comparison out.
+    text      index notation, or einsum's subscripts
+    operands, named  operands in a mapping or by name, or behind einsum's subscripts
+    optimize  einsum's
+    format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid
+              as in `evaluate`
+    frontier_budget  seconds that the comparison with the frontier may take, which does not change
+              the plan. As many as schedule_budget where it is left out, one where both are; 0
+              leaves the comparison out.
 
     Raises as `evaluate`.
     """

@@ -19,7 +19,21 @@ def read(
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The tensor in a .tns, .mtx or .npz file (each also .gz), in `format` or the file's own.
+    """Read the tensor in a .tns, .mtx or .npz file, each also with .gz behind it.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.mtx"
+    >>> tp.write(sp.csr_array([[1.0, 0.0], [0.0, 3.0]]), path)
+    >>> tp.read(path)
+    Tensor(shape=(2, 2), format='ds', nnz=2, dtype=float64, density=0.5)
+    >>> tp.read(path, format=tp.COO(2), dtype="float32").dtype
+    dtype('float32')
+
+    path    of the file
+    format  of the Tensor that is returned: a Format or its letters; by default the file's own, or
+            compressed levels
+    shape   sizes of its modes, where the file does not say them or they are larger
+    dtype   of its values; by default the file's, else float64
 
     Raises FileNotFoundError, or FileFormatError naming the file and the line that is malformed.
     """
@@ -29,9 +43,19 @@ def read(
 
 
 def write(obj: Any, path: str | Path) -> None:
-    """Store anything `tensor` accepts in a .tns or .mtx file (each also .gz).
+    """Write a tensor to a .tns or .mtx file, each also with .gz behind it.
 
-    Raises OperandTypeError for something else, FormatError for what such a file cannot hold.
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> tp.write(sp.csr_array([[1.0, 0.0], [0.0, 3.0]]), folder / "a.tns")
+    >>> print((folder / "a.tns").read_text().splitlines()[-1])
+    2 2 3.0
+    >>> tp.write(np.eye(2), folder / "eye.mtx.gz")
+
+    obj   anything that `tensor` accepts
+    path  of the file, which is written over; what it ends in says how
+
+    Raises OperandTypeError for another object, FormatError for what such a file cannot hold.
     """
     from taco_py.storage import files
 

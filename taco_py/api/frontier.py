@@ -30,21 +30,25 @@ def frontier(
     schedule_budget: float | None = None,
     **named: Any,
 ) -> Frontier:
-    """The schedules of an assignment that no other is asymptotically better than, for study.
+    """Find the schedules of an assignment that no other is asymptotically better than.
 
     >>> f = tp.frontier("A[i,j] = B[i,k] * C[k,j]", B=tp.CSR, C=tp.CSR)
     >>> f.universe, len(f), str(f[0].cost)
     (96, 12, 'Σ over {(i,k,j) | B[i,k] ∧ C[k,j]}')
-    >>> print(f.explain())
+    >>> f.complete
+    True
 
-    formats  of the operands; those left out are dense. An operand with a sparse format has a
-             pattern, each mode of which a schedule may step through or look up; which levels the
-             format has makes no difference, for a transpose or copy costs no more than reading.
-             An array stands for its own format, and what is estimated for each schedule is then
-             for data like it, else for a density of 0.01. The cheapest schedule comes first.
+    Returns a `Frontier`, a sequence of schedules with their costs, the cheapest first.
+
+    text     index notation
+    formats, named  of the operands, as a mapping or by name; those left out are dense. An operand
+             with a sparse format has a pattern, each mode of which a schedule may step through or
+             look up; which levels the format has makes no difference, for a transpose or copy costs
+             no more than reading. An array stands for its own format, and what is estimated for
+             each schedule is then for data like it, else for a density of 0.01.
     scope    "all": a workspace stores what any round of the loops around it writes, as in the
-             literature; "round": what one round does, which tells apart schedules that skip empty
-             slices
+             literature; "round": what one round does, which tells schedules that skip empty slices
+             from others
     schedule_budget  seconds, a third for the estimates; the best schedules found until then are
              returned, and `complete` is False where the search was cut; those not estimated by
              then come last, and `late` says how many they are

@@ -8,17 +8,27 @@ from taco_py.values.settings import integer
 
 
 def set_kept_memory(size: int | None) -> None:
-    """Keep at most `size` bytes of results that are gone for those to come, 0 for none.
+    """Keep at most so many bytes of results that are gone, for results to come.
 
-    None, as at the beginning, is for 256 MB, or an eighth of what is free where that is less. What
-    nothing has used for a second is given back anyway. Raises OperandError, a ValueError, for what
-    is no number of bytes.
+    >>> tp.set_kept_memory(64 * 2**20)
+    >>> tp.set_kept_memory(None)
+
+    What nothing has used for a second is given back anyway.
+
+    size  in bytes; 0 keeps none; None, as at the beginning, 256 MB, or an eighth of what is free
+          where that is less
+
+    Raises OperandError, a ValueError, for what is no number of bytes.
     """
     KERNELS.keep_memory(_checked(size))
 
 
 def clear_memory() -> None:
-    """Give the memory that is kept of results that are gone back to the system."""
+    """Give the memory back to the system that is kept of results that are gone.
+
+    >>> tp.clear_memory()
+    >>> tp.set_kept_memory(0); tp.clear_memory(); tp.set_kept_memory(None)
+    """
     KERNELS.clear_memory()
 
 

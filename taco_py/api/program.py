@@ -10,10 +10,18 @@ from taco_py.diagnostics.errors import OperandError
 
 
 def program(text: str) -> Program:
-    """The program that `text` spells, to be called with its operands by name.
+    """Parse a program: statements and loops, to be called with its arrays by name.
 
-    Statements are index notation with offsets in subscripts, in sequence and under loops, which
-    indentation or a line holds together:
+    >>> smooth = tp.program("for t in T: B[i] = 0.5 * (A[i-1] + A[i+1]); A[i] = B[i]")
+    >>> a, b = np.array([0.0, 0.0, 4.0, 0.0, 0.0]), np.zeros(5)
+    >>> smooth(A=a, B=b, T=1)
+    >>> a
+    array([0., 2., 0., 2., 0.])
+    >>> tp.program("y[i] += x[i-1]").operands
+    ('y', 'x')
+
+    Returns a `Program`. Statements are index notation with offsets in subscripts, in sequence and
+    under loops, which indentation or a line holds together:
 
         for t in T:
             B[i,j] = 0.2 * (A[i,j] + A[i,j-1] + A[i,j+1] + A[i+1,j] + A[i-1,j])
@@ -24,9 +32,10 @@ def program(text: str) -> Program:
     a to b - 1, `for k in n` from 0; an end left out is where accesses end. The terms of `+=` and
     `-=` may be added up in any order.
 
-    Raises:
-        NotationError, OperandError: with carets under the place.
-        OperandTypeError: `text` is not a string.
+    text  the program
+
+    Raises NotationError or OperandError with carets under the place, and OperandTypeError where
+    `text` is not a string.
     """
     parsed = parse_program(text)
     statements = place(parsed)

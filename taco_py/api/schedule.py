@@ -20,18 +20,22 @@ def schedule(
     static: Mapping[str, int] | None = None,
     **named: Any,
 ) -> ScheduleBuilder:
-    """A schedule to build for an assignment, or for einsum's subscripts.
+    """Build a schedule for an assignment, or for einsum's subscripts, command by command.
 
     >>> s = tp.schedule("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
-    >>> s.split("i", "i0", "i1", 32).parallelize("i0", "threads")
-    >>> y = tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x, schedule=s)
+    >>> print(s.split("i", "i0", "i1", 32).parallelize("i0", "threads").schedule)
+    split(i,i0,i1,32), parallelize(i0,CPUThread,NoRaces)
+    >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    >>> tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=np.ones(3), schedule=s)
+    array([3., 3.])
 
-    formats  of the operands by name, or in the order of their first use; also of the result, if it
-             is not to be chosen. An array stands for its own format, type and sizes; for the format
-             alone where it is the result's, which nothing is added to.
+    Returns a `ScheduleBuilder`; each command is checked when it is given, against formats too.
+
+    text     index notation, or einsum's subscripts
+    formats, named  of the operands by name, or in the order of their first use; also of the result,
+             if it is not to be chosen. An array stands for its own format, type and sizes; for the
+             format alone where it is the result's, which nothing is added to.
     dtypes, index_dtype, static   as in `compile`
-
-    Each command is checked when it is given, against formats too; see `ScheduleBuilder`.
 
     Raises as `compile` does.
     """

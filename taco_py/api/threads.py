@@ -7,15 +7,29 @@ from taco_py.values.settings import check_threads
 
 
 def set_threads(count: int | None) -> None:
-    """Let calls that do not say `threads=` use at most `count` threads from now on.
+    """Let calls that do not say `threads=` use at most so many threads.
 
-    None, as at the beginning, is for the least of OMP_NUM_THREADS, OMP_THREAD_LIMIT, the processors
-    that the process may run on, and the quota of its container; these are read again. Raises
-    ScheduleError, a ValueError, for what is no positive integer.
+    >>> tp.set_threads(1)
+    >>> tp.get_threads()
+    1
+    >>> tp.set_threads(None)
+
+    count  from 1 on; None, as at the beginning, for the least of OMP_NUM_THREADS,
+           OMP_THREAD_LIMIT, the processors that the process may run on, and the quota of its
+           container, which are read again
+
+    Raises ScheduleError, a ValueError, for what is no positive integer.
     """
     KERNELS.limit_threads(check_threads(count))
 
 
 def get_threads() -> int:
-    """How many threads a call may use that does not say `threads=`."""
+    """Return how many threads a call may use that does not say `threads=`.
+
+    >>> tp.get_threads() >= 1
+    True
+    >>> tp.set_threads(3); tp.get_threads()
+    3
+    >>> tp.set_threads(None)
+    """
     return KERNELS.cores

@@ -62,10 +62,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Kernel:
-    """A compiled assignment. Call it with operands by name, or in the order of their first use.
+    """Compute an assignment that is compiled, for operands by name or in the order of their first
+    use.
 
-    >>> k = compile("y[i] = A[i,j] * x[j]", A=CSR, x=dense(1), y=dense(1))
-    >>> y = k(A=A, x=x)
+    >>> A, x = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), np.array([1.0, 2.0, 3.0])
+    >>> k = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
+    >>> k(A=A, x=x)
+    array([7., 6.])
+    >>> k(A, x, out=np.empty(2))
+    array([7., 6.])
     """
 
     assignment: Assignment
@@ -83,12 +88,12 @@ class Kernel:
 
     @property
     def source(self) -> str:
-        """The generated C, of all kernels if there are several."""
+        """Return the generated C, of all kernels where there are several."""
         return "\n".join(kernel.source for kernel in self.compiled)
 
     @property
     def schedule(self) -> Schedule:
-        """What ran, as commands: to compile with them gives the same loops again.
+        """Return what ran, as commands: compiled with them, the loops are the same again.
 
         What the user asked for and, of a single kernel, the order of loops that was chosen and the
         loop that threads share.
@@ -96,7 +101,10 @@ class Kernel:
         return schedule_of(self.plan, self.settings.schedule)
 
     def show(self) -> Drawing:
-        """What the loops derive from and what they run over: `print` it, or `.save("k.svg")`."""
+        """Draw what the loops derive from and what they run over.
+
+        `print` the drawing, or `.save("k.svg")`.
+        """
         from taco_py.show.graphs import draw
 
         return draw(graphs_of(self.plan))
@@ -110,7 +118,7 @@ class Kernel:
         name: str = "kernel",
         **named: Any,
     ) -> tuple[Path, ...]:
-        """Write the kernel as C files that compile by themselves; their paths.
+        """Write the kernel as C files that compile by themselves, and return their paths.
 
             cc -O3 *.c -lm && ./a.out
 
@@ -118,7 +126,10 @@ class Kernel:
         prototype with a line about each parameter, taco_runtime.h what it needs, and main.c calls
         it on these operands, or on small ones made up, and prints the arrays of the result.
 
-        Exporting again into the same folder overwrites what was exported there, and no other file.
+        folder    where the files go; exporting again overwrites what was exported there, and no
+                  other file
+        operands, named  what main.c calls it on, as a mapping or by name
+        name      of the function and of the files
 
         Raises FormatError where the plan converts operands or the result, OperandError for a bad
         name, operands too large to be written into a program, or a file that would be lost,
@@ -161,7 +172,8 @@ class Kernel:
         return f"<Kernel {to_text(self.assignment)} with {', '.join((*operands, result))}>"
 
     def explain(self) -> str:
-        """Notation, iteration graph, loops, formats, workspaces, what is parallel, compile time.
+        """Explain the kernel: notation, iteration graph, loops, formats, workspaces, threads,
+        compile time.
 
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
@@ -171,7 +183,8 @@ class Kernel:
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
     ) -> Any:
-        """The result for these operands: a sparse one as scipy's array where they are such.
+        """Compute the result for these operands: scipy's array where it is sparse and operands are
+        scipy's.
 
         out      where a dense result is written; `y += …` begins from it, unless `y` is passed
         threads  at most so many
@@ -236,7 +249,11 @@ class Kernel:
             ways.add(named, task.out, lambda: make_call(task, by_name, limit)[0])
 
     def assemble(self, *operands: Any, threads: int | None = None, **named: Any) -> Any:
-        """The result's structure with values of zero, for `compute`; by `threads` at most."""
+        """Make the result's structure with values of zero, for `compute`.
+
+        operands, named  as in a call
+        threads  at most so many
+        """
         given, sizes = self._given(self._named(operands, named))
         execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
         data = assemble(self.plan, execution)
@@ -245,12 +262,15 @@ class Kernel:
     def compute(
         self, pattern: Any, /, *operands: Any, threads: int | None = None, **named: Any
     ) -> Any:
-        """The values for a structure that `assemble` or a call made from operands of the same
-        patterns.
+        """Compute the values for a structure that `assemble`, or a call, made of the same patterns.
 
         Nothing is assembled: coordinates are compared with those of `pattern`, and rows that are
         gathered in a workspace are read in its order, whatever that is. The result shares its index
-        arrays with `pattern`, which is not modified. `threads` at most take part.
+        arrays with `pattern`, which is not modified.
+
+        pattern  what `assemble` or a call returned
+        operands, named  as in a call
+        threads  at most so many
 
         Raises StructureError where these operands make another structure, OperandTypeError where
         `pattern` is no tensor.

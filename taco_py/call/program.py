@@ -36,10 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Program:
-    """Statements to run again and again on arrays of any sizes, which they change in place.
+    """Run statements again and again on arrays of any sizes, which they change in place.
 
-    >>> smooth = program("for t in T: B[i] = 0.5 * (A[i-1] + A[i+1]); A[i] = B[i]")
-    >>> smooth(A=a, B=b, T=100)
+    >>> smooth = tp.program("for t in T: B[i] = 0.5 * (A[i-1] + A[i+1]); A[i] = B[i]")
+    >>> a, b = np.array([0.0, 0.0, 4.0, 0.0, 0.0]), np.zeros(5)
+    >>> smooth(A=a, B=b, T=1)
+    >>> a, sorted(smooth.changed)
+    (array([0., 2., 0., 2., 0.]), ['A', 'B'])
     """
 
     text: str
@@ -51,12 +54,12 @@ class Program:
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The arrays and numbers it takes, in the order of their first use, then the sizes."""
+        """Return the arrays and numbers it takes, in the order of first use, then the sizes."""
         return (*self.tensors, *self.sizes)
 
     @property
     def changed(self) -> frozenset[str]:
-        """The arrays that it changes."""
+        """Return the arrays that it changes."""
         return written_names(self.statements)
 
     def __repr__(self) -> str:
@@ -102,14 +105,21 @@ class Program:
             raise no_room("what the program keeps besides its arrays", error) from error
 
     def explain(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
-        """How a call with these arguments runs, and why that way. Computes nothing."""
+        """Explain how a call with these arguments runs, and why that way, without computing
+        anything.
+
+        threads, tiles, operands  as in a call
+        """
         call = self._prepared(operands, threads, tiles)
         kernel = call.kernel
         made = f"kernel: {kernel.hit}, {1e3 * kernel.seconds:.1f} ms"
         return f"{self.lowered.nest}\n\n{self._told(call, threads, tiles)}\n\n{made}"
 
     def source(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
-        """The generated C of a call with these arguments."""
+        """Return the generated C of a call with these arguments.
+
+        threads, tiles, operands  as in a call
+        """
         return self._prepared(operands, threads, tiles).kernel.source
 
     def _prepared(self, operands: Mapping[str, Any], threads: int | None, tiles: Tiles) -> _Call:

@@ -96,10 +96,17 @@ def _all_are(items: object, kind: type) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Levels from the root down, and the mode each one stores.
+    """Say how a tensor is stored: levels from the root down, and the mode of each.
 
     >>> str(Format.parse("ds:1,0"))
     'ds:1,0'
+    >>> Format.parse("csc") == Format.parse("ds:1,0")
+    True
+
+    levels      the kind of each level, and whether its coordinates are ordered and unique
+    mode_order  the mode that each level stores
+
+    Raises FormatError where these are no format.
     """
 
     levels: tuple[Level, ...]
@@ -176,8 +183,16 @@ class Format:
 
     @classmethod
     def parse(cls, text: str) -> Format:
-        """`"ds"`, `"ds:1,0"`: one letter a level (see LETTERS), then the mode order if not 0, 1, 2
-        …; or a name, as in `"csr"` (see NAMED)."""
+        """Read a format from letters, or from a name as in "csr".
+
+        >>> Format.parse("ds").stored("ij"), Format.parse("ds:1,0").stored("ij")
+        (('i', 'j'), ('j', 'i'))
+
+        text  one letter a level (d dense, s compressed, u compressed with duplicates, c singleton,
+              q singleton with duplicates), then the mode order if it is not 0, 1, 2 …
+
+        Raises FormatError that names the place.
+        """
         if not isinstance(text, str):
             raise FormatError(
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
@@ -220,20 +235,50 @@ MOST_LEVELS = 64
 
 
 def dense(order: int) -> Format:
-    """All levels dense, row-major: a NumPy array. Raises FormatError for what is no order."""
+    """Return the format of an array in row-major order: all levels dense.
+
+    >>> str(dense(3)), dense(2).is_dense
+    ('ddd', True)
+    >>> dense(0).order
+    0
+
+    order  the number of modes, from 0 to 64
+
+    Raises FormatError for another number.
+    """
     order = _checked_order(order, 0)
     return Format((LETTERS["d"],) * order, tuple(range(order)))
 
 
 def COO(order: int) -> Format:  # noqa: N802 - the field's name
-    """Coordinate lists in any order, duplicates allowed (they add up). Raises FormatError."""
+    """Return the format of coordinate lists in any order, whose duplicates add up.
+
+    >>> str(COO(2))
+    'uq'
+    >>> COO(3).is_coo
+    True
+
+    order  the number of modes, from 1 to 64
+
+    Raises FormatError for another number.
+    """
     order = _checked_order(order, 1)
     letters = "u" + "q" * (order - 1)
     return Format.parse(letters)
 
 
 def CSF(order: int) -> Format:  # noqa: N802
-    """Compressed sparse fibre: every level compressed. Raises FormatError for what is no order."""
+    """Return the format of compressed sparse fibres: every level compressed.
+
+    >>> str(CSF(3))
+    'sss'
+    >>> CSF(2) == DCSR
+    True
+
+    order  the number of modes, from 0 to 64
+
+    Raises FormatError for another number.
+    """
     return Format.parse("s" * _checked_order(order, 0))
 
 

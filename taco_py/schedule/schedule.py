@@ -38,10 +38,15 @@ from taco_py.schedule.refused import refused
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Commands, applied in order.
+    """Hold commands, applied in order, that say how a kernel's loops are carried out.
 
-    >>> str(Schedule.parse("reorder(i,k,j), parallelize(i)"))
+    >>> s = tp.Schedule.parse("reorder(i,k,j), parallelize(i)")
+    >>> str(s)
     'reorder(i,k,j), parallelize(i,CPUThread,NoRaces)'
+    >>> len(s.then(tp.Schedule.parse("vectorize(j)")).commands)
+    3
+
+    commands  of `tp.schedule`'s builder, or of a text by `parse`
     """
 
     commands: tuple[Command, ...] = ()
@@ -107,6 +112,7 @@ class Schedule:
 
     @property
     def serial(self) -> bool:
+        """Return whether all loops are to run on one thread."""
         return any(isinstance(c, Serial) for c in self.commands)
 
     @property
@@ -160,22 +166,27 @@ class Schedule:
         return Schedule((*self.commands, *other.commands))
 
     def renamed(self, indices: Mapping[str, str], tensors: Mapping[str, str]) -> Schedule:
-        """With the loops that it marks, and the operands that it computes first, called by other
-        names."""
+        """Rename the loops that it marks, and the operands that it computes first."""
         return Schedule(tuple(_renamed(c, indices, tensors) for c in self.commands))
 
     def reading(
         self, tensors: Mapping[str, str], accesses: Mapping[Access, str] | None = None
     ) -> Schedule:
-        """With operands called by other names, where copies of them are read.
+        """Rename operands where copies of them are read.
 
+        tensors   the name of the copy, by operand
         accesses  those that read a copy, where others of the same tensor may not
         """
         return Schedule(tuple(_reading(c, tensors, accesses) for c in self.commands))
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
-        """`"reorder(i,k,j), parallelize(i)"`. Raises ScheduleError with the place of a mistake."""
+        """Read commands from text: "reorder(i,k,j), parallelize(i)".
+
+        text  commands with commas between them
+
+        Raises ScheduleError with the place of a mistake.
+        """
         if not isinstance(text, str):
             raise ScheduleError(
                 f"Expected a schedule's text, found {text!r}", hint='as in "reorder(i,k,j)"'

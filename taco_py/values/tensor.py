@@ -29,11 +29,16 @@ from taco_py.values.keys import of_array
 
 
 class Tensor:
-    """An immutable tensor in one of the formats: sizes, pos and crd arrays a level, values.
+    """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
-    >>> T = Tensor.from_coo([(0, 2), (1, 0)], [5.0, 6.0], (2, 3))
+    >>> T = tp.Tensor.from_coo([(0, 2), (1, 0)], [5.0, 6.0], (2, 3))
     >>> T
     Tensor(shape=(2, 3), format='ss', nnz=2, dtype=float64, density=0.333)
+    >>> T.to_numpy()
+    array([[0., 0., 5.],
+           [6., 0., 0.]])
+
+    data  the arrays; `tp.tensor(…)` makes a Tensor of anything else
     """
 
     __slots__ = ("_data", "_signature")
@@ -58,10 +63,16 @@ class Tensor:
         dtype: DTypeLike | None = None,
         index_dtype: DTypeLike | None = None,
     ) -> Tensor:
-        """A tensor from coordinates and values; duplicates are summed.
+        """Make a tensor of coordinates and values; duplicates are added up.
+
+        >>> tp.Tensor.from_coo([np.array([0, 1]), np.array([2, 0])], [5.0, 6.0], (2, 3)).to_numpy()
+        array([[0., 0., 5.],
+               [6., 0., 0.]])
 
         coords  an (nnz, order) array, or one array a mode: a list of arrays, or a tuple of anything
                 array-like. A nested list of numbers is read as rows of an (nnz, order) array.
+        values  one for each coordinate
+        shape   the size of each mode
         format  a Format or its letters; compressed sparse fibres (CSF) where not given
         dtype   of the values, converted as NumPy does
         index_dtype  int32 or int64; int32 where it suffices if not given
@@ -80,49 +91,60 @@ class Tensor:
 
     @classmethod
     def from_numpy(cls, array: ArrayLike, format: Format | str | None = None) -> Tensor:
-        """A tensor around a dense array's memory, or of its nonzeros in a sparse `format`."""
+        """Make a tensor around a dense array's memory, or of its nonzeros in a sparse format.
+
+        array   anything that NumPy makes an array of
+        format  a Format or its letters; dense where not given
+        """
         given = array if isinstance(array, np.ndarray) else numbers(array, None)
         return cls(stored_as(from_numpy(given), format))
 
     @classmethod
     def from_scipy(cls, A: Any, format: Format | str | None = None) -> Tensor:  # noqa: N803
-        """A tensor around a scipy.sparse array's own arrays, or converted to `format`."""
+        """Make a tensor around a scipy.sparse array's own arrays, or converted to a format.
+
+        A       a scipy.sparse array or matrix
+        format  a Format or its letters; that of `A` where not given
+        """
         return cls(stored_as(from_scipy(A), format))
 
     @property
     def data(self) -> TensorData:
-        """The arrays."""
+        """Return the arrays."""
         return self._data
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Return the size of each mode."""
         return self._data.shape
 
     @property
     def ndim(self) -> int:
-        """The number of modes."""
+        """Return the number of modes."""
         return len(self._data.shape)
 
     @property
     def order(self) -> int:
-        """The number of modes."""
+        """Return the number of modes."""
         return len(self._data.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Return the type of the values."""
         return self._data.dtype
 
     @property
     def nnz(self) -> int:
-        """The number of stored values, zeros among them included."""
+        """Return the number of stored values, zeros among them included."""
         return self._data.nnz
 
     @property
     def format(self) -> Format:
+        """Return how it is stored."""
         return self._data.format
 
     def examined(self) -> TensorData:
-        """The arrays, with what they say of the order of their coordinates; looked up once."""
+        """Return the arrays with the order of their coordinates, which is looked up once."""
         data = self._data
         if data.sorted is None:
             data = replace(data, sorted=is_sorted(data))
@@ -132,7 +154,7 @@ class Tensor:
         return data
 
     def signature(self) -> tuple[object, ...]:
-        """What tells this tensor from others for which the same plans hold; see `signatures`."""
+        """Return the facts by which plans are found for this tensor and others like it."""
         if self._signature is None:
             data = self._data
             arrays = [a for level in data.levels for a in (level.pos, level.crd)]
@@ -147,12 +169,11 @@ class Tensor:
         return self._signature
 
     def to_numpy(self) -> Array:
-        """The n-D array: a fresh one, except of a dense tensor, whose own it is."""
+        """Return the n-D array: a fresh one, except of a dense tensor, whose own it is."""
         return to_dense(self._data)
 
     def to_scipy(self, kind: str | None = None) -> Any:
-        """The tensor as a scipy.sparse array: csr_array for CSR, csc_array for CSC, coo_array
-        otherwise.
+        """Return a scipy.sparse array: csr_array for CSR, csc_array for CSC, coo_array otherwise.
 
         kind  "csr_array", "csc_matrix" …: converted to that one. Arrays are shared where the format
               is that kind's own.
@@ -175,7 +196,7 @@ class Tensor:
         return to_scipy(data if wanted is None else convert(data, wanted), kind)
 
     def to_coo(self) -> tuple[Array, Array]:
-        """An (nnz, order) array of coordinates, and the values, in storage order.
+        """Return an (nnz, order) array of coordinates, and the values, in storage order.
 
         Of a tensor whose last level is dense, the nonzeros only.
         """
@@ -185,17 +206,23 @@ class Tensor:
         return np.stack(coords, axis=1), values.copy()
 
     def to_format(self, format: Format | str) -> Tensor:
-        """The same tensor in another format; itself where it has that format already."""
+        """Return the same tensor in another format; itself where it has that format already.
+
+        format  a Format or its letters
+        """
         data = stored_as(self._data, format)
         return self if data is self._data else Tensor(data)
 
     def astype(self, dtype: DTypeLike) -> Tensor:
-        """The same pattern with values converted as NumPy does."""
+        """Return a tensor of the same pattern with values converted as NumPy does.
+
+        dtype  of the values
+        """
         wanted = as_dtype(dtype, "dtype")
         return Tensor(replace(self._data, values=self._data.values.astype(wanted)))
 
     def copy(self) -> Tensor:
-        """A tensor that shares no memory with this one."""
+        """Return a tensor that shares no memory with this one."""
         return Tensor(copied(self._data))
 
     def __repr__(self) -> str:

@@ -1,0 +1,77 @@
+"""help() of the public names: complete, short, and with examples that run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+FUNCTIONS = sorted(name for name in tp.__all__ if inspect.isfunction(getattr(tp, name)))
+CLASSES = ("Format", "Kernel", "Program", "Schedule", "Tensor")
+GLOBALS: dict[str, Any] = {"tp": tp, "np": np, "sp": sp, **{n: getattr(tp, n) for n in tp.__all__}}
+OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+def methods(cls: type) -> Iterator[tuple[str, Any]]:
+    """The public methods, class methods and properties of a class."""
+    for name, found in vars(cls).items():
+        if not name.startswith("_") and not inspect.ismemberdescriptor(found):
+            yield name, getattr(found, "__func__", found)
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public function, class and method that users call, by its name."""
+    yield from ((name, getattr(tp, name)) for name in FUNCTIONS)
+    for name in CLASSES:
+        cls = getattr(tp, name)
+        yield name, cls
+        yield from ((f"{name}.{each}", found) for each, found in methods(cls))
+
+
+PUBLIC = dict(public())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_first_sentence_is_a_sentence_of_at_most_18_words(name: str) -> None:
+    first, *_ = (inspect.getdoc(PUBLIC[name]) or "").split("\n\n")
+    assert first.strip().endswith("."), f"{name} has {first!r}"
+    assert len(first.split()) <= 18, first
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_argument_is_named_in_the_text(name: str) -> None:
+    function: Callable[..., Any] = getattr(tp, name)
+    text = inspect.getdoc(function) or ""
+    wanted = inspect.signature(function).parameters
+    behind = text.rpartition(">>>")[2]
+    missing = [each for each in wanted if not re.search(rf"\b{each}\b", behind)]
+    assert not missing, f"{name} does not say what {missing} are"
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
+def test_there_are_two_examples_that_run(name: str) -> None:
+    found = getattr(tp, name)
+    assert (inspect.getdoc(found) or "").count(">>> ") >= 2, name
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_run(name: str) -> None:
+    text = inspect.getdoc(PUBLIC[name]) or ""
+    example = doctest.DocTestParser().get_doctest(text, dict(GLOBALS), name, None, None)
+    lines: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    threads = tp.get_threads()
+    tp.set_threads(1)
+    try:
+        runner.run(example, out=lines.append)
+    finally:
+        tp.set_threads(threads)
+    assert not runner.failures, "".join(lines)
