@@ -244,6 +244,28 @@ def test_a_folder_can_be_looked_over() -> None:
     assert not {str(folder): n for folder, n in folders.items() if n > MOST_FILES}
 
 
+MOST_LINES = 50
+"""Lines of a function's code, its docstring left out, that can be read at once."""
+
+
+def test_a_function_can_be_read_at_once() -> None:
+    long = [
+        f"{name}.{node.name}: {lines}"
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and (lines := _lines_of_code(node)) > MOST_LINES
+    ]
+    assert not long
+
+
+def _lines_of_code(function: ast.FunctionDef) -> int:
+    """The lines of a function without its docstring."""
+    first, whole = function.body[0], (function.end_lineno or 0) - function.lineno + 1
+    if ast.get_docstring(function) is None:
+        return whole
+    return whole - ((first.end_lineno or 0) - first.lineno + 1)
+
+
 def test_only_the_command_line_imports_show() -> None:
     wrong = [
         str(found)

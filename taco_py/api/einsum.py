@@ -63,8 +63,7 @@ def einsum(
         from taco_py.call.subscripts import laid_out
 
         return laid_out(
-            order, operands, out,
-            lambda order: einsum(
+            order, operands, out, lambda order: einsum(
                 *operands, out=out, dtype=dtype, order=order, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
@@ -76,12 +75,11 @@ def einsum(
         if type(first) is not str:
             first, rest = interleaved(operands)
         usual = out is None and dtype is None and optimize is None and static is None
-        usual = usual and order == "K"
-        if usual and libraries is True and schedule_budget is None and forbid == ():
-            identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        else:
+        usual = usual and order == "K" and libraries is True and schedule_budget is None
+        identity: tuple[object, ...] = (first, format, casting, schedule, threads)
+        if not usual or forbid != ():
             more = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
-            identity = (first, format, casting, schedule, threads, order, more)
+            identity = (*identity, order, more)
         key = call_key(identity, rest)
         call = find(key)
         if call is not None:
