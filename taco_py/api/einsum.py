@@ -89,7 +89,5 @@ def einsum(
     from taco_py.call.subscripts import contract
     from taco_py.values.settings import settings_of
 
-    settings = settings_of(
-        format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
-    )
-    return contract(operands, optimize, settings, out, key, order)
+    more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
+    return contract(operands, optimize, settings_of(format, schedule, *more), out, key, order)
