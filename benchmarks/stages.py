@@ -35,8 +35,8 @@ FUNCTIONS = (
     ("taco_py.driver", "_lowered", "lowering"),
     ("codegen.passes.order", "run_passes", "passes"),
     ("codegen.emit.c", "emit_c", "emitting"),
-    ("codegen.runtime.kernels", "KernelCache._build", "compiler"),
-    ("codegen.runtime.kernels", "KernelCache._load", "loading"),
+    ("codegen.runtime.kernel_cache", "KernelCache._build", "compiler"),
+    ("codegen.runtime.kernel_cache", "KernelCache._load", "loading"),
 )
 Function = Callable[..., Any]
 
@@ -97,8 +97,8 @@ class Watch:
         self.clock = clock
         self.folder = folder
         replacements = [(m, n, self._timed(stage)) for m, n, stage in FUNCTIONS]
-        replacements.append(("codegen.runtime.kernels", "callables", self._timed_calls))
-        replacements.append(("codegen.toolchain.build", "start_compiling", self._kept))
+        replacements.append(("codegen.runtime.kernel_cache", "callables", self._timed_calls))
+        replacements.append(("codegen.toolchain.compile_unit", "start_compiling", self._kept))
         self.waiting = replacements
         self.old = builtins.__import__
         self.timed_import = clock.timed("imports", self.old)

@@ -1,7 +1,7 @@
 """Affine loop nests: dependences, legal orders, tiles, and the way back to loops (through ISL).
 
     >>> from polyhedral.nests.dependence import dependences
-    >>> from polyhedral.nests.legality import check_order
+    >>> from polyhedral.nests.tile_legality import check_order
     >>> from polyhedral.model import nest, statement
     >>> from polyhedral.programs.program_plan import plan_program
     >>> from polyhedral.programs.question import ProgramQuestion
@@ -17,8 +17,8 @@
 
 One loop at its place, and what is asked of a part of an order:
 
-    >>> from polyhedral.nests.legality import check_band, check_parallel
-    >>> from polyhedral.schedule import original, permute
+    >>> from polyhedral.nests.tile_legality import check_band, check_parallel
+    >>> from polyhedral.band_schedule import original, permute
     >>> from polyhedral.nests.tile import strip_mine
     >>> print(check_order(sweeps, strip_mine(sweeps, "i", 8), found))
     legal: every dependence stays in order

@@ -58,16 +58,16 @@ from taco_py.diagnostics.errors import (  # noqa: E402
 if TYPE_CHECKING:
     from taco_py.api.check import check
     from taco_py.api.compile import compile
-    from taco_py.api.dense import evaluate_dense
+    from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
     from taco_py.api.memory import clear_memory, set_kept_memory
     from taco_py.api.program import program
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
-    from taco_py.asymptotic.search import Frontier
+    from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
-    from taco_py.call.program import Program
+    from taco_py.call.program_call import Program
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
     from taco_py.schedule.schedule import Schedule
     from taco_py.values.tensor import Tensor
@@ -77,7 +77,7 @@ __version__ = "0.1.0"
 _LATER = {
     "taco_py.api.check": ("check",),
     "taco_py.api.compile": ("compile",),
-    "taco_py.api.dense": ("evaluate_dense",),
+    "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
@@ -85,9 +85,9 @@ _LATER = {
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.kernel": ("Kernel",),
-    "taco_py.call.program": ("Program",),
+    "taco_py.call.program_call": ("Program",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
-    "taco_py.asymptotic.search": ("Frontier",),
+    "taco_py.asymptotic.frontier_search": ("Frontier",),
     "taco_py.schedule.schedule": ("Schedule",),
     "taco_py.values.tensor": ("Tensor",),
 }

@@ -16,7 +16,7 @@ from taco_py.diagnostics.report import internal_error
 from taco_py.schedule.parser import syntax
 from taco_py.show.demo import demo
 from taco_py.tool.flags import help_text, parse_flags
-from taco_py.tool.run import run_tool
+from taco_py.tool.run_command import run_tool
 from taco_py.values.settings import MOST_THREADS
 
 WRONG = 1

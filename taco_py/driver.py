@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
-from codegen.runtime.kernels import KernelCache
+from codegen.runtime.kernel_cache import KernelCache
 from codegen.runtime.signature import Parameter
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
@@ -26,7 +26,7 @@ from taco_py.ways.ways import way_of
 
 if TYPE_CHECKING:
     from codegen.ir import Module
-    from codegen.runtime.kernels import KernelSource
+    from codegen.runtime.kernel_cache import KernelSource
     from codegen.target import Target
 
 
@@ -161,7 +161,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     from codegen.emit.c import emit_c
     from codegen.passes.notes import notes
     from codegen.passes.order import run_passes
-    from codegen.runtime.kernels import KernelSource
+    from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
 
     target = native_target()
@@ -196,7 +196,7 @@ def _named(module: Module, name: str) -> Module:
 def native_target() -> Any:
     """The machine that kernels are built for."""
     from codegen.target import Target
-    from codegen.toolchain.machine import cache_sizes, core_count, cpu_flags
+    from codegen.toolchain.processor import cache_sizes, core_count, cpu_flags
 
     compiler = KERNELS.compiler
     return Target.native(

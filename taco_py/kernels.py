@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import polyhedral
-from codegen.runtime.kernels import KernelCache
+from codegen.runtime.kernel_cache import KernelCache
 
 KERNELS = KernelCache(sources=(Path(__file__).parent, Path(polyhedral.__file__).parent))
 """Every kernel of this process; `KERNELS.clear()` forgets them, on disk too."""

@@ -66,7 +66,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
-    "polyhedral": ("errors", "affine", "model", "schedule", "isl", "nests", "products", "programs"),
+    "polyhedral": (
+        "errors", "affine", "model", "band_schedule", "isl", "nests", "products", "programs",
+    ),
 }  # fmt: skip
 # A package below may not import one above.
 ABOVE = ("taco_py.api", "taco_py.tool", "taco_py.cli")
@@ -242,6 +244,21 @@ MOST_FILES = 20
 def test_a_folder_can_be_looked_over() -> None:
     folders = Counter(path.parent for path in _files() if path.name != "__init__.py")
     assert not {str(folder): n for folder, n in folders.items() if n > MOST_FILES}
+
+
+SAME_IN_EACH_IR = {
+    "errors", "expressions", "lexer", "lower", "nodes", "oracle", "parser", "printer",
+    "statements", "tree", "types", "verify",
+}  # fmt: skip
+"""Names of files that each intermediate representation may have."""
+
+
+def test_no_two_files_have_one_name() -> None:
+    """But for those of each representation; a door of `api/` is called as what it opens, and a rule
+    as what it does."""
+    named = [path for path in _files() if not {"api", "rules"} & set(path.parts)]
+    twice = {stem for stem, count in Counter(path.stem for path in named).items() if count > 1}
+    assert twice <= SAME_IN_EACH_IR | {"__init__"}
 
 
 MOST_LINES = 50

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.libraries.blas import GEMM, OPENBLAS, VECTOR_BYTES, Library
+from codegen.libraries.blas_routines import GEMM, OPENBLAS, VECTOR_BYTES, Library
 from codegen.libraries.gemm import Loop, Matrix, Products, as_products
 from codegen.records import dataclass
 from codegen.runtime.memo import Memo

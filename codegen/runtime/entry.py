@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from codegen.runtime.library import definitions
+from codegen.runtime.runtime_library import definitions
 from codegen.runtime.signature import Kind, Parameter, Signature
 
 _FIELDS = {"bool": "integer", "int": "integer", "uint": "natural", "float": "real"}

@@ -19,11 +19,11 @@ from typing import Any
 
 from codegen.records import dataclass
 from codegen.runtime.host_declarations import make_ffi
-from codegen.toolchain.build import RUNTIME_FOLDER, Unit, build_entry
+from codegen.toolchain.compile_unit import RUNTIME_FOLDER, Unit, build_entry
 from codegen.toolchain.compiler import Compiler
 from codegen.toolchain.entries import Entry
 from codegen.toolchain.errors import ToolchainError
-from codegen.toolchain.machine import digest, python_abi, source_fingerprint
+from codegen.toolchain.processor import digest, python_abi, source_fingerprint
 from codegen.toolchain.store import Store
 
 

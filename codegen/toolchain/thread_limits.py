@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from codegen.toolchain.machine import core_count
+from codegen.toolchain.processor import core_count
 
 _GROUPS = "sys/fs/cgroup"
 _COUNT = r"\s*\+?0*[1-9]\d{0,17}\s*"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from polyhedral.band_schedule import original
 from polyhedral.isl.notation import Notation, schedule_map
 from polyhedral.model import Access, Nest, Statement
-from polyhedral.schedule import original
 
 if TYPE_CHECKING:
     import islpy

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
 from polyhedral.affine import Affine, affine
+from polyhedral.band_schedule import Row, Schedule, original
 from polyhedral.isl.notation import Notation, schedule_map
 from polyhedral.model import Access, Nest, Statement
-from polyhedral.schedule import Row, Schedule, original
 
 if TYPE_CHECKING:
     import islpy

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from codegen.records import dataclass
 from polyhedral.affine import Affine
+from polyhedral.band_schedule import Row, Schedule
 from polyhedral.model import Nest, Statement
-from polyhedral.schedule import Row, Schedule
 
 
 @dataclass(frozen=True, slots=True)

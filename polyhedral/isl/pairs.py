@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
 from polyhedral.affine import Affine
+from polyhedral.band_schedule import Row
 from polyhedral.isl.notation import Notation
 from polyhedral.model import Nest, Statement
-from polyhedral.schedule import Row
 
 if TYPE_CHECKING:
     import islpy

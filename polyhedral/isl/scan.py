@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from polyhedral.isl.full_tiles import isolated
+from polyhedral.band_schedule import Schedule, Tag
+from polyhedral.isl.full_tile_domains import isolated
 from polyhedral.isl.notation import Notation
 from polyhedral.model import Nest, Statement
-from polyhedral.schedule import Schedule, Tag
 
 if TYPE_CHECKING:
     import islpy

@@ -18,12 +18,12 @@ from math import log2
 
 from codegen.records import dataclass
 from polyhedral.affine import Affine, affine, variable
+from polyhedral.band_schedule import Row, Schedule, original
 from polyhedral.isl.bands import Component
 from polyhedral.isl.held import Held, keeps_order
 from polyhedral.model import Mode, Nest, Statement
 from polyhedral.nests.directions import introduced, ranges
 from polyhedral.nests.tile_size import advances_by_one, changes
-from polyhedral.schedule import Row, Schedule, original
 
 CANDIDATES = 12
 """How many orders ISL is asked about."""

@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+from polyhedral.band_schedule import Row, Schedule
 from polyhedral.model import Access, Statement
 from polyhedral.nests.tile_size import changes
-from polyhedral.schedule import Row, Schedule
 
 FACTORS = (1, 2, 4, 8)
 LARGEST = 16

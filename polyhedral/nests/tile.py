@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from polyhedral.affine import Affine, affine
+from polyhedral.band_schedule import Row, Schedule, checked_size, rearrange
 from polyhedral.errors import ScheduleError
 from polyhedral.model import Nest
-from polyhedral.schedule import Row, Schedule, checked_size, rearrange
 
 
 def tile(

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from polyhedral.affine import Affine
+from polyhedral.band_schedule import Row, Schedule, Tag
 from polyhedral.model import Statement
-from polyhedral.schedule import Row, Schedule, Tag
 
 SHORT = 64
 """Iterations of the innermost loop up to which it pays."""

@@ -37,12 +37,12 @@ from codegen.ir import Binary, Block, Expr, For, LoopKind, Stmt, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.variables import declared_vars
+from polyhedral.band_schedule import Schedule, Tag
 from polyhedral.errors import NestError, PolyhedralError
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.isl.scan import expression_kind, node_kind, operator_name, scan
 from polyhedral.model import Nest, Statement
 from polyhedral.nests.waves import along_diagonals, by_tiles
-from polyhedral.schedule import Schedule, Tag
 
 if TYPE_CHECKING:
     import islpy

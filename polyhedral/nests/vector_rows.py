@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from polyhedral.band_schedule import Row, Schedule, Tag
 from polyhedral.isl.held import Held, carried
 from polyhedral.model import Nest, Statement
 from polyhedral.nests.tile_size import advances_by_one, changes
-from polyhedral.schedule import Row, Schedule, Tag
 
 
 def vector_rows(held: Held, schedule: Schedule, statement: Statement) -> tuple[Row, ...]:

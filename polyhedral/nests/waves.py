@@ -21,7 +21,7 @@ from codegen.build import add, and_, block, const, if_, le, lt, maximum, minimum
 from codegen.ir import Assign, Block, Declare, Expr, For, If, LoopKind, Stmt, Var
 from codegen.tree import rewrite
 from codegen.variables import substitute
-from polyhedral.schedule import Row, Schedule, Tag
+from polyhedral.band_schedule import Row, Schedule, Tag
 
 
 def by_tiles(schedule: Schedule) -> Schedule:

@@ -40,7 +40,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import BOOL, ScalarType, vector
-from polyhedral.products.contract import Data
+from polyhedral.products.contraction_code import Data
 from polyhedral.products.register_tile import Machine
 from polyhedral.products.squares import transposed
 

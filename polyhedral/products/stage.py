@@ -52,7 +52,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import BOOL
-from polyhedral.products.contract import Data
+from polyhedral.products.contraction_code import Data
 from polyhedral.products.permutation import LINE, STRIP, TransposeTile, strip_function
 from polyhedral.products.register_tile import Machine
 from polyhedral.products.staging import Staged

@@ -14,7 +14,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.model import Access, Loop, Statement
-from polyhedral.products.contract import ONE_THREAD, SHARED, Data, Operands, class_steps
+from polyhedral.products.contraction_code import ONE_THREAD, SHARED, Data, Operands, class_steps
 from polyhedral.programs.program_product import ProductPlan, loop_of
 
 SHARING = f"threads share: blocks of the result, of contractions of {SHARED:.0e} products or more"

@@ -20,7 +20,7 @@ from polyhedral.model import Nest, Statement
 from polyhedral.nests.lane_sums import used_names
 from polyhedral.nests.to_loops import Body
 from polyhedral.products.blocked import Shape, shape
-from polyhedral.products.contract import (
+from polyhedral.products.contraction_code import (
     functions_of,
     several_loops,
 )

@@ -10,7 +10,7 @@ from codegen.tree import find
 from polyhedral.errors import LargeCodeError
 from polyhedral.isl.limits import BUDGET
 from polyhedral.model import Nest
-from polyhedral.nests.jam import unroll_and_jam
+from polyhedral.nests.jam_plan import unroll_and_jam
 from polyhedral.nests.lane_sums import hoist_sums, used_names
 from polyhedral.nests.to_loops import Body, to_loops
 from polyhedral.programs.program_calls import without_loops

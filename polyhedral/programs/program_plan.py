@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from codegen.records import dataclass
 from polyhedral.affine import Affine, affine
+from polyhedral.band_schedule import Row, Schedule, Tag, original
 from polyhedral.errors import BudgetExceededError
 from polyhedral.isl.bands import Component, components
 from polyhedral.isl.held import Held, carried, hold
@@ -30,7 +31,6 @@ from polyhedral.nests.vector_rows import vector_rows
 from polyhedral.programs.product_call import SHARING
 from polyhedral.programs.program_product import ProductPlan, plan_product
 from polyhedral.programs.question import ProgramQuestion
-from polyhedral.schedule import Row, Schedule, Tag, original
 
 JAMMED = "jammed:"
 """How a line about loops begins that are unrolled and jammed."""

@@ -33,7 +33,7 @@ from codegen.records import dataclass
 from polyhedral.affine import Affine
 from polyhedral.model import Loop
 from polyhedral.products.blocked import LINE
-from polyhedral.products.contract import Data
+from polyhedral.products.contraction_code import Data
 from polyhedral.programs.product_call import Caller, highest, lowest, start, value_of
 
 

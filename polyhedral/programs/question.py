@@ -9,11 +9,11 @@ from typing import Any
 
 from codegen.records import dataclass
 from codegen.types import ScalarType
+from polyhedral.band_schedule import checked_size
 from polyhedral.errors import NestError, ScheduleError
 from polyhedral.model import Nest
 from polyhedral.products.register_tile import Machine
 from polyhedral.programs.program_product import Product
-from polyhedral.schedule import checked_size
 
 
 @dataclass(frozen=True, slots=True)

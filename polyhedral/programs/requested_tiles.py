@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from polyhedral.affine import variable
+from polyhedral.band_schedule import Schedule, Tag
 from polyhedral.errors import BudgetExceededError, ScheduleError
 from polyhedral.isl.held import hold
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.model import Nest
 from polyhedral.nests.dependence import Dependence, dependences
-from polyhedral.nests.legality import Answer, check_order, check_parallel
 from polyhedral.nests.tile import tile
 from polyhedral.nests.tile_ends import told_apart
+from polyhedral.nests.tile_legality import Answer, check_order, check_parallel
 from polyhedral.programs.program_plan import ProgramPlan, finished, unchanged
 from polyhedral.programs.question import ProgramQuestion
-from polyhedral.schedule import Schedule, Tag
 
 
 def plan_asked(

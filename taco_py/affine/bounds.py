@@ -13,8 +13,8 @@ from polyhedral.isl.limits import limited
 from polyhedral.isl.pairs import instance_where
 from polyhedral.model import Statement
 from polyhedral.nests.directions import interval, never_runs, ranges
+from taco_py.affine.index_ranges import Required
 from taco_py.affine.nest import Lowered
-from taco_py.affine.ranges import Required
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.kernels import KERNELS
 

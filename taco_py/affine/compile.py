@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
-from codegen.runtime.kernels import KernelCache
+from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.errors import ToolchainError
 from taco_py.affine.lower import OperandType
 from taco_py.affine.nest import Lowered
@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import CompilerError
 from taco_py.kernels import KERNELS
 
 if TYPE_CHECKING:
-    from codegen.runtime.kernels import KernelSource
+    from codegen.runtime.kernel_cache import KernelSource
     from codegen.target import Target
     from polyhedral.programs.program_plan import ProgramPlan
     from polyhedral.programs.question import Processor
@@ -87,13 +87,13 @@ def make_source(
     from codegen.ir import Function, LoopKind, Module, Var
     from codegen.names import Names
     from codegen.passes.order import run_nest_passes, run_passes
-    from codegen.runtime.kernels import KernelSource
+    from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
     from codegen.tree import find
     from polyhedral.programs.program_calls import product_calls
     from polyhedral.programs.program_loops import program_loops
+    from taco_py.affine.affine_products import values_of_products
     from taco_py.affine.lower import bodies, lay_out
-    from taco_py.affine.products import values_of_products
 
     names = Names()
     memory = lay_out(statements, types, names)

@@ -9,8 +9,8 @@ from codegen.names import Names
 from codegen.records import dataclass
 from polyhedral import model
 from polyhedral.affine import variable
+from taco_py.affine.index_ranges import Mode, Required, domain, size_classes
 from taco_py.affine.nodes import subscripts
-from taco_py.affine.ranges import Mode, Required, domain, size_classes
 from taco_py.affine.statements import Placed
 from taco_py.notation.nodes import Access
 

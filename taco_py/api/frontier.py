@@ -7,8 +7,8 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from taco_py.asymptotic.search import Frontier
-from taco_py.asymptotic.search import frontier as search_frontier
+from taco_py.asymptotic.frontier_search import Frontier
+from taco_py.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.asymptotic.tasks import Scope
 from taco_py.call.draft import draft
 from taco_py.call.prepare import accumulated, parsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from taco_py.affine.nest import to_nest
 from taco_py.affine.parser import parse_program
 from taco_py.affine.statements import place, size_names, tensor_names
-from taco_py.call.program import Program
+from taco_py.call.program_call import Program
 from taco_py.diagnostics.errors import OperandError
 
 

@@ -24,7 +24,7 @@ from taco_py.notation.tree import map_accesses
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Precompute, Reorder
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 
 

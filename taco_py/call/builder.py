@@ -15,13 +15,13 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
-from taco_py.plan.algebra.normal_form import normal_form
+from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.ir.nodes import KernelStep, Locate, Reformat
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Parallelize
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.methods import methods
 from taco_py.schedule.moves import candidates
 from taco_py.schedule.schedule import OPEN, Schedule

@@ -15,11 +15,11 @@ from taco_py.execute.run import copies_in_order, run
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
+from taco_py.replay.call_text import by_place
 from taco_py.replay.find import no_short_way
-from taco_py.replay.make import compiled_kernels, keep_call, make_call
+from taco_py.replay.make_call import compiled_kernels, keep_call, make_call
 from taco_py.replay.operand_text import arrays_of
 from taco_py.replay.state import Task
-from taco_py.replay.text import by_place
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import copies_made
 from taco_py.values.results import hand_out

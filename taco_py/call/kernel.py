@@ -21,7 +21,7 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.driver import CompiledKernel, compile_recipe
-from taco_py.execute.phases import assemble, recompute
+from taco_py.execute.assemble_compute import assemble, recompute
 from taco_py.execute.run import Execution, run
 from taco_py.explanation.plan_report import explain
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of, schedule_of
@@ -32,8 +32,8 @@ from taco_py.notation.printer import to_text
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
-from taco_py.replay.make import Ways, make_call, reads_in_place
-from taco_py.replay.text import by_name
+from taco_py.replay.call_text import by_name
+from taco_py.replay.make_call import Ways, make_call, reads_in_place
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import (

@@ -30,7 +30,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.cases import cases_of_sum
+from taco_py.concrete.case_counts import cases_of_sum
 from taco_py.concrete.nodes import (
     Assign,
     Sequence,

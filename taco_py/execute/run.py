@@ -20,7 +20,7 @@ from taco_py.diagnostics.errors import (
     StructureError,
     TacoError,
 )
-from taco_py.diagnostics.memory import out_of_memory
+from taco_py.diagnostics.memory_errors import out_of_memory
 from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room

@@ -14,9 +14,9 @@ from math import inf, isinf
 from time import monotonic
 
 from codegen.records import dataclass
+from taco_py.asymptotic.frontier_search import Candidate, Frontier
 from taco_py.asymptotic.fused import one_order, unfused
 from taco_py.asymptotic.scheduled_kernels import ScheduledKernel, kernels_of
-from taco_py.asymptotic.search import Candidate, Frontier
 from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.terms import Term, split_terms, sums_outside

@@ -14,7 +14,7 @@ from taco_py.explanation.summary import summary
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Locate, Reformat, TakeValues
 from taco_py.plan.ir.plan import Plan
-from taco_py.schedule.loops import textual_orders
+from taco_py.schedule.loop_state import textual_orders
 from taco_py.storage.tensor_data import TensorData
 
 

@@ -10,7 +10,7 @@ from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Fission, MergeBy, Parallelize, Precompute, Reorder
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.ways.loops import scheduled_graph
 from taco_py.ways.recipe import Recipe

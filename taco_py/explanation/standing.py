@@ -16,9 +16,9 @@ from time import monotonic
 
 from codegen.records import dataclass
 from taco_py.asymptotic.domination import Costs, Union, assumptions
+from taco_py.asymptotic.frontier_search import Cost, Frontier, frontier
 from taco_py.asymptotic.protocols import Directed, choices
 from taco_py.asymptotic.query_size import query_size
-from taco_py.asymptotic.search import Cost, Frontier, frontier
 from taco_py.asymptotic.tasks import Recorder, Scope
 from taco_py.concrete.concretize import Order, concretize, shared_prefix
 from taco_py.concrete.nodes import (
@@ -42,7 +42,7 @@ from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import ADD, SUB
 from taco_py.order.orders import order_cost
-from taco_py.plan.algebra.normal_form import normal_form
+from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan

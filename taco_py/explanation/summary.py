@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from taco_py.concrete.terms import sums_outside
 from taco_py.cost.effort import Effort
 from taco_py.legal.types import computes_exactly
-from taco_py.plan.algebra.normal_form import normal_form
+from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Cast, Gather, Locate, Reformat, TakeValues

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from codegen.names import identifier, is_reserved
-from codegen.toolchain.build import RUNTIME_FOLDER
+from codegen.toolchain.compile_unit import RUNTIME_FOLDER
 from codegen.toolchain.compiler import WITHOUT_MASKED_PAIRS, reads_pairs
 from taco_py.diagnostics.errors import BoundError, FormatError, InternalError, OperandError
 from taco_py.driver import CompiledKernel, make_source
 from taco_py.execute.assemble_result import known_order
 from taco_py.execute.run import promise_broken_in
 from taco_py.execute.transform import satisfies, transformed
-from taco_py.export.abi import Exported, header_text, release_text
-from taco_py.export.program import program_text, used_words
+from taco_py.export.main_program import program_text, used_words
+from taco_py.export.prototype import Exported, header_text, release_text
 from taco_py.plan.ir.nodes import KernelStep, Locate, Reformat, TakeSize
 from taco_py.plan.ir.plan import Plan
 from taco_py.storage.pack import canonical

@@ -5,9 +5,9 @@ their coordinates: compressed, singleton, and the workspaces a consumer walks). 
 section 3.
 """
 
-from taco_py.levels.base import Iterated, LevelStorage
 from taco_py.levels.compressed import Compressed
 from taco_py.levels.dense import locate, locate_strided
+from taco_py.levels.protocol import Iterated, LevelStorage
 from taco_py.levels.singleton import Singleton
 
 __all__ = ["Compressed", "Iterated", "LevelStorage", "Singleton", "locate", "locate_strided"]

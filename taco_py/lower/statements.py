@@ -24,7 +24,7 @@ from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
-from taco_py.lower.loops import appending_level, lower_loop
+from taco_py.lower.loop_code import appending_level, lower_loop
 from taco_py.lower.ranges import is_absent
 from taco_py.lower.sparse_result.result import Result
 from taco_py.lower.threads.atomic_updates import (

@@ -37,7 +37,7 @@ from taco_py.plan.ir.program import Program
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
 

@@ -32,7 +32,7 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 from taco_py.schedule.distribute import multiply_out
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.refused import refused
 from taco_py.schedule.schedule import Schedule
 

@@ -26,7 +26,7 @@ from taco_py.problem import Problem
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 from taco_py.schedule.assembly import check_assembly
 from taco_py.schedule.lanes import check_modes
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.refused import refused
 
 

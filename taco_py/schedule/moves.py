@@ -30,7 +30,7 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 from taco_py.schedule.distribute import count_terms
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.loop_state import Loops
 
 TILES = (8, 64)
 PARTS = (4,)

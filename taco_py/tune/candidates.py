@@ -27,7 +27,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.order.orders import Ranked, ranked_orders
 from taco_py.plan.algebra.contraction_trees import simple_trees
-from taco_py.plan.algebra.normal_form import normal_form
+from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.algebra.products import as_product, flatten
 from taco_py.plan.ir.goal import Request, draft_of, statistics
 from taco_py.plan.ir.log import Entry, Log

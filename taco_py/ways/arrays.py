@@ -17,7 +17,7 @@ from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 
 if TYPE_CHECKING:
-    from polyhedral.products.contract import Data
+    from polyhedral.products.contraction_code import Data
     from polyhedral.products.register_tile import Machine
 
 
@@ -81,7 +81,7 @@ def tensor_of(
 
 
 def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
-    from polyhedral.products.contract import Data
+    from polyhedral.products.contraction_code import Data
 
     tensor = tensors[access.tensor]
     strides = zip(problem.stored(access), tensor.strides, strict=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from taco_py.cost.estimate import Statistics
 from taco_py.problem import Problem
-from taco_py.ways.contraction import factors_of
+from taco_py.ways.contraction_match import factors_of
 from taco_py.ways.dense_seconds import DenseProduct
 
 

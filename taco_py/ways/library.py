@@ -7,7 +7,7 @@ from codegen.types import INT32, scalar
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower.bindings import Source
 from taco_py.problem import Problem
-from taco_py.ways.contraction import product_of
+from taco_py.ways.contraction_match import product_of
 from taco_py.ways.library_choice import library_reason
 from taco_py.ways.library_product import accesses_of, product_text
 from taco_py.ways.recipe import Recipe, Routine, dense_facts

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from codegen.libraries.blas import GEMM, OPENBLAS
+from codegen.libraries.blas_routines import GEMM, OPENBLAS
 from codegen.libraries.gemm import Products
 from codegen.records import dataclass
 from codegen.types import scalar

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from codegen.libraries.blas import GEMM
+from codegen.libraries.blas_routines import GEMM
 from codegen.libraries.gemm import Loop, Products, as_products
 from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.types import has_matrix_kernels
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
-from taco_py.ways.contraction import contraction_of, factors_of
+from taco_py.ways.contraction_match import contraction_of, factors_of
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -26,7 +26,7 @@ from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.schedule.commands import Make
 from taco_py.ways.arrays import data_of, has_vectors, machine_of, size_bindings, tensor_of
-from taco_py.ways.contraction import (
+from taco_py.ways.contraction_match import (
     contraction_of,
     factors_of,
     matrix,
@@ -151,7 +151,7 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
 
     width  columns of a tile at most, as `tile_width` gives it
     """
-    from polyhedral.products.contract import Operands, to_functions
+    from polyhedral.products.contraction_code import Operands, to_functions
     from polyhedral.products.contraction_plan import plan_contraction
 
     found = contraction_of(problem)

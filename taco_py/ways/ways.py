@@ -18,7 +18,7 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.problem import Problem
 from taco_py.schedule.commands import Make
 from taco_py.ways import library, loops, staged, tiles, transpose
-from taco_py.ways.contraction import product_of, products_at_most, reuse
+from taco_py.ways.contraction_match import product_of, products_at_most, reuse
 from taco_py.ways.way import Question, Way
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import pytest
 import taco_py as tp
 from benchmarks.polybench_programs import KERNELS
 from benchmarks.tile_sizes import NAMES, choice
+from polyhedral.band_schedule import Tag, original
 from polyhedral.model import nest, statement
 from polyhedral.programs.program_loops import MOST_LOOPS
 from polyhedral.programs.program_plan import plan_program
 from polyhedral.programs.question import ProgramQuestion
 from polyhedral.programs.requested_tiles import plan_asked
-from polyhedral.schedule import Tag, original
 
 PRODUCT = tp.program("for i in N: for j in M: for k in K: C[i,j] += A[i,k] * B[k,j]")
 SWEEP = nest(statement("S", "t in 0..T, i in 1..N-1", "A[i] =; A[i-1]; A[i+1]"))

@@ -10,7 +10,7 @@ import pytest
 
 import taco_py as tp
 from taco_py.affine.oracle import run_program
-from taco_py.call import program as program_file
+from taco_py.call import program_call as program_file
 from taco_py.diagnostics.errors import (
     DimensionError,
     NumberOverflowError,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from taco_py.affine.affine_products import products
 from taco_py.affine.lower import OperandType
 from taco_py.affine.oracle import run_program
-from taco_py.affine.products import products
 from tests.codegen.test_emit import needs_compiler
 
 pytestmark = pytest.mark.user_flags

@@ -13,7 +13,7 @@ import pytest
 import taco_py as tp
 from benchmarks.polybench_programs import KERNELS, Kernel
 from polyhedral.nests.dependence import dependences
-from polyhedral.nests.legality import check_order
+from polyhedral.nests.tile_legality import check_order
 from polyhedral.programs.program_plan import plan_program
 from polyhedral.programs.question import Processor, ProgramQuestion
 from taco_py import driver

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.asymptotic.search import frontier as search
+from taco_py.asymptotic.frontier_search import frontier as search
 from taco_py.call.draft import draft
 from taco_py.explanation.estimates import with_estimates
 from taco_py.schedule.commands import Precompute

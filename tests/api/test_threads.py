@@ -41,7 +41,7 @@ def used(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return usual(parts, kernels, limit, more)
 
     monkeypatch.setattr(short, "define", define)
-    monkeypatch.setattr("taco_py.replay.make.define", define)
+    monkeypatch.setattr("taco_py.replay.make_call.define", define)
     call()
     call()
     return found

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from taco_py.asymptotic.domination import Costs, assumptions
+from taco_py.asymptotic.frontier_search import search
 from taco_py.asymptotic.nests import nests
 from taco_py.asymptotic.protocols import Directed
-from taco_py.asymptotic.search import search
 from taco_py.asymptotic.tasks import Recorder, Scope
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access

@@ -6,9 +6,9 @@ from itertools import islice
 
 import pytest
 
+from taco_py.asymptotic.frontier_search import search
 from taco_py.asymptotic.groupings import Group, groupings
 from taco_py.asymptotic.nests import nests
-from taco_py.asymptotic.search import search
 from taco_py.concrete.nodes import Statement, Where
 from taco_py.concrete.printer import to_text
 from taco_py.notation.printer import to_text as expression_text

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from codegen.libraries.blas import VECTOR_BYTES
+from codegen.libraries.blas_routines import VECTOR_BYTES
 from codegen.libraries.gemm import DEPTH, IN_ALL, Loop, as_products
 from codegen.runtime import blas
 from taco_py.kernels import KERNELS

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 
 import taco_py as tp
 import taco_py.replay.find as short
-from codegen.runtime.memory import Pool
-from taco_py.diagnostics.memory import bytes_text, out_of_memory
+from codegen.runtime.memory_pool import Pool
+from taco_py.diagnostics.memory_errors import bytes_text, out_of_memory
 from taco_py.kernels import KERNELS
 
 MB = 2**20
@@ -219,7 +219,7 @@ def test_nothing_is_added_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         return usual(parts, [failing] * len(kernels), limit, more)
 
     monkeypatch.setattr(short, "define", define)
-    monkeypatch.setattr("taco_py.replay.make.define", define)
+    monkeypatch.setattr("taco_py.replay.make_call.define", define)
     monkeypatch.setattr(short, "recall", lambda key: None)
     KERNELS.memo.clear()
     a, y = sp.eye_array(77, format="csr"), np.zeros(77)
@@ -246,7 +246,7 @@ def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
             object.__setattr__(known, "call", failing)
     error = refused(lambda: program(y=y, N=9))
     assert "besides its arrays" in error.message and error.free
-    monkeypatch.setattr("taco_py.call.program.find_call", lambda key: None)
+    monkeypatch.setattr("taco_py.call.program_call.find_call", lambda key: None)
     monkeypatch.setattr(tp.Program, "_prepared", failing)
     assert refused(lambda: program(y=y, N=9)).free
     KERNELS.memo.clear()

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from taco_py.concrete.cases import cases_of_sum
+from taco_py.concrete.case_counts import cases_of_sum
 from taco_py.legal import cases
 from taco_py.legal.cases import (
     LIMITS,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.libraries.blas import GEMM
+from codegen.libraries.blas_routines import GEMM
 from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.legal import types
 from taco_py.legal.types import (

@@ -14,7 +14,7 @@ import taco_py as tp
 from codegen.emit.c import emit_c
 from codegen.ir import Block, For, Function, If, Module, Reserve, SetLength, Sort, Stmt, While
 from codegen.passes.order import run_passes
-from codegen.runtime.kernels import KernelSource
+from codegen.runtime.kernel_cache import KernelSource
 from codegen.runtime.signature import signature_of
 from codegen.tree import find, rewrite
 from taco_py.concrete.concretize import concretize

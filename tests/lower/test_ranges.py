@@ -27,7 +27,7 @@ from taco_py.provenance.relations import Divide, Fuse, Split
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Reorder
 from taco_py.schedule.legality import check
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.pack import pack_coo
 from taco_py.ways.recipe import Recipe

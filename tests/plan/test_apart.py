@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.explanation.standing import report
-from taco_py.plan.algebra.normal_form import normal_form
+from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.make import make_plan
 from taco_py.problem import Problem

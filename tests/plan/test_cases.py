@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.concrete.cases import count_cases
+from taco_py.concrete.case_counts import count_cases
 from taco_py.notation.nodes import Reduce
 from taco_py.plan.ir.program import Program
 from tests.problems import operands, problem

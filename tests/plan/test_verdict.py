@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.asymptotic.search import frontier
+from taco_py.asymptotic.frontier_search import frontier
 from taco_py.concrete.terms import reductions, split_terms
 from taco_py.explanation import standing as standing_of
 from taco_py.explanation.standing import Nests, chosen_nests, report, verdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from polyhedral.band_schedule import Schedule
 from polyhedral.model import Access, Nest, Statement, instances
-from polyhedral.schedule import Schedule
 
 Point = Mapping[str, int]
 Instance = tuple[Statement, Point]

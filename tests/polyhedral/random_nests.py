@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from polyhedral.affine import Affine, affine, variable
+from polyhedral.band_schedule import Row
 from polyhedral.model import Access, Loop, Mode, Nest, Statement
-from polyhedral.schedule import Row
 
 NAMES = ("i", "j", "k")
 PARAMETERS = {"N": 4}

@@ -20,8 +20,8 @@ from codegen.types import FLOAT64
 from codegen.verify import verify
 from polyhedral.model import Statement, access, loops
 from polyhedral.products import contraction_plan
-from polyhedral.products.contract import Data, Operands, to_functions
 from polyhedral.products.contraction import Contraction, contraction
+from polyhedral.products.contraction_code import Data, Operands, to_functions
 from polyhedral.products.contraction_plan import plan_contraction
 from polyhedral.products.register_tile import Blocks, Machine, Tile, cache_blocks, register_tile
 from tests.codegen.interpreter import run

@@ -11,7 +11,7 @@ from codegen.names import Names
 from codegen.pretty import pretty
 from codegen.types import FLOAT64
 from codegen.verify import verify
-from polyhedral.nests.jam import unroll_and_jam
+from polyhedral.nests.jam_plan import unroll_and_jam
 from polyhedral.nests.lane_sums import hoist_sums
 from tests.codegen.interpreter import run
 

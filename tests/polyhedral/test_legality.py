@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from polyhedral.affine import variable
+from polyhedral.band_schedule import Schedule, original, permute, rearrange
 from polyhedral.errors import ScheduleError
 from polyhedral.model import Nest, nest, statement
 from polyhedral.nests.dependence import Kind, dependences
-from polyhedral.nests.legality import (
+from polyhedral.nests.tile import strip_mine, tile
+from polyhedral.nests.tile_legality import (
     Answer,
     check_band,
     check_order,
     check_parallel,
     check_reduction,
 )
-from polyhedral.nests.tile import strip_mine, tile
-from polyhedral.schedule import Schedule, original, permute, rearrange
 from tests.polyhedral.brute_force import execute, new_key, pairs, written
 from tests.polyhedral.random_nests import PARAMETERS, changes, nests
 

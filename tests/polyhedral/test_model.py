@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import polyhedral
 from polyhedral.affine import Affine, affine, parse_affine, variable
+from polyhedral.band_schedule import Row, Schedule, original, permute, rearrange
 from polyhedral.errors import NestError, NonAffineError, PolyhedralError, ScheduleError
 from polyhedral.model import Mode, Nest, access, instances, loops, nest, statement
 from polyhedral.nests.tile import strip_mine, tile
@@ -21,7 +22,6 @@ from polyhedral.nests.tile_size import Cache
 from polyhedral.nests.to_loops import to_loops
 from polyhedral.programs.program_plan import plan_program
 from polyhedral.programs.question import Processor, ProgramQuestion
-from polyhedral.schedule import Row, Schedule, original, permute, rearrange
 
 IV, JV = variable("i"), variable("j")
 GEMM = nest(

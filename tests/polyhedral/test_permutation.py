@@ -14,7 +14,7 @@ from codegen.target import Target
 from codegen.tree import find
 from codegen.types import FLOAT32, FLOAT64, ScalarType
 from codegen.verify import verify
-from polyhedral.products.contract import Data
+from polyhedral.products.contraction_code import Data
 from polyhedral.products.permutation import (
     Permutation,
     TransposeTile,

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from codegen.pretty import pretty
 from polyhedral.affine import affine
+from polyhedral.band_schedule import Schedule, Tag, original, rearrange
 from polyhedral.isl.bands import components
 from polyhedral.isl.held import hold, keeps_order
 from polyhedral.isl.limits import limited
 from polyhedral.model import Nest, nest, statement
 from polyhedral.nests.dependence import dependences
-from polyhedral.nests.legality import check_order, check_parallel, check_reduction
+from polyhedral.nests.tile_legality import check_order, check_parallel, check_reduction
 from polyhedral.nests.tile_plan import Band, choose_sizes
 from polyhedral.programs.program_loops import program_loops
 from polyhedral.programs.program_plan import ProgramPlan, plan_program
 from polyhedral.programs.question import Processor, ProgramQuestion
-from polyhedral.schedule import Schedule, Tag, original, rearrange
 from tests.polyhedral.brute_force import conflicting, new_key, pairs, written
 from tests.polyhedral.random_nests import PARAMETERS, changes, nests, nests_of_updates
 from tests.polyhedral.test_to_loops import logging, run_log

@@ -36,11 +36,11 @@ from codegen.tree import walk
 from codegen.types import FLOAT64, INT64
 from codegen.verify import verify
 from polyhedral.affine import variable
+from polyhedral.band_schedule import Row, Schedule, Tag, original, rearrange
 from polyhedral.errors import BudgetExceededError
 from polyhedral.model import Nest, nest, statement
 from polyhedral.nests.tile import tile
 from polyhedral.nests.to_loops import to_loops
-from polyhedral.schedule import Row, Schedule, Tag, original, rearrange
 from tests.codegen.interpreter import run
 from tests.codegen.test_emit import compile_c, needs_compiler
 from tests.polyhedral.brute_force import new_key, written

@@ -31,7 +31,7 @@ from taco_py.provenance.relations import Bound, BoundKind
 from taco_py.schedule import moves
 from taco_py.schedule.apply import apply, apply_all
 from taco_py.schedule.commands import Command, Precompute
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.programs import Program, shuffled, store
 from tests.machines import always_threads

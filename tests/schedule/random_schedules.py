@@ -30,7 +30,7 @@ from taco_py.call.prepare import Prepared, accumulated, parsed, prepare, start
 from taco_py.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.execute.phases import assemble, recompute
+from taco_py.execute.assemble_compute import assemble, recompute
 from taco_py.execute.run import Execution, run
 from taco_py.lower.threads import value_ranges as apart
 from taco_py.notation.checks import accesses, all_indices, free_indices
@@ -54,7 +54,7 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 from taco_py.schedule.distribute import multiplied
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings, settings_of

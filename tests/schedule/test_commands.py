@@ -12,7 +12,7 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Assemble, Parallelize, Reorder, Serial, Vectorize
 from taco_py.schedule.legality import check
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parser import examples, syntax
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, problem

@@ -15,7 +15,7 @@ from taco_py.notation.printer import to_text
 from taco_py.schedule.apply import apply, apply_all
 from taco_py.schedule.commands import Distribute
 from taco_py.schedule.distribute import count_terms, multiplied
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.data import dense_result
 from tests.problems import assignment

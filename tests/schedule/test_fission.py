@@ -10,7 +10,7 @@ from taco_py.concrete.printer import to_text
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.parser import parse_assignment
 from taco_py.schedule.apply import apply_all
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
 from tests.interpreted import interpreted
 from tests.problems import problem

@@ -9,7 +9,7 @@ from taco_py.concrete.nodes import Forall
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, build_graph
 from taco_py.schedule.apply import apply_all
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parallel import Parallelism, choose_parallel
 from taco_py.schedule.schedule import OPEN, Schedule
 from tests.problems import problem

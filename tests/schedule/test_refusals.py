@@ -13,7 +13,7 @@ from taco_py.provenance.relations import Bound, BoundKind, Divide, Split
 from taco_py.schedule.apply import apply, apply_all
 from taco_py.schedule.commands import Precompute, Unroll
 from taco_py.schedule.legality import check
-from taco_py.schedule.loops import Loops, textual_orders
+from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared, choose_parallel
 from taco_py.schedule.schedule import Schedule
 from tests.problems import assignment, problem

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.runtime.kernels import KernelCache
+from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.store import Store
 
 STRICT = ("-Wall", "-Wextra", "-Werror")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.runtime.kernels import KernelSource
+from codegen.runtime.kernel_cache import KernelSource
 from codegen.runtime.signature import Kind, Parameter, Signature
 from codegen.types import FLOAT64, INT32, INT64
 

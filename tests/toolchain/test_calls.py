@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from codegen.runtime.kernels import KernelCache, KernelSource, LoadedKernel
+from codegen.runtime.kernel_cache import KernelCache, KernelSource, LoadedKernel
 from codegen.runtime.signature import Kind, Parameter, Signature, signature_from_json
 from codegen.types import COMPLEX128, FLOAT32, FLOAT64, INT32, INT64, SCALARS, UINT64
 from tests.toolchain import samples

@@ -14,7 +14,7 @@ import pytest
 from codegen.toolchain import compiler as module
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.errors import NoCompilerError, ToolchainError
-from codegen.toolchain.machine import (
+from codegen.toolchain.processor import (
     cache_sizes,
     core_count,
     cpu_flags,

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.runtime import memory
+from codegen.runtime import memory_pool
 from codegen.runtime.free_memory import SHARE, TRUSTED, ShortageError, require
-from codegen.runtime.kernels import KernelCache
-from codegen.runtime.memory import KEPT, Pool
+from codegen.runtime.kernel_cache import KernelCache
+from codegen.runtime.memory_pool import KEPT, Pool
 from tests.toolchain import samples
 
 MB = 2**20
@@ -30,7 +30,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="cannot fork")
 @pytest.fixture
 def nothing_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a test takes."""
-    monkeypatch.setattr(memory, "IDLE", 3600.0)
+    monkeypatch.setattr(memory_pool, "IDLE", 3600.0)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_what_is_old_is_given_back(
     wait = pool.expire()
     assert wait is not None and 3000 < wait <= 3600
     assert pool.held >= size * MB
-    monkeypatch.setattr(memory, "IDLE", 0.0)
+    monkeypatch.setattr(memory_pool, "IDLE", 0.0)
     assert pool.expire() is None
     assert pool.held == 0
 
@@ -154,7 +154,7 @@ def test_what_is_kept_is_given_back_before_an_allocation_fails(
         return allocate
 
     for name in plain:
-        monkeypatch.setattr(memory.np, name, refusing(name))
+        monkeypatch.setattr(memory_pool.np, name, refusing(name))
     found = getattr(pool, make)((size * MB,), np.uint8)
     assert found.nbytes == size * MB
     assert pool.held == 0

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.runtime import kernels
-from codegen.runtime.kernels import Found, KernelCache, KernelSource
+from codegen.runtime import kernel_cache as kernels
+from codegen.runtime.kernel_cache import Found, KernelCache, KernelSource
 from codegen.toolchain.compiler import find_compiler
 from codegen.toolchain.entries import sweep
 from codegen.toolchain.errors import CompileError, NoCompilerError
@@ -115,7 +115,7 @@ def test_loading_imports_no_parser(folder: Path) -> None:
     new(folder).get_or_build("scale", samples.scale)
     text = (
         "import sys; from pathlib import Path\n"
-        "from codegen.runtime.kernels import KernelCache\n"
+        "from codegen.runtime.kernel_cache import KernelCache\n"
         "from codegen.toolchain.store import Store\n"
         "found = KernelCache(store=Store(Path(sys.argv[1]))).get_or_build('scale', None)\n"
         "print(found.hit, [m for m in ('pycparser', 'cffi', 'platformdirs') if m in sys.modules])"

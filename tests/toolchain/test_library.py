@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.runtime.kernels import KernelCache
-from codegen.runtime.library import ARRAYS, PARTS, SORTING, definitions, parts_of
-from codegen.toolchain.build import RUNTIME_FOLDER
+from codegen.runtime.kernel_cache import KernelCache
+from codegen.runtime.runtime_library import ARRAYS, PARTS, SORTING, definitions, parts_of
+from codegen.toolchain.compile_unit import RUNTIME_FOLDER
 from codegen.toolchain.store import Store
 from tests.toolchain import samples
 

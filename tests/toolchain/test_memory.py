@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.runtime import memory
-from codegen.runtime.kernels import KernelCache, LoadedKernel
-from codegen.runtime.memory import Pool
+from codegen.runtime import memory_pool
+from codegen.runtime.kernel_cache import KernelCache, LoadedKernel
+from codegen.runtime.memory_pool import Pool
 from tests.toolchain import samples
 
 MB = 2**20
@@ -23,7 +23,7 @@ needs_mappings = pytest.mark.skipif(not LINUX, reason="large blocks are mapped o
 @pytest.fixture(autouse=True)
 def nothing_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a test takes."""
-    monkeypatch.setattr(memory, "IDLE", 3600.0)
+    monkeypatch.setattr(memory_pool, "IDLE", 3600.0)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from codegen.runtime.kernels import KernelCache, LoadedKernel
+from codegen.runtime.kernel_cache import KernelCache, LoadedKernel
 from tests.toolchain import samples
 
 LENGTHS = (0, 1, 2, 3, 16, 24, 25, 33, 100, 255, 256, 257, 511, 513, 1000, 5000)

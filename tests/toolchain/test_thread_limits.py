@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codegen.toolchain import thread_limits
-from codegen.toolchain.machine import core_count
+from codegen.toolchain.processor import core_count
 from codegen.toolchain.thread_limits import cpu_quota, thread_limit
 
 ROOT = Path(__file__).parent.parent.parent

@@ -38,7 +38,7 @@ from taco_py.concrete.nodes import Forall
 from taco_py.lower.environment import EMPTY_SCOPE, Environment
 from taco_py.lower.sparse_result.result import Result, make_result
 from taco_py.lower.statements import Lowerer
-from taco_py.lower.threads.shares import (
+from taco_py.lower.threads.thread_shares import (
     EVEN,
     SMALL,
     THREADS_64,

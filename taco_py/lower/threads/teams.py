@@ -40,7 +40,14 @@ from taco_py.lower.ranges import open_positions
 from taco_py.lower.sparse_result.counted import Counted, counted
 from taco_py.lower.sparse_result.result import ZERO, Result, make_result
 from taco_py.lower.statements import Lowerer
-from taco_py.lower.threads.shares import EVEN, THREADS_64, Shares, coordinates_of, even, stored_ends
+from taco_py.lower.threads.thread_shares import (
+    EVEN,
+    THREADS_64,
+    Shares,
+    coordinates_of,
+    even,
+    stored_ends,
+)
 from taco_py.lower.threads.value_ranges import own_workspaces
 from taco_py.provenance.relations import Interval
 

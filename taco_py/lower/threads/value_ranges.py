@@ -26,7 +26,7 @@ from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.ranges import Ranges, named, open_positions, walked_positions
 from taco_py.lower.threads.private_copies import Copies, copies_for
-from taco_py.lower.threads.shares import SMALL, THREADS_64, Shares, even, stored_ends
+from taco_py.lower.threads.thread_shares import SMALL, THREADS_64, Shares, even, stored_ends
 from taco_py.provenance.relations import Interval
 
 SUMS, COPIES = 64, 8

@@ -24,7 +24,7 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
 from taco_py.schedule.commands import Fission
 from taco_py.schedule.fission import addends
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.ways import way_of
 

@@ -30,7 +30,7 @@ from taco_py.problem import Problem
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Precompute
 from taco_py.schedule.legality import check
-from taco_py.schedule.loops import Loops
+from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.schedule import OPEN, Schedule
 
 

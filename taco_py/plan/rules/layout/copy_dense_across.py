@@ -20,7 +20,7 @@ from taco_py.notation.tree import map_accesses
 from taco_py.plan.ir.goal import Request, problem_of, real_statistics
 from taco_py.plan.ir.nodes import Cast, Operand
 from taco_py.plan.rules.base import Gain, Phase, Rule, StepsBefore, result, with_steps_before
-from taco_py.ways.contraction import contraction_of, factors_of
+from taco_py.ways.contraction_match import contraction_of, factors_of
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import Turned, best, seconds_of_loops, seconds_of_tiles
 

@@ -17,7 +17,7 @@ from taco_py.formats import Format
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.algebra.normal_form import normal_form
+from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Operand

@@ -9,7 +9,7 @@ the product 3 · 3 · 3 · 3. In loops inside each other each case has those of 
 
 from __future__ import annotations
 
-from taco_py.concrete.cases import count_cases, sums_in
+from taco_py.concrete.case_counts import count_cases, sums_in
 from taco_py.concrete.terms import reductions
 from taco_py.legal.cases import LOOP_CASES, PRODUCT_CASES
 from taco_py.notation.checks import free_indices

@@ -7,7 +7,7 @@ Loop orders, temporaries and prices name loops by their indices (`algebra.normal
 
 from __future__ import annotations
 
-from taco_py.plan.algebra.normal_form import normal_form
+from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from taco_py.concrete.cases import cases_of_sum, count_cases
+from taco_py.concrete.case_counts import cases_of_sum, count_cases
 from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS, SCHEDULED_CASES, SCHEDULED_TERMS

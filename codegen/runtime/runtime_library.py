@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 from codegen.records import dataclass
-from codegen.toolchain.build import Unit, build_entry
+from codegen.toolchain.compile_unit import Unit, build_entry
 from codegen.toolchain.compiler import Compiler
 from codegen.toolchain.store import Store
 

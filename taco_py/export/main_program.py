@@ -26,7 +26,7 @@ from codegen.records import dataclass
 from codegen.runtime.signature import Kind, Parameter
 from codegen.types import SCALARS, ScalarType
 from taco_py.diagnostics.errors import InternalError
-from taco_py.export.abi import Exported
+from taco_py.export.prototype import Exported
 from taco_py.lower.bindings import Source
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.storage.tensor_data import Array, TensorData

@@ -12,12 +12,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
+from polyhedral.band_schedule import Row, Schedule
 from polyhedral.errors import BudgetExceededError, ScheduleError
 from polyhedral.isl.limits import BUDGET, limited
 from polyhedral.isl.pairs import Pair, crossing, out_of_order
 from polyhedral.model import Nest, Statement
 from polyhedral.nests.dependence import Dependence
-from polyhedral.schedule import Row, Schedule
 
 if TYPE_CHECKING:
     import islpy

@@ -23,15 +23,15 @@ from codegen.records import dataclass
 from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
-from codegen.runtime.library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.memo import Memo
-from codegen.runtime.memory import Pool
+from codegen.runtime.memory_pool import Pool
+from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.signature import Signature, signature_from_json
-from codegen.toolchain.build import Unit, build_entry, complete
+from codegen.toolchain.compile_unit import Unit, build_entry, complete
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.entries import Entry
 from codegen.toolchain.errors import CompileError, ToolchainError
-from codegen.toolchain.machine import (
+from codegen.toolchain.processor import (
     core_count,
     cpu_identity,
     digest,

@@ -11,10 +11,10 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.affine.bounds import check_inside
 from taco_py.affine.compile import CompiledProgram, compile_program
+from taco_py.affine.index_ranges import same_sizes
 from taco_py.affine.lower import OperandType, check_types, sums_in_place
 from taco_py.affine.nest import Lowered, in_order
 from taco_py.affine.nodes import Program as Text
-from taco_py.affine.ranges import same_sizes
 from taco_py.affine.statements import Placed, written_names
 from taco_py.call.program_operands import Array, as_arrays, as_size, check_apart
 from taco_py.call.program_tiles import Tiles, Wish, read_tiles
@@ -242,8 +242,8 @@ class Program:
         tiles: Wish,
     ) -> ProgramQuestion:
         from polyhedral.programs.question import ProgramQuestion
+        from taco_py.affine.affine_products import products
         from taco_py.affine.compile import processor_of
-        from taco_py.affine.products import products
         from taco_py.driver import native_target
 
         dtypes = {name: np.dtype(each.dtype) for name, each in types.items()}

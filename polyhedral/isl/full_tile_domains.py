@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from polyhedral.band_schedule import Row, Schedule
 from polyhedral.isl.notation import Notation
 from polyhedral.model import Nest, Statement
-from polyhedral.schedule import Row, Schedule
 
 if TYPE_CHECKING:
     import islpy

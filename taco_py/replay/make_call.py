@@ -13,10 +13,10 @@ import numpy as np
 
 from taco_py.driver import CompiledKernel
 from taco_py.kernels import KERNELS
+from taco_py.replay.call_text import Prelude, call_text
 from taco_py.replay.find import Parts, ShortCall, define, keep
 from taco_py.replay.operand_text import NUMBERS, READINGS, as_it_is
 from taco_py.replay.state import Task
-from taco_py.replay.text import Prelude, call_text
 from taco_py.values.operands import Given
 
 MOST_WAYS = 8
