@@ -114,8 +114,7 @@ def _product(found: list[Access], problem: Problem) -> Term | None:
         index = shared[0]
         one, other = (each.indices.index(index) for each in sparse if index in each.indices)
         term.append(Meeting(pair[0], pair[1], index, (one, other), index in target))
-    dense = {index for access in found for index in access.indices} - {*uses}
-    rest = tuple(index for index in target if index in dense)
+    rest = tuple(index for index in target if index not in uses)  # each coordinate is stored
     return (*term, *([Factor("", rest)] if rest else []))
 
 

@@ -170,6 +170,21 @@ def test_a_product_that_may_be_small_is_tried(little: None) -> None:
     assert tp.evaluate("C[i,j] = A[i,j] * B[i,j]", A=a, B=a).nnz == a.nnz
 
 
+@pytest.mark.parametrize("text", ["C[i,j] = a[i] * b[j] + 1", "C[i,j] = (a[i] + 2) * y[j]"])
+def test_what_is_stored_everywhere_counts_for_all_coordinates(little: None, text: str) -> None:
+    """A number, and an index that a term does not have."""
+
+    def operands(entries: int, size: int) -> dict[str, Any]:
+        known = {"a": vector(entries, size), "b": vector(entries, size), "y": np.ones(size)}
+        return {name: each for name, each in known.items() if f"{name}[" in text}
+
+    for _ in range(2):
+        found = tp.evaluate(text, operands(2, 5), format="ss")
+        np.testing.assert_array_equal(found.to_numpy(), tp.evaluate_dense(text, operands(2, 5)))
+    error = refused(lambda: tp.evaluate(text, operands(10, 10**5), format="ss"))
+    assert error.wanted is not None and error.wanted >= 10**10 * 8
+
+
 def test_entries_that_occur_twice_count_for_less(little: None) -> None:
     twice = np.zeros(6_000, int)
     a = sp.coo_array((np.ones(6_000), (twice, twice)), shape=(10, 10))
