@@ -27,6 +27,7 @@ from taco_py.storage.coordinates import (
     unravel,
 )
 from taco_py.storage.nonzero import nonzero_places
+from taco_py.storage.pack_matrix import is_distributable, pack_matrix
 from taco_py.storage.sizes import (
     chains,
     coordinate_lists,
@@ -64,6 +65,10 @@ def pack_coo(
     columns = [modes[mode] for mode in format.mode_order]
     if format.is_dense:
         return pack_dense(columns, values, shape, format)
+    if format.levels == CSR.levels:
+        outer, inner = columns
+        if is_distributable(outer, inner, level_sizes(shape, format)):
+            return pack_matrix(outer, inner, values, shape, format, index_dtype)
     columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
     return pack_sorted(columns, values, shape, format, index_dtype)
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FileFormatError, FormatError
 from taco_py.storage.pack import unpack
+from taco_py.storage.table import read_table
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import Text, read_table, shown
+from taco_py.storage.text import EXACT, Text, shown
 
 SHAPE_COMMENT = re.compile(rb"[#%]+\s*shape\s*[:=]?\s*[\[(]?([\d\s,x]+)", re.IGNORECASE)
-EXACT = 2**53  # integers a float64 holds exactly
 
 
 @dataclass(frozen=True, slots=True)
