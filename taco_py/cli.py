@@ -75,13 +75,13 @@ def guarded(act: Callable[[], int], input: str) -> int:
         return silenced()
     except CompilerError as error:
         return complain(str(error), WRONG)
-    except MemoryError:
-        return complain("Expected enough memory for the input, found too little", BAD_INPUT)
     except InternalError as error:
         return complain(f"a fault of taco_py, not of its input\n{error}", OUR_FAULT)
     except TacoError as error:
         hint = "" if error.hint is None else f" (hint: {error.hint})"
         return complain(error.message + hint, BAD_INPUT)
+    except MemoryError:
+        return complain("Expected enough memory for the input, found too little", BAD_INPUT)
     except OSError as error:
         reason = str(error) if error.filename is None else f"{error.strerror}: {error.filename!r}"
         return complain(reason, BAD_INPUT)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numpy.typing import DTypeLike
 
@@ -14,14 +15,17 @@ from taco_py.values.tensor import Tensor, as_data
 
 
 def read(
-    path: str | Path,
+    path: str | PathLike[str] | IO[Any],
     format: Format | str | None = None,
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The tensor in a .tns, .mtx or .npz file (each also .gz), in `format` or the file's own.
+    """Read the tensor in a .tns, .mtx or .npz file, in `format` or the file's own.
 
-    Raises FileNotFoundError, or FileFormatError naming the file and the line that is malformed.
+    path  of the file, which may be compressed (.gz, .bz2, .xz, .zst); or an open file of text or
+          bytes
+    Raises FileNotFoundError, FileFormatError naming the file and the line that is malformed,
+    MissingExtraError for .zst without its library, or OutOfMemoryError.
     """
     from taco_py.storage import files  # seldom needed, and a tenth of the time to import tensors
 
@@ -29,7 +33,7 @@ def read(
 
 
 def write(obj: Any, path: str | Path) -> None:
-    """Store anything `tensor` accepts in a .tns or .mtx file (each also .gz).
+    """Store anything `tensor` accepts in a .tns or .mtx file, which may be compressed.
 
     Raises OperandTypeError for something else, FormatError for what such a file cannot hold.
     """

@@ -20,7 +20,9 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.storage.blocks import pack_array
+from taco_py.storage.memory import room, stored_bytes
 from taco_py.storage.pack import (
+    SPARSER,
     expand,
     pack_coo,
     pack_sorted,
@@ -61,9 +63,12 @@ def convert(data: TensorData, format: Format) -> TensorData:
         )
     if data.format == format:
         return data
-    # what is sorted the data say themselves, so the roads see levels that are all ordered
-    made = take_road(replace(data, format=ordered(data.format)), ordered(format))
-    return replace(made, format=format)
+    entries = 0 if data.format.is_dense else data.nnz
+    wanted = stored_bytes(data.shape, entries, format, data.dtype.itemsize)
+    with room(f"a tensor of shape {data.shape} in the format {format}", wanted, SPARSER):
+        # what is sorted the data say themselves, so the roads see levels that are all ordered
+        made = take_road(replace(data, format=ordered(data.format)), ordered(format))
+        return replace(made, format=format)
 
 
 def take_road(data: TensorData, format: Format) -> TensorData:

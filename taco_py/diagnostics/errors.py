@@ -73,7 +73,16 @@ class IndexOverflowError(TacoError, OverflowError):
 
 
 class OutOfMemoryError(TacoError, MemoryError):
-    """There is too little memory for a result or for what a kernel needs on its way to it."""
+    """There is too little memory for a result or for what a kernel needs on its way to it.
+
+    wanted  bytes that it takes at least; 0 where not known
+    """
+
+    wanted = 0
+
+
+class AddressError(IndexOverflowError, OutOfMemoryError):
+    """An array is larger than any memory."""
 
 
 class FileFormatError(TacoError, ValueError):

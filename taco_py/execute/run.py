@@ -31,6 +31,7 @@ from taco_py.phase import EVALUATE
 from taco_py.plan.ir.nodes import Cast, Compute, Gather, Reformat, Step, TakeValues, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
+from taco_py.storage.memory import bytes_of, too_little
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
@@ -91,9 +92,10 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
         return transformed(step, source)
     except MemoryError as error:
         form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
-        raise OutOfMemoryError(
-            f"Expected memory for a copy of {step.source}{form}, found too little",
-            hint="loops in another order (schedule=), or operands in another format, need no copy",
+        raise too_little(
+            f"a copy of {step.source}{form}",
+            bytes_of(error),
+            "loops in another order (schedule=), or operands in another format, need no copy",
         ) from error
 
 

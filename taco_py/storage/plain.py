@@ -24,7 +24,7 @@ WORD = 64  # bytes that a word of bits stands for
 TOP = np.uint64(63)
 ONE = np.uint64(1)
 NEWLINE = b"\n"
-RARE = (("points", 46), ("signs", 45), ("exponents", 101), ("exponents", 69), ("signs", 43))
+RARE = (("points", 46), ("minuses", 45), ("exponents", 101), ("exponents", 69), ("pluses", 43))
 """The characters of numbers but for digits, as they are looked for: . - e E +"""
 
 
@@ -95,18 +95,23 @@ def words_of_entries(chunk: bytes, row: Row) -> int | None:
     if row.integral or not row.numbers:
         text.wrong |= text.points | text.exponents
     if not row.numbers:
-        text.wrong |= text.signs
+        text.wrong |= text.minuses
     starts = ~text.inked
-    before_sign = after(starts, 1)
-    starts = before_sign & text.inked
+    before_minus = after(starts, 1)
+    starts = before_minus & text.inked
     if text.exponents.any():
         marks = after(text.exponents)
-        text.require(marks, text.digits | text.signs)
-        text.require(text.walk_spaces(text.walk(marks, text.digits | text.signs)), text.newlines)
-        before_sign |= marks
-    if text.signs.any():
-        text.require(text.signs, before_sign)
-        text.require(after(text.signs), text.digits | text.points)
+        integers = text.digits | text.minuses | text.pluses
+        text.require(marks, integers)
+        text.require(text.walk_spaces(text.walk(marks, integers)), text.newlines)
+        text.require(text.pluses, marks)
+        text.require(after(text.pluses), text.digits)
+        before_minus |= marks
+    else:
+        text.wrong |= text.pluses
+    if text.minuses.any():
+        text.require(text.minuses, before_minus)
+        text.require(after(text.minuses), text.digits | text.points)
     if text.points.any():
         marks = text.walk(after(text.points), text.inked ^ text.points)
         text.require(text.walk_spaces(marks), text.newlines)
@@ -119,11 +124,10 @@ class Classes:
     Bytes behind the end of the text, up to whole words of bits, are newlines.
     """
 
-    __slots__ = ("digits", "exponents", "inked", "newlines", "points", "signs", "spaces", "text",
-                 "wrong")  # fmt: skip
+    __slots__ = ("digits", "exponents", "inked", "minuses", "newlines", "pluses", "points",
+                 "spaces", "wrong")  # fmt: skip
 
     def __init__(self, text: NDArray[np.uint8]) -> None:
-        self.text = text
         mask, moved = np.empty(len(text), dtype=np.bool_), np.empty_like(text)
         self.newlines = bits(np.equal(text, 10, out=mask))
         if left := len(text) % WORD:
@@ -133,7 +137,8 @@ class Classes:
         self.digits = bits(np.less(moved, 10, out=mask))
         self.inked = ~(self.newlines | self.spaces)
         rest = self.inked ^ self.digits
-        self.points = self.signs = self.exponents = self.wrong = np.zeros_like(rest)
+        none = np.zeros_like(rest)
+        self.points = self.minuses = self.exponents = self.pluses = none
         for name, character in RARE:  # each class costs as much as all that is done with it
             if not rest.any():
                 break
@@ -165,9 +170,8 @@ class Classes:
 
     def walk_numbers(self, marks: Bits) -> Bits:
         """Move every mark from the first character of a number behind its last one."""
-        signed = marks & self.signs
+        signed = marks & self.minuses
         if signed.any():
-            self.require(signed, bits(self.text == 45))
             marks = marks ^ signed
             marks |= after(signed)
         leading = marks & self.points
@@ -186,7 +190,7 @@ class Classes:
     def walk_exponents(self, marks: Bits, exponents: Bits) -> Bits:
         """Move the marks on e behind the integer that follows, and leave the other marks."""
         follows = after(exponents)
-        signed = follows & self.signs
+        signed = follows & (self.minuses | self.pluses)
         follows ^= signed
         follows |= after(signed)
         self.require(follows, self.digits)

@@ -85,8 +85,13 @@ def rewritten(text: Text, row: Row, count: Callable[[bytes, Row], int | None]) -
     elif len(text.body) > PIECE:
         yield from parts(text, row, count, PIECE // 2)
     else:
-        rows = list(text.rows(row))
-        yield b"".join(b" ".join(words) + NEWLINE for words in rows), len(rows) * row.words
+        yield from rewritten_rows(text, row)
+
+
+def rewritten_rows(text: Text, row: Row) -> Iterator[Part]:
+    """Yield the rows that Python reads, in plain form, as one part."""
+    rows = list(text.rows(row))
+    yield b"".join(b" ".join(words) + NEWLINE for words in rows), len(rows) * row.words
 
 
 def tidied(chunk: bytes, row: Row) -> bytes:
