@@ -74,48 +74,13 @@ def words_of_table(chunk: bytes, row: Row) -> int | None:
             text.require(marks, text.spaces)
             marks = text.walk_spaces(after(marks))
         if place < row.digits:
-            text.require(marks, text.digits)
+            if place + 1 == row.words:
+                text.require(marks, text.digits)
             marks = text.walk(marks, text.digits)
         else:
             marks = text.walk_numbers(marks)
     text.require(text.walk_spaces(marks), text.newlines)
     return None if text.wrong.any() else lines * row.words
-
-
-def words_of_entries(chunk: bytes, row: Row) -> int | None:
-    """Count the words of a table that a lenient reader reads; None where it may misread a word.
-
-    The reader reads a line's words from the left, each as far as it is a number, and takes the next
-    one where that stops. It refuses a line with less numbers than `row` has, and skips what comes
-    behind them. So it reads a table of n lines as `words_of_table` would, if and only if the
-    table has n times as many words as a row, and in no word it stops early. For rows of at most one
-    number; a third of the time of `words_of_table`.
-    """
-    text = Classes(np.frombuffer(chunk, dtype=np.uint8))
-    if row.integral or not row.numbers:
-        text.wrong |= text.points | text.exponents
-    if not row.numbers:
-        text.wrong |= text.minuses
-    starts = ~text.inked
-    before_minus = after(starts, 1)
-    starts = before_minus & text.inked
-    if text.exponents.any():
-        marks = after(text.exponents)
-        integers = text.digits | text.minuses | text.pluses
-        text.require(marks, integers)
-        text.require(text.walk_spaces(text.walk(marks, integers)), text.newlines)
-        text.require(text.pluses, marks)
-        text.require(after(text.pluses), text.digits)
-        before_minus |= marks
-    else:
-        text.wrong |= text.pluses
-    if text.minuses.any():
-        text.require(text.minuses, before_minus)
-        text.require(after(text.minuses), text.digits | text.points)
-    if text.points.any():
-        marks = text.walk(after(text.points), text.inked ^ text.points)
-        text.require(text.walk_spaces(marks), text.newlines)
-    return None if text.wrong.any() else int.from_bytes(starts.tobytes(), "little").bit_count()
 
 
 class Classes:

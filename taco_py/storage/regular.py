@@ -13,9 +13,9 @@ knows what is wrong with which line. So one odd line costs no more than its piec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from taco_py.storage.plain import NEWLINE, Row, words_of_entries, words_of_table
+from taco_py.storage.plain import NEWLINE, Row, words_of_table
 from taco_py.storage.text import Text
 
 CHUNK = 1 << 18  # bytes matched at a time, so that bitmaps stay in the cache
@@ -35,32 +35,16 @@ Part = tuple[bytes, int]
 """Whole lines, and the number of their words."""
 
 
-def regular_entries(text: Text, row: Row) -> Iterator[Part]:
-    """Yield the table as text that scipy reads line by line, and right, a part at a time.
-
-    It has a row a line if it has as many words as that. Raises FileFormatError naming the first
-    line that is found to be no row.
-    """
-    return parts(text, row, words_of_entries if row.numbers < 2 else words_of_table)
-
-
-def regular_table(text: Text, row: Row) -> Iterator[Part]:
-    """Yield the table as plain text with a row a line, a part at a time.
+def regular_parts(text: Text, row: Row, size: int = CHUNK) -> Iterator[Part]:
+    """Yield a table as plain text with a row a line, in parts.
 
     Raises FileFormatError naming the first line that is no row.
     """
-    return parts(text, row, words_of_table)
-
-
-def parts(
-    text: Text, row: Row, count: Callable[[bytes, Row], int | None], size: int = CHUNK
-) -> Iterator[Part]:
-    """Yield whole lines in a form that `count` takes, in parts, each with its number of words."""
     line = text.first_line
     for chunk in cut(text.body, size, text.start):
-        words = count(chunk, row)
+        words = words_of_table(chunk, row)
         if words is None:
-            yield from rewritten(Text(chunk, line, text.name), row, count)
+            yield from rewritten(Text(chunk, line, text.name), row)
         else:
             yield chunk, words
         line += chunk.count(NEWLINE)
@@ -76,14 +60,14 @@ def cut(body: bytes, size: int, start: int = 0) -> Iterator[bytes]:
         yield part if part.endswith(NEWLINE) else part + NEWLINE
 
 
-def rewritten(text: Text, row: Row, count: Callable[[bytes, Row], int | None]) -> Iterator[Part]:
-    """`parts` of lines that `count` does not take as they are."""
+def rewritten(text: Text, row: Row) -> Iterator[Part]:
+    """`regular_parts` of text that is not plain as it is."""
     tidy = tidied(text.body, row)
-    words = count(with_zeros(tidy, row), row)
+    words = words_of_table(with_zeros(tidy, row), row)
     if words is not None:
         yield tidy, words
     elif len(text.body) > PIECE:
-        yield from parts(text, row, count, PIECE // 2)
+        yield from regular_parts(text, row, PIECE // 2)
     else:
         yield from rewritten_rows(text, row)
 

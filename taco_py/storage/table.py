@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from taco_py.diagnostics.errors import FileFormatError
 from taco_py.storage.plain import Row
-from taco_py.storage.regular import Part, regular_entries, regular_table, rewritten_rows
+from taco_py.storage.regular import Part, regular_parts, rewritten_rows
 from taco_py.storage.tensor_data import Array
 from taco_py.storage.text import Text
 
@@ -79,7 +79,7 @@ def read_values(text: Text, row: Row, count: int, field: str) -> Array:
 def numbers_of(text: Text, row: Row, header: str, count: int) -> Any:
     """What scipy reads of a table of `count` rows; FileFormatError where it has others."""
     try:
-        found, words = numbers(regular_entries(text, row), header)
+        found, words = numbers(regular_parts(text, row), header)
         if words == count * row.words:
             return found
     except FileFormatError:
@@ -135,7 +135,7 @@ def read_table(text: Text, columns: int) -> NDArray[np.float64]:
     Raises FileFormatError naming the first line with another number of words, or one that is no
     number.
     """
-    parts = list(regular_table(text, Row(0, columns)))
+    parts = list(regular_parts(text, Row(0, columns)))
     count = sum(words for _, words in parts)
     if not count:
         return np.zeros((0, columns))
