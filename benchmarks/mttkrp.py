@@ -33,7 +33,7 @@ def contests() -> Iterator[Contest]:
         threads=1,
     )
     for name, (coordinates, values, shape) in tensors():
-        tensor = tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(3))
+        tensor = tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(3), axis=1)
         random = np.random.default_rng(0)
         c, d = random.random((shape[1], COLUMNS)), random.random((shape[2], COLUMNS))
         contenders = {

@@ -115,5 +115,5 @@ def cubic(rng: np.random.Generator) -> dict[str, Any]:
     shape = (20_000, 2_000, 2_000)
     coordinates = np.unique(rng.integers(0, shape, (1_000_000, 3)), axis=0)
     values = rng.random(len(coordinates))
-    tensor = tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(3))
+    tensor = tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(3), axis=1)
     return {"T": tensor, "C": rng.random((2_000, RANK)), "D": rng.random((2_000, RANK))}

@@ -24,7 +24,7 @@ def contests() -> Iterator[Contest]:
         "A[i,j] = T[i,j,k] * x[k]", T=tp.CSF(3), x=tp.dense(1), A=tp.CSF(2), threads=1
     )
     for name, (coordinates, values, shape) in tensors():
-        tensor = tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(3))
+        tensor = tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(3), axis=1)
         x = np.random.default_rng(0).random(shape[2])
         contenders = {
             REFERENCE: partial(times_vector, coordinates, values, shape, x),

@@ -82,7 +82,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {
     "cffi", "dask", "distributed", "graphblas", "islpy", "matplotlib", "opt_einsum", "platformdirs",
-    "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang",
+    "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang", "zstandard",
 }  # fmt: skip
 # Module-level mutable values that are meant: the one kernel cache.
 MUTABLE_ALLOWED: frozenset[str] = frozenset()

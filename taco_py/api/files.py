@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numpy.typing import DTypeLike
 
@@ -14,12 +15,12 @@ from taco_py.values.tensor import Tensor, as_data
 
 
 def read(
-    path: str | Path,
+    path: str | PathLike[str] | IO[Any],
     format: Format | str | None = None,
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Read the tensor in a .tns, .mtx or .npz file, each also with .gz behind it.
+    """Read the tensor in a .tns, .mtx or .npz file, which may be compressed.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.mtx"
@@ -29,13 +30,15 @@ def read(
     >>> tp.read(path, format=tp.COO(2), dtype="float32").dtype
     dtype('float32')
 
-    path    of the file
+    path    of the file, which may end in .gz, .bz2, .xz or .zst too; or an open file of text or
+            bytes
     format  of the Tensor that is returned: a Format or its letters; by default the file's own, or
             compressed levels
     shape   sizes of its modes, where the file does not say them or they are larger
     dtype   of its values; by default the file's, else float64
 
-    Raises FileNotFoundError, or FileFormatError naming the file and the line that is malformed.
+    Raises FileNotFoundError, FileFormatError naming the file and the line that is malformed,
+    MissingExtraError for .zst without its library, or OutOfMemoryError.
     """
     from taco_py.storage import files  # seldom needed, and a tenth of the time to import tensors
 
@@ -43,7 +46,7 @@ def read(
 
 
 def write(obj: Any, path: str | Path) -> None:
-    """Write a tensor to a .tns or .mtx file, each also with .gz behind it.
+    """Write a tensor to a .tns or .mtx file, which may be compressed.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -53,7 +56,7 @@ def write(obj: Any, path: str | Path) -> None:
     >>> tp.write(np.eye(2), folder / "eye.mtx.gz")
 
     obj   anything that `tensor` accepts
-    path  of the file, which is written over; what it ends in says how
+    path  of the file, which is written over; what it ends in says how: .gz, .bz2, .xz, .zst too
 
     Raises OperandTypeError for another object, FormatError for what such a file cannot hold.
     """

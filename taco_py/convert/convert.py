@@ -21,11 +21,13 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.storage.blocks import pack_array
 from taco_py.storage.pack import (
+    SPARSER,
     expand,
     pack_coo,
     pack_sorted,
     unpack,
 )
+from taco_py.storage.room import room, stored_bytes
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import LevelArrays, TensorData, ordered
 
@@ -61,9 +63,12 @@ def convert(data: TensorData, format: Format) -> TensorData:
         )
     if data.format == format:
         return data
-    # what is sorted the data say themselves, so the roads see levels that are all ordered
-    made = take_road(replace(data, format=ordered(data.format)), ordered(format))
-    return replace(made, format=format)
+    entries = 0 if data.format.is_dense else data.nnz
+    wanted = stored_bytes(data.shape, entries, format, data.dtype.itemsize)
+    with room(f"a tensor of shape {data.shape} in the format {format}", wanted, SPARSER):
+        # what is sorted the data say themselves, so the roads see levels that are all ordered
+        made = take_road(replace(data, format=ordered(data.format)), ordered(format))
+        return replace(made, format=format)
 
 
 def take_road(data: TensorData, format: Format) -> TensorData:

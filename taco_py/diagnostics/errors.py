@@ -91,6 +91,10 @@ class OutOfMemoryError(TacoError, MemoryError):
         self.free = free
 
 
+class AddressError(IndexOverflowError, OutOfMemoryError):
+    """An array is larger than any memory."""
+
+
 class FileFormatError(TacoError, ValueError):
     """A file is truncated or malformed; the message names its line."""
 

@@ -20,7 +20,6 @@ from taco_py.diagnostics.errors import (
     StructureError,
     TacoError,
 )
-from taco_py.diagnostics.memory_errors import out_of_memory
 from taco_py.driver import CompiledKernel, compile_recipe
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
@@ -35,6 +34,7 @@ from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step, Take
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical
+from taco_py.storage.room import bytes_of, too_little
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 from taco_py.ways.recipe import Recipe
 
@@ -99,9 +99,10 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
         raise
     except MemoryError as error:
         form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
-        raise out_of_memory(
+        raise too_little(
             f"a copy of {step.source}{form}",
-            hint="loops in another order (schedule=), or operands in another format, need no copy",
+            bytes_of(error),
+            "loops in another order (schedule=), or operands in another format, need no copy",
         ) from error
 
 

@@ -72,7 +72,7 @@ def tensor_jobs(
 ) -> list[Job]:
     """TTV over the last mode, MTTKRP over the first, and the squared norm."""
     random = np.random.default_rng(1)
-    tensor = tp.Tensor.from_coo(coordinates, values, shape, format=tp.CSF(len(shape)))
+    tensor = tp.Tensor.from_coo(coordinates, values, shape, tp.CSF(len(shape)), axis=1)
     letters = [f"i{mode}" for mode in range(len(shape))]
     every, kept = ",".join(letters), ",".join(letters[:-1])
     x = random.random(shape[-1])

@@ -204,7 +204,7 @@ def check_coordinates(coords: Sequence[Array], values: Array, shape: tuple[int, 
     if len(coords) != len(shape):
         raise OperandError(
             f"Expected coordinates of {len(shape)} modes for shape {shape}, found {len(coords)}",
-            hint="coords is an (nnz, order) array or one array a mode",
+            hint="coords is one array a mode, or a table of shape (order, nnz) or (nnz, order)",
         )
     if values.ndim != 1:
         raise StructureError(

@@ -11,14 +11,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.storage.pack import unpack
+from taco_py.storage.plain import Row
+from taco_py.storage.table import read_entries, read_values
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import Text, parse_number, read_table, shown
-from taco_py.storage.tns import EXACT, coordinates, header_line
+from taco_py.storage.text import Text, shown
+from taco_py.storage.tns import header_line
 
 CHOICES = (
     ("matrix",),
@@ -27,7 +28,7 @@ CHOICES = (
     ("general", "symmetric", "skew-symmetric", "hermitian"),
 )
 WORDS = {"pattern": 0, "complex": 2}  # words of a value; one of the other fields
-NUMPY = {"integer": np.int64, "unsigned-integer": np.uint64}
+LIMITS = {"integer": (-(2**63), 2**63 - 1), "unsigned-integer": (0, 2**64 - 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,12 @@ class Banner:
     field: str
     symmetry: str
 
-    @property
-    def words(self) -> int:
-        """Numbers a value takes."""
-        return WORDS.get(self.field, 1)
+    def row(self, shape: tuple[int, ...]) -> Row:
+        """What a line of the table holds; its coordinates are at most the sizes of `shape`."""
+        words = WORDS.get(self.field, 1)
+        if self.field in LIMITS:
+            return Row(len(shape), words, True, shape, LIMITS[self.field])
+        return Row(len(shape), words, False, shape)
 
 
 def read_mtx(content: bytes, name: str) -> Matrix:
@@ -77,18 +80,16 @@ def read_banner(text: Text) -> Banner:
     """The first line."""
     line = text.first()
     words = line.decode("latin-1").lower().split()
-    if not words or words[0] != "%%matrixmarket":
+    if not words or words[0] not in ("%%matrixmarket", "%matrixmarket"):
         raise text.fault(1, f"Expected %%MatrixMarket, found {shown(line)}")
-    if len(words) != 5:
+    if len(words) < 5:
         raise text.fault(1, f"Expected five words, found {len(words)}: {shown(line)}")
-    for word, choices in zip(words[1:], CHOICES, strict=True):
+    for word, choices in zip(words[1:5], CHOICES, strict=True):
         if word not in choices:
             raise text.fault(1, f"Expected one of {', '.join(choices)}, found {word!r}")
     banner = Banner(words[2], words[3], words[4])
     if banner.layout == "array" and banner.field == "pattern":
         raise text.fault(1, "Expected values in an array file, found field 'pattern'")
-    if banner.symmetry == "hermitian" and banner.field != "complex":
-        raise text.fault(1, f"Expected complex values for hermitian, found {banner.field!r}")
     return banner
 
 
@@ -106,31 +107,15 @@ def require_no_diagonal(banner: Banner, on_diagonal: Array, text: Text) -> None:
     if banner.symmetry == "skew-symmetric" and on_diagonal.any():
         raise text.fault(
             text.line_of_entry(int(on_diagonal.argmax())),
-            "Expected no entry on the diagonal of a skew-symmetric matrix, found one",
+            "Expected no nonzero on the diagonal of a skew-symmetric matrix, found one",
         )
-
-
-def read_entries(banner: Banner, columns: int, count: int, text: Text) -> NDArray[np.float64]:
-    """The table below the sizes; it must have `count` rows."""
-    table = read_table(text, columns)
-    if len(table) != count:
-        longer = len(table) > count
-        line = text.line_of_entry(count) if longer else text.last_line()
-        found = "one more" if longer else f"{len(table)} up to here, where the file ends"
-        raise text.fault(
-            line,
-            f"Expected {count} entries as the header says, found {found}",
-            "the file may be truncated, or its header wrong",
-        )
-    return table
 
 
 def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: Text) -> Matrix:
     """The entries of a coordinate file."""
-    table = read_entries(banner, 2 + banner.words, count, text)
-    rows, columns = coordinates(table[:, :2], shape, text)
-    values = field_values(banner, table[:, 2:], text, 2)
-    require_no_diagonal(banner, rows == columns, text)
+    row = banner.row(shape)
+    rows, columns, values = read_entries(text, row, shape, count, banner.field)
+    require_no_diagonal(banner, (rows == columns) & (values != 0), text)
     if banner.symmetry != "general":
         mirrored = np.flatnonzero(rows != columns)
         rows, columns, values = (
@@ -146,9 +131,8 @@ def read_array(banner: Banner, shape: tuple[int, int], text: Text) -> Matrix:
     rows, columns = shape
     skew = 1 if banner.symmetry == "skew-symmetric" else 0
     general = banner.symmetry == "general"
-    count = rows * columns if general else (rows - skew) * (rows - skew + 1) // 2
-    table = read_entries(banner, banner.words, count, text)
-    values = field_values(banner, table, text, 0)
+    count = rows * columns if general else max(rows - skew, 0) * (rows - skew + 1) // 2
+    values = read_values(text, banner.row(()), count, banner.field)
     if general:
         return Matrix(shape, (), values, values.reshape(columns, rows).T)
     upper = np.triu_indices(rows, skew)  # row-major above the diagonal is column-major below it
@@ -167,38 +151,6 @@ def reflected(banner: Banner, values: Array) -> Array:
             return values.conj()
         case _:
             return values
-
-
-def field_values(banner: Banner, table: NDArray[np.float64], text: Text, column: int) -> Array:
-    """The values of a table with the banner's number of words each."""
-    match banner.field:
-        case "pattern":
-            return np.ones(len(table))
-        case "complex":
-            return np.ascontiguousarray(table).view(np.complex128)[:, 0]
-        case "integer" | "unsigned-integer":
-            return integers(banner, table[:, 0], text, column)
-        case _:
-            return np.ascontiguousarray(table[:, 0])
-
-
-def integers(banner: Banner, numbers: NDArray[np.float64], text: Text, column: int) -> Array:
-    """Integer values; where float64 does not hold them exactly, from the words of the file."""
-    dtype = np.dtype(NUMPY[banner.field])
-    if len(numbers) == 0 or np.abs(numbers).max() < EXACT:
-        whole = numbers.astype(dtype)
-        if np.array_equal(whole, numbers):
-            return whole
-    exact = []
-    limits = np.iinfo(dtype)
-    for line, words in text.entries():
-        word = words[column]
-        digits = word.lstrip(b"+-")
-        if not digits.isdigit() or not limits.min <= int(word) <= limits.max:
-            parse_number(text, line, word)
-            raise text.fault(line, f"Expected a 64-bit integer, found {shown(word)}")
-        exact.append(int(word))
-    return np.array(exact, dtype=dtype)
 
 
 def mtx_text(data: TensorData) -> str:

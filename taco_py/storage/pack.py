@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from taco_py.storage.coordinates import (
     unravel,
 )
 from taco_py.storage.nonzero import nonzero_places
+from taco_py.storage.pack_matrix import is_distributable, pack_matrix
+from taco_py.storage.room import room, stored_bytes
 from taco_py.storage.sizes import (
     chains,
     coordinate_lists,
@@ -37,6 +40,9 @@ from taco_py.storage.sizes import (
     position_count,
 )
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
+
+ENTRIES = "the entries alone are what .to_coo() gives"
+SPARSER = 'store modes with few coordinates compressed, as in tp.COO(2) or "ss"'
 
 
 def pack_coo(
@@ -54,7 +60,7 @@ def pack_coo(
     The inputs are never written to; the result may share their memory where they are in order
     already. Raises IndexOverflowError when the index type or the address space cannot hold the
     tensor, FormatError when the format cannot (a unique level above a singleton that needs
-    duplicates).
+    duplicates), OutOfMemoryError.
 
     >>> rows, columns = np.array([1, 0]), np.array([0, 2])
     >>> pack_coo([rows, columns], np.array([5.0, 6.0]), (2, 3), CSR).levels[1].crd
@@ -62,8 +68,25 @@ def pack_coo(
     """
     modes = coordinate_lists(coords)
     columns = [modes[mode] for mode in format.mode_order]
+    wanted = stored_bytes(shape, len(values), format, values.dtype.itemsize)
+    with room(f"a tensor of shape {shape} in the format {format}", wanted, SPARSER):
+        return packed(columns, values, shape, format, index_dtype)
+
+
+def packed(
+    columns: Sequence[Array],
+    values: Array,
+    shape: tuple[int, ...],
+    format: Format,
+    index_dtype: DTypeLike | None,
+) -> TensorData:
+    """`pack_coo` for columns in level order."""
     if format.is_dense:
         return pack_dense(columns, values, shape, format)
+    if format.levels == CSR.levels:
+        outer, inner = columns
+        if is_distributable(outer, inner, level_sizes(shape, format)):
+            return pack_matrix(outer, inner, values, shape, format, index_dtype)
     columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
     return pack_sorted(columns, values, shape, format, index_dtype)
 
@@ -267,9 +290,11 @@ def to_dense(data: TensorData) -> Array:
     """The n-D array, duplicates summed; the tensor's own array where the format is all dense."""
     if data.format.is_dense:
         return data.values
-    coords, values = unpack(data)
     dense = Format.parse("d" * data.format.order)
-    return pack_coo(coords, values, data.shape, dense).values
+    wanted = prod(data.shape) * data.dtype.itemsize
+    with room(f"a dense array of shape {data.shape}", wanted, ENTRIES):
+        coords, values = unpack(data)
+        return pack_coo(coords, values, data.shape, dense).values
 
 
 # --- order ---------------------------------------------------------------------------------------

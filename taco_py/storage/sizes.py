@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from taco_py.diagnostics.errors import IndexOverflowError, OperandTypeError
+from taco_py.diagnostics.errors import AddressError, IndexOverflowError, OperandTypeError
+from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.formats import Format, LevelKind
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -49,12 +50,12 @@ def level_counts(data: TensorData) -> list[int]:
 
 
 def position_count(sizes: Sequence[int]) -> int:
-    """The product of sizes; IndexOverflowError where no array can be that long."""
+    """The product of sizes; AddressError where no array can be that long."""
     count = prod(sizes)
     if count > MAX_POSITIONS:
-        raise IndexOverflowError(
+        raise AddressError(
             "Expected fewer than 2^62 positions in dense levels, found "
-            f"{' * '.join(map(str, sizes))}",
+            f"{' * '.join(map(str, sizes))}, {bytes_text(count)} for a byte each",
             hint='store these modes compressed ("s")',
         )
     return count

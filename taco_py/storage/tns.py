@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FileFormatError, FormatError
+from taco_py.storage.check import MOST
 from taco_py.storage.pack import unpack
+from taco_py.storage.table import read_table
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import Text, read_table, shown
+from taco_py.storage.text import BLANKS_HINT, EXACT, Text, shown
 
 SHAPE_COMMENT = re.compile(rb"[#%]+\s*shape\s*[:=]?\s*[\[(]?([\d\s,x]+)", re.IGNORECASE)
-EXACT = 2**53  # integers a float64 holds exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,16 @@ def header_line(text: Text, count: int) -> tuple[int, ...]:
         raise text.fault(
             text.first_line,
             f"Expected a header line of {count} integers, found {shown(line)}",
-            "numbers are separated by blanks" if b"," in line else None,
+            BLANKS_HINT if b"," in line else "sizes are whole numbers, none below 0",
         )
-    return tuple(int(word) for word in words)
+    sizes = tuple(int(word) if len(word) < 40 else MOST + 1 for word in words)
+    if max(sizes) > MOST:
+        raise text.fault(
+            text.first_line,
+            f"Expected sizes and a number of entries of at most 2^62, found {shown(line)}",
+            "loops count in 64-bit integers",
+        )
+    return sizes
 
 
 def tns_text(data: TensorData) -> str:

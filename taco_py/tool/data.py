@@ -14,8 +14,8 @@ from taco_py.diagnostics.errors import OperandError
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Assignment
-from taco_py.storage.files import suffix
 from taco_py.storage.pack import pack_coo
+from taco_py.storage.sources import suffix
 from taco_py.tool.flags import CommandLine, UsageError
 from taco_py.values.tensor import Tensor
 

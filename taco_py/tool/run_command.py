@@ -26,8 +26,9 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.phase import ASSEMBLE, COMPUTE, EVALUATE
 from taco_py.schedule.schedule import Schedule
-from taco_py.storage.files import check_suffix, suffix
+from taco_py.storage.files import check_suffix
 from taco_py.storage.pack import to_dense
+from taco_py.storage.sources import suffix
 from taco_py.tool.data import Declared, declared, made_up, read_operands
 from taco_py.tool.flags import CommandLine, UsageError
 from taco_py.values.settings import Settings, check_threads

@@ -13,25 +13,24 @@ from numpy.typing import ArrayLike, DTypeLike
 from taco_py.convert import convert
 from taco_py.diagnostics.errors import (
     FormatError,
-    NumberOverflowError,
-    OperandError,
     OperandTypeError,
 )
 from taco_py.formats import COO, CSC, CSF, CSR, Format
-from taco_py.interop.numpy_arrays import as_plain_array, from_numpy
+from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
-from taco_py.storage.borrow import as_dtype, require_dtype
+from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
+from taco_py.values.coordinates import coordinate_columns, exact_numbers, numbers
 from taco_py.values.keys import of_array
 
 
 class Tensor:
     """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
-    >>> T = tp.Tensor.from_coo([(0, 2), (1, 0)], [5.0, 6.0], (2, 3))
+    >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))
     >>> T
     Tensor(shape=(2, 3), format='ss', nnz=2, dtype=float64, density=0.333)
     >>> T.to_numpy()
@@ -62,6 +61,8 @@ class Tensor:
         format: Format | str | None = None,
         dtype: DTypeLike | None = None,
         index_dtype: DTypeLike | None = None,
+        *,
+        axis: int | None = None,
     ) -> Tensor:
         """Make a tensor of coordinates and values; duplicates are added up.
 
@@ -69,20 +70,22 @@ class Tensor:
         array([[0., 0., 5.],
                [6., 0., 0.]])
 
-        coords  an (nnz, order) array, or one array a mode: a list of arrays, or a tuple of anything
-                array-like. A nested list of numbers is read as rows of an (nnz, order) array.
+        coords  one array a mode, as in (rows, columns): a tuple, or a list of NumPy arrays. Or a
+                table of shape (order, nnz), as of pydata/sparse and torch, or (nnz, order)
         values  one for each coordinate
         shape   the size of each mode
         format  a Format or its letters; compressed sparse fibres (CSF) where not given
-        dtype   of the values, converted as NumPy does
+        dtype   of the values, which must be numbers that it holds, but for rounding to float32
         index_dtype  int32 or int64; int32 where it suffices if not given
+        axis    of the table that runs over the modes: 0 for (order, nnz), 1 for (nnz, order); where
+                not given, the one whose length is the order, and an error where both are
 
         The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
         or FormatError before any work when they do not describe a tensor.
         """
         sizes = structure.check_shape(shape)
-        columns = coordinate_columns(coords, len(sizes))
-        vector = np.atleast_1d(numbers(values, dtype))
+        vector = np.atleast_1d(exact_numbers(values, dtype))
+        columns = coordinate_columns(coords, len(sizes), len(vector), axis)
         structure.check_coordinates(columns, vector, sizes)
         wanted = as_format(format, len(sizes)) or CSF(len(sizes))
         native = vector.astype(vector.dtype.newbyteorder("="), copy=False)
@@ -198,6 +201,8 @@ class Tensor:
     def to_coo(self) -> tuple[Array, Array]:
         """Return an (nnz, order) array of coordinates, and the values, in storage order.
 
+        `from_coo` reads them back with axis=1.
+
         Of a tensor whose last level is dense, the nonzeros only.
         """
         coords, values = unpack(self._data, drop_zeros=True)
@@ -282,54 +287,6 @@ def as_format(format: Format | str | None, order: int) -> Format | None:
             hint="write one level letter a mode",
         )
     return parsed
-
-
-def numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
-    """The values as an array of a supported dtype. Raises OperandTypeError."""
-    if isinstance(values, np.ma.MaskedArray):
-        values = as_plain_array(values)
-    wanted = None if dtype is None else as_dtype(dtype, "dtype")
-    try:
-        array = np.asarray(values, dtype=wanted)
-    except OverflowError as error:
-        raise NumberOverflowError(
-            f"Expected numbers that {wanted} can hold, found a larger one: {error}",
-            hint="choose a wider dtype",
-        ) from error
-    except (ValueError, TypeError) as error:
-        raise OperandTypeError(
-            f"Expected numbers, found something NumPy cannot convert: {error}",
-            hint="nested lists need rows of equal length",
-        ) from error
-    require_dtype(array.dtype, "values")
-    return array
-
-
-def coordinate_columns(coords: Any, order: int) -> tuple[Array, ...]:
-    """One array a mode, from an (nnz, order) array or one array a mode."""
-    listed = isinstance(coords, list) and any(isinstance(each, np.ndarray) for each in coords)
-    try:
-        if listed or isinstance(coords, tuple):
-            return tuple(np.atleast_1d(np.asarray(each)) for each in coords)
-        table = np.asarray(coords)
-    except (ValueError, TypeError) as error:
-        raise OperandTypeError(
-            f"Expected coordinates as an (nnz, {order}) array or one array a mode, found something "
-            f"NumPy cannot convert: {error}",
-            hint="nested lists need rows of equal length",
-        ) from error
-    if table.size == 0 and (table.ndim < 2 or order == 0):
-        rows = table.shape[0] if table.ndim == 2 else 0
-        return tuple(np.zeros(rows, dtype=np.int64) for _ in range(order))
-    if table.ndim == 1 and order == 1:
-        table = table[:, np.newaxis]
-    if table.ndim != 2 or table.shape[1] != order:
-        raise OperandError(
-            f"Expected coordinates as an (nnz, {order}) array or one array a mode, found shape "
-            f"{table.shape}",
-            hint="transpose an (order, nnz) array with .T, or pass a list of its rows as arrays",
-        )
-    return tuple(table.T)
 
 
 def integer_columns(columns: Sequence[Array]) -> tuple[Array, ...]:

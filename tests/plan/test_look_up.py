@@ -118,7 +118,7 @@ def test_results_are_those_of_the_text(data: st.DataObject) -> None:
 @pytest.mark.usefixtures("always")
 def test_what_is_not_stored_is_zero_beside_an_infinity_and_a_stored_zero_is_not() -> None:
     A = tp.Tensor.from_coo(  # noqa: N806
-        np.array([[0, 0], [1, 1], [2, 2]]), [np.inf, np.inf, 2.0], (3, 3), format=tp.COO(2)
+        ([0, 1, 2], [0, 1, 2]), [np.inf, np.inf, 2.0], (3, 3), format=tp.COO(2)
     )
     x = tp.Tensor.from_coo(np.array([[1], [2]]), [0.0, 3.0], (3,), format="s")
     found = tp.evaluate(SPMV, A=A, x=x, format="d")

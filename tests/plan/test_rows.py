@@ -232,7 +232,7 @@ def test_rows_of_a_vast_index_are_merged() -> None:
     size = 1 << 40
     coords = np.array([[0, 5], [0, size - 1], [1, 7]])
     made = [tp.Tensor.from_coo(coords, np.ones(3), (2, size), format="ss") for _ in range(2)]
-    S = tp.Tensor.from_coo(np.array([[0, 0], [1, 1]]), np.ones(2), (2, 2), format="ss")  # noqa: N806
+    S = tp.Tensor.from_coo(([0, 1], [0, 1]), np.ones(2), (2, 2), format="ss")  # noqa: N806
     found = tp.evaluate("s = S[i,j] * A[i,k] * B[j,k]", S=S, A=made[0], B=made[1])
     assert float(found) == 3.0
 

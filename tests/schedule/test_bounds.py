@@ -97,7 +97,7 @@ VAST = 2**21 + 3
 )
 def test_tiles_are_made_of_what_can_be_counted(schedule: str, refused: bool) -> None:
     coordinates = np.array([[0, 5, VAST - 1], [1, 7, VAST - 1], [2, 9, VAST - 1]])
-    tensor = tp.Tensor.from_coo(coordinates, [1.0, 2.0, 3.0], (VAST,) * 3, format="sss")
+    tensor = tp.Tensor.from_coo(coordinates, [1.0, 2.0, 3.0], (VAST,) * 3, format="sss", axis=1)
     text = "s = T[i,j,k] * v[i]"
     if refused:
         with pytest.raises(BoundError, match=r"at most 2\^62 values") as caught:

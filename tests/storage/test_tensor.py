@@ -34,22 +34,72 @@ ROWS, COLUMNS, VALUES = np.array([1, 0]), np.array([0, 1]), np.array([2.0, 1.5])
 @pytest.mark.parametrize(
     "coords",
     [
-        np.array([[1, 0], [0, 1]]),
-        [(1, 0), (0, 1)],
         [ROWS, COLUMNS],
         (ROWS, COLUMNS),
         ([1, 0], [0, 1]),
-        np.array([[1, 0], [0, 1]], dtype=np.uint64),
-        np.array([[1, 0], [0, 1]], dtype=">i4"),
+        [ROWS.astype(np.uint64), COLUMNS.astype(">i4")],
         [ROWS.astype(np.int8), COLUMNS.astype(np.int32)],
     ],
-    ids=range(8),
+    ids=range(5),
 )
 @pytest.mark.parametrize("format", [None, "ds", "dd", COO(2), CSC])
-def test_from_coo_takes_both_layouts(coords: Any, format: Any) -> None:
+def test_from_coo_takes_one_array_a_mode(coords: Any, format: Any) -> None:
     made = Tensor.from_coo(coords, VALUES, (2, 3), format)
     np.testing.assert_array_equal(made.to_numpy(), DENSE)
     assert made.format == (CSF(2) if format is None else tensor(DENSE, format).format)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+@pytest.mark.parametrize("entries", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("make", [np.asarray, np.ndarray.tolist], ids=["array", "list"])
+def test_from_coo_takes_a_table_either_way_round(order: int, entries: int, make: Any) -> None:
+    """Where the shape does not say which axis runs over the modes, `axis` must."""
+    rng = np.random.default_rng(order + 10 * entries)
+    table, shape = rng.integers(0, 6, (order, entries)), (6,) * order
+    values = np.arange(1.0, entries + 1)
+    expected = Tensor.from_coo(tuple(table), values, shape).to_numpy()
+    for axis, given in enumerate((table, table.T)):
+        made = Tensor.from_coo(make(given), values, shape, axis=axis)
+        np.testing.assert_array_equal(made.to_numpy(), expected)
+        if order == entries and order > 1:
+            with pytest.raises(OperandError, match="read in one way") as caught:
+                Tensor.from_coo(make(given), values, shape)
+            assert "axis=0" in str(caught.value) and "axis=1" in str(caught.value)
+        else:
+            again = Tensor.from_coo(make(given), values, shape)
+            np.testing.assert_array_equal(again.to_numpy(), expected)
+        if order != entries:
+            with pytest.raises((OperandError, StructureError)):
+                Tensor.from_coo(given, values, shape, axis=1 - axis)
+
+
+@pytest.mark.parametrize("axis", [2, -1, True, "rows"])
+def test_from_coo_refuses_another_axis(axis: Any) -> None:
+    with pytest.raises(OperandError, match="axis=0 or axis=1, found"):
+        Tensor.from_coo([[0, 1]], [1.0], (2, 3), axis=axis)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "number"),
+    [
+        ([1.0, 1.5], int, "1.5 at entry 1"),
+        ([300], np.int8, "300 at entry 0"),
+        ([np.nan], int, "nan"),
+        ([1 + 2j], float, r"\(1\+2j\)"),
+        ([-1], np.uint8, "-1"),
+        ([2], bool, "2"),
+    ],
+)
+def test_from_coo_cuts_no_value(values: list[Any], dtype: Any, number: str) -> None:
+    coords = (range(len(values)),)
+    with pytest.raises(OperandTypeError, match=f"holds exactly, found {number}|{number} out of"):
+        Tensor.from_coo(coords, values, 3, dtype=dtype)
+
+
+def test_from_coo_converts_values_that_fit() -> None:
+    for dtype in (np.int8, np.float32, np.complex64, np.bool_, np.uint64):
+        made = Tensor.from_coo(([0, 2],), [1.0, 0.0], 3, dtype=dtype)
+        assert (made.dtype, made.data.values.tolist()) == (dtype, [1, 0])
 
 
 def test_from_coo_owns_its_arrays() -> None:
@@ -81,13 +131,17 @@ BAD: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
         "0 to 2 in mode 1, found -1 at entry 0",
     ),
     "too large": (
-        ([[0, 0], [2, 0]], [1.0, 1.0], (2, 3)),
+        (([0, 2], [0, 0]), [1.0, 1.0], (2, 3)),
         StructureError,
         "mode 0, found 2 at entry 1",
     ),
     "float": (([[0.5, 1]], [1.0], (2, 3)), OperandTypeError, "integer coordinates, found float64"),
     "values": (([[0, 1]], [1.0, 2.0], (2, 3)), StructureError, "found 1 in mode 0 and 2 values"),
-    "modes": (([[0, 1, 1]], [1.0], (2, 3)), OperandError, r"\(nnz, 2\) array.*\(1, 3\)"),
+    "modes": (
+        ([[0, 1, 1]], [1.0], (2, 3)),
+        OperandError,
+        r"shape \(2, 1\) or .*found shape \(1, 3\)",
+    ),
     "lists": (((ROWS,), [1.0, 2.0], (2, 3)), OperandError, "2 modes.*found 1"),
     "lengths": (((ROWS, COLUMNS[:1]), VALUES, (2, 3)), StructureError, "found 1 in mode 1 and 2"),
     "size": (([[0, 1]], [1.0], (2, -3)), DimensionError, "mode 1, found -3"),
@@ -164,7 +218,7 @@ def test_to_scipy_of_other_orders() -> None:
 def test_to_coo_and_back() -> None:
     coords, values = tensor(DENSE, "ss").to_coo()
     assert (coords.tolist(), values.tolist()) == ([[0, 1], [1, 0]], [1.5, 2.0])
-    np.testing.assert_array_equal(Tensor.from_coo(coords, values, (2, 3)).to_numpy(), DENSE)
+    np.testing.assert_array_equal(Tensor.from_coo(coords, values, (2, 3), axis=1).to_numpy(), DENSE)
     coords, values = tensor(2.0).to_coo()
     assert (coords.shape, values.tolist()) == ((1, 0), [2.0])
 

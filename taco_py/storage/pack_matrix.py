@@ -1,0 +1,50 @@
+"""Coordinates into CSR or CSC by a counting sort, where they ascend in the inner level already.
+
+Files list matrices column by column, so their rows come out in order if entries are distributed
+over these one after another. Duplicates stay in their order of appearance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from taco_py.formats import Format
+from taco_py.storage.sizes import index_type, level_sizes
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+
+FEW = 1 << 12  # entries that are as fast sorted
+SPARSE = 4  # rows an entry beyond which distributing entries over them takes longer than a sort
+
+
+def is_distributable(outer: Array, inner: Array, sizes: tuple[int, ...]) -> bool:
+    """Whether entries ascend in the inner level, though not in the outer, and rows are not many."""
+    if len(inner) < FEW or sizes[0] > SPARSE * len(inner):
+        return False
+    return bool((inner[1:] >= inner[:-1]).all() and not (outer[1:] >= outer[:-1]).all())
+
+
+def pack_matrix(
+    outer: Array,
+    inner: Array,
+    values: Array,
+    shape: tuple[int, ...],
+    format: Format,
+    index_dtype: DTypeLike | None,
+) -> TensorData:
+    """Pack entries that ascend in the inner level into CSR or CSC; duplicates are summed.
+
+    outer, inner  a coordinate an entry in each of the two levels
+    """
+    sizes: Any = level_sizes(shape, format)
+    entries: Any = sp.coo_array((values, (outer, inner)), shape=sizes)
+    entries.has_canonical_format = True  # so that scipy distributes the entries, and no more
+    made = entries.tocsr()
+    made.has_sorted_indices = True
+    made.sum_duplicates()
+    dtype = index_type(shape, made.nnz, index_dtype)
+    arrays = (made.indptr.astype(dtype, copy=False), made.indices.astype(dtype, copy=False))
+    levels = (LevelArrays(), LevelArrays(*arrays))
+    return TensorData(format, shape, levels, made.data, sorted=True, unique=True)
