@@ -13,9 +13,10 @@ from taco_py.formats.format import (
     Level,
     LevelKind,
     dense,
+    named,
 )
 
 __all__ = [
     "COO", "CSC", "CSF", "CSR", "DCSR", "KINDS", "LETTERS",
-    "Format", "KindProperties", "Level", "LevelKind", "dense",
+    "Format", "KindProperties", "Level", "LevelKind", "dense", "named",
 ]  # fmt: skip

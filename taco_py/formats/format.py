@@ -204,8 +204,7 @@ class Format:
                     f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
                     f"place {place} of {text!r}",
                     hint="d dense, s compressed, u compressed with duplicates, c singleton, "
-                    f"q singleton with duplicates; or {', '.join(NAMED)}, and without quotes "
-                    "COO(2), CSF(3), dense(1) …",
+                    f"q singleton with duplicates; or {', '.join(NAMED)}, coo, csf, dense",
                 )
         try:
             modes = tuple(int(m) for m in order.split(",")) if order else tuple(range(len(letters)))
@@ -299,3 +298,13 @@ def _checked_order(order: int, least: int) -> int:
 CSR = Format.parse("CSR")
 CSC = Format.parse("CSC")
 DCSR = Format.parse("DCSR")
+
+
+def named(text: str, order: int) -> Format:
+    """Read a format of so many modes from letters, or from a name as in "coo".
+
+    >>> named("coo", 3) == COO(3), named("csr", 2) == Format.parse("ds")
+    (True, True)
+    """
+    make = {"coo": COO, "csf": CSF, "dense": dense}.get(text.lower())
+    return Format.parse(text) if make is None else make(order)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from taco_py.diagnostics.errors import FormatError, OperandTypeError, StructureError, TacoError
+from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import CSC, CSR, LETTERS, Format
 from taco_py.storage.borrow import from_compressed, from_coordinates, require_dtype
 from taco_py.storage.tensor_data import Array, TensorData, ordered
@@ -128,7 +129,8 @@ def require_kind(data: TensorData, kind: str) -> None:
     """FormatError unless `data` is stored as scipy's `kind` stores a tensor of its order."""
     if kind not in KINDS:
         raise FormatError(
-            f"Expected one of {', '.join(KINDS)}, found {kind!r}", hint='as in "csr_array"'
+            f"Expected one of {', '.join(KINDS)}, found {kind!r}",
+            hint=with_suggestion('as in "csr_array"', str(kind), KINDS),
         )
     order = data.format.order
     if order != 2 and kind not in ("coo_array", "csr_array"):

@@ -104,7 +104,7 @@ def _sublist(subscripts: object) -> Sequence[object]:
 def parse_einsum(subscripts: Subscripts, orders: Sequence[int]) -> Assignment:
     """The einsum of operands op0, op1, … of these orders, into `out`, with every sum explicit.
 
-    subscripts  the string, or a sequence of integers from 0 to 51 and Ellipsis for each operand,
+    subscripts  the string, or a sequence of integers from 0 on and Ellipsis for each operand,
                 and one more for the result if it is not implicit
     orders      the number of dimensions of each operand
 
@@ -185,6 +185,8 @@ def _unknown_subscript(source: Source, position: int) -> NotationError:
             hint = "one -> separates the operands' subscripts from the result's"
         case ",":
             hint = "commas separate operands; there is one result"
+        case "[" | "]" | "=" | "(" | ")" | "*" | "+" | "/":
+            hint = "index notation goes to tp.evaluate, einsum takes subscripts as in 'ij,j->i'"
         case _:
             hint = "subscripts are the letters a-z and A-Z"
     return NotationError(
@@ -216,12 +218,11 @@ def _label_of(subscript: object) -> _Label:
             hint='or write the subscripts as a string, as in "ij,j->i"',
         )
     number = operator.index(subscript)
-    if not 0 <= number < len(_LETTERS):
+    if number < 0:
         raise NotationError(
-            f"Expected subscripts from 0 to {len(_LETTERS) - 1}, found {number}",
-            hint="number the subscripts from 0",
+            f"Expected subscripts from 0 on, found {number}", hint="number the subscripts from 0"
         )
-    return _Label(_LETTERS[number], number)
+    return _Label(_LETTERS[number] if number < len(_LETTERS) else f"i{number}", number)
 
 
 # ---------------------------------------------------------------- rules

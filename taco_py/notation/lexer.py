@@ -32,7 +32,7 @@ class Token:
 
 # Compound symbols that mean nothing here are tokens too, so that a message shows them whole.
 _TOKEN = re.compile(
-    r"(?P<space>\s+)"
+    r"(?P<space>\s+|#[^\n]*)"
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[jJ]?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<symbol>[-+*/]=|==|\*\*|//|->|[-+*/=()\[\],])"
@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 
 _HINTS = {
     "@": "write the sum with indices, as in y[i] = A[i,j] * x[j]",
-    "^": "powers are not part of the notation; write x[i] * x[i]",
+    "^": "no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)",
     ":": "slice the operand before passing it",
     ".": "call functions before, and pass their result as an operand",
     ";": "one assignment at a time",

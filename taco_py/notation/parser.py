@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import check_depth
 from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind, tokenize
@@ -85,7 +85,9 @@ class Parser(Cursor):
     def assignment_hint(self) -> str:
         match self.token.text:
             case "-=":
-                return "write += and negate the right-hand side"
+                return "write += and negate the right-hand side; tp.program takes -="
+            case "," | "->":
+                return "einsum's subscripts go to tp.einsum; here begin as in y[i] = A[i,j] * x[j]"
             case "==":
                 return "an assignment has one equals sign"
             case _:
@@ -98,7 +100,7 @@ class Parser(Cursor):
         if found.text in _ASSIGNMENTS or found.text == "==":
             return "one assignment at a time"
         if found.text == "**":
-            return "powers are not part of the notation; write x[i] * x[i]"
+            return "no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)"
         if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
             return "write * for a product"
         return None
@@ -130,7 +132,7 @@ class Parser(Cursor):
             case TokenKind.SYMBOL if token.text == "(":
                 self.take()
                 inner = self.nested(self.expression, token)
-                self.expect(")", "an operator or ')'", self.juxtaposition_hint())
+                self.closed(token, "an operator or ')'", self.juxtaposition_hint())
                 return inner
             case _:
                 raise self.error("a tensor, a number or '('")
@@ -147,7 +149,7 @@ class Parser(Cursor):
         opening = self.take()
         names = self.tuple_of_names() if self.at("(") else self.leading_names()
         body = self.nested(self.expression, opening)
-        self.expect(")", "an operator or ')'", _SUM_HINT)
+        self.closed(opening, "an operator or ')'", _SUM_HINT)
         span = self.since(first)
         return reduce(
             lambda inner, name: Reduce(ADD, name.text, inner, span), reversed(names), body
@@ -175,18 +177,37 @@ class Parser(Cursor):
         first = self.take()
         indices: list[Token] = []
         if self.at("[") or self.at("("):
-            closing = _CLOSING[self.take().text]
+            opening = self.take()
+            closing = _CLOSING[opening.text]
             hint = _SUM_HINT if first.text == _SUM else None
-            if closing == ")" and self.ahead(1).text in _CLOSING:
-                hint = hint or _CALL_HINT  # exp(x[i])
-            indices = self.names(closing, hint)
+            if closing == ")" and hint is None:
+                hint = f"{first.text}(…) takes the names of indices; {_CALL_HINT}"
+            indices = self.names(closing, hint, opening)
             self.take()
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
 
-    def names(self, closing: str, hint: str | None = None) -> list[Token]:
-        """Index names with commas between them, up to `closing`, which is not consumed."""
+    def closed(self, opening: Token, what: str, hint: str | None = None) -> None:
+        """Take what closes `opening`; the error where the text ends before is about `opening`."""
+        if self.ended:
+            raise NotationError(
+                f"Expected {_CLOSING[opening.text]!r} for this {opening.text!r}, found the end of "
+                "the text",
+                opening.span,
+                f"close it with {_CLOSING[opening.text]!r}",
+            )
+        self.expect(_CLOSING[opening.text], what, hint)
+
+    def names(
+        self, closing: str, hint: str | None = None, opening: Token | None = None
+    ) -> list[Token]:
+        """Index names with commas between them, up to `closing`, which is not consumed.
+
+        opening  the bracket before them, which the error is about where the text ends
+        """
         names: list[Token] = []
         while not self.at(closing):
+            if self.ended and opening is not None:
+                self.closed(opening, "")
             if names:
                 self.expect(",", f"',' or {closing!r}", hint or self.index_hint())
             names.append(self.name("the name of an index", hint or self.index_hint()))
@@ -197,6 +218,8 @@ class Parser(Cursor):
             case TokenKind.NUMBER:
                 return "an index is a name; take a slice of the operand before passing it"
             case TokenKind.SYMBOL if self.token.text in (*_TERM_OPERATORS, *_FACTOR_OPERATORS):
-                return "an index is a name alone; arithmetic on indices is not part of the notation"
+                return "an index is a name alone; tp.program takes offsets, as in y[i] = x[i-1]"
+            case TokenKind.SYMBOL if self.token.text == "[":
+                return "an index is a name alone; pass an array that NumPy gathers, as in v[p]"
             case _:
                 return None

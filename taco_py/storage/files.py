@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import (
     FormatError,
     TacoError,
 )
-from taco_py.formats import COO, CSC, CSF, CSR, Format
+from taco_py.formats import COO, CSC, CSF, CSR, Format, named
 from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
 from taco_py.storage.check import check, check_shape
 from taco_py.storage.mtx import mtx_text, read_mtx
@@ -147,7 +147,7 @@ def chosen(format: Format | str | None, default: Format, name: str) -> Format:
     """The format asked for, or the file's own."""
     if format is None:
         return default
-    wanted = format if isinstance(format, Format) else Format.parse(format)
+    wanted = format if isinstance(format, Format) else named(format, default.order)
     if wanted.order != default.order:
         raise FormatError(
             f"Expected a format of {default.order} levels for {name}, found {str(wanted)!r} of "

@@ -16,6 +16,7 @@ from taco_py.diagnostics.errors import (
     OperandError,
     TacoError,
 )
+from taco_py.diagnostics.suggest import nearest, with_suggestion
 from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
@@ -224,21 +225,32 @@ def check_names(assignment: Assignment, names: Iterable[str]) -> None:
             raise OperandError(
                 f"Expected an operand {access.tensor}, found {_listed(given)}",
                 access.span,
-                _how_to_pass(access.tensor),
+                _how_to_pass(access.tensor, [name for name in given if name not in wanted]),
             )
     for name in given:
         if name not in wanted:
             raise OperandError(
                 f"Expected the operands {_listed(wanted)}, found {name} besides, which the "
                 "expression does not use",
-                hint=f"leave {name} out, or use it in the expression",
+                hint=_how_to_use(name, wanted),
             )
 
 
-def _how_to_pass(name: str) -> str:
+def _how_to_pass(name: str, left: Sequence[str]) -> str:
+    """The remedy for an operand that is missing; `left` are given and not used."""
     if name in OPTIONS:
         return f'{name}= is an option of the call; pass the operand in a mapping, {{"{name}": …}}'
-    return f"pass it by name: {name}=…"
+    found = nearest(name, left)
+    meant = "" if found is None else f", where {found}= was given: did you mean {name}?"
+    return f"pass it by name: {name}=…{meant}"
+
+
+def _how_to_use(name: str, wanted: Sequence[str]) -> str:
+    """The remedy for an operand that the text does not use, or for an option misspelt."""
+    option = nearest(name, OPTIONS)
+    if option is not None and nearest(name, wanted) is None:
+        return f"did you mean the option {option}=?"
+    return with_suggestion(f"leave {name} out, or use it in the expression", name, wanted)
 
 
 def check_orders(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> None:

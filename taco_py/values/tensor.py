@@ -15,7 +15,7 @@ from taco_py.diagnostics.errors import (
     FormatError,
     OperandTypeError,
 )
-from taco_py.formats import COO, CSC, CSF, CSR, Format
+from taco_py.formats import COO, CSC, CSF, CSR, Format, named
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
@@ -192,6 +192,7 @@ class Tensor:
             raise FormatError(
                 "Expected a tensor of order 1 or more, found a scalar", hint="use .to_numpy()"
             )
+        kind = f"{kind}_array" if kind in ("csr", "csc", "coo") else kind
         wanted = {"csr": CSR, "csc": CSC}.get(kind[:3]) if self.order == 2 else None
         data = self._data
         if wanted is None and not data.format.is_coo:
@@ -263,7 +264,12 @@ def as_data(obj: Any) -> TensorData:
         return from_scipy(obj)
     if isinstance(obj, list | tuple):
         return from_numpy(numbers(obj, None))
-    return from_numpy(obj)
+    if isinstance(obj, np.ndarray | np.generic | int | float | complex):
+        return from_numpy(obj)
+    from taco_py.interop.foreign import readable
+
+    found = readable(obj)
+    return from_scipy(found) if is_scipy_sparse(found) else from_numpy(found)
 
 
 def stored_as(data: TensorData, format: Format | str | None) -> TensorData:
@@ -274,7 +280,7 @@ def stored_as(data: TensorData, format: Format | str | None) -> TensorData:
 
 def as_format(format: Format | str | None, order: int) -> Format | None:
     """The Format of a user's format argument; FormatError unless it has `order` levels."""
-    parsed = Format.parse(format) if isinstance(format, str) else format
+    parsed = named(format, order) if isinstance(format, str) else format
     if parsed is not None and not isinstance(parsed, Format):
         raise FormatError(
             f"Expected a Format or its letters, found {parsed!r}",

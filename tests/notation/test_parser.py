@@ -123,7 +123,7 @@ ERRORS = [
     (
         "y -= x",
         "Expected '=' or '+=' after y, found '-='\n  y -= x\n    ^^\n"
-        "hint: write += and negate the right-hand side",
+        "hint: write += and negate the right-hand side; tp.program takes -=",
     ),
     (
         "y == x",
@@ -153,12 +153,13 @@ ERRORS = [
     (
         "y = a ** 2",
         "Expected an operator or the end of the text, found '**'\n  y = a ** 2\n        ^^\n"
-        "hint: powers are not part of the notation; write x[i] * x[i]",
+        "hint: no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)",
     ),
     (
         "y = exp(x[i])",
         "Expected ',' or ')', found '['\n  y = exp(x[i])\n           ^\n"
-        "hint: functions are not part of the notation: compute them with NumPy, before or after",
+        "hint: exp(…) takes the names of indices; functions are not part of the notation: compute "
+        "them with NumPy, before or after",
     ),
     ("y = a)", "Expected an operator or the end of the text, found ')'\n  y = a)\n       ^"),
     (
@@ -167,7 +168,11 @@ ERRORS = [
     ),
     ("y = a * / b", "Expected a tensor, a number or '(', found '/'\n  y = a * / b\n          ^"),
     ("y = ()", "Expected a tensor, a number or '(', found ')'\n  y = ()\n       ^"),
-    ("y = A[i", "Expected ',' or ']', found the end of the text\n  y = A[i\n         ^"),
+    (
+        "y = A[i",
+        "Expected ']' for this '[', found the end of the text\n  y = A[i\n       ^\n"
+        "hint: close it with ']'",
+    ),
     ("y = A[i)", "Expected ',' or ']', found ')'\n  y = A[i)\n         ^"),
     ("y = A[,i]", "Expected the name of an index, found ','\n  y = A[,i]\n        ^"),
     ("y = A[i,]", "Expected the name of an index, found ']'\n  y = A[i,]\n          ^"),
@@ -179,7 +184,7 @@ ERRORS = [
     (
         "y = A[i+1]",
         "Expected ',' or ']', found '+'\n  y = A[i+1]\n         ^\n"
-        "hint: an index is a name alone; arithmetic on indices is not part of the notation",
+        "hint: an index is a name alone; tp.program takes offsets, as in y[i] = x[i-1]",
     ),
     (
         "y = sum(A[i,j])",

@@ -1,0 +1,71 @@
+"""Arrays of other libraries, by the protocols that they offer: read in place where these allow it.
+
+tocsr(), tocoo()              sparse arrays (pydata/sparse, …): scipy's arrays
+__array_interface__           memory of the library's own
+__dlpack__                    tensors in the memory of the processor (torch, JAX, …)
+__array__                     what NumPy makes an array of (pandas, xarray, torch, …)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import OperandTypeError
+
+SPARSE = ("to_scipy_sparse", "tocsr", "tocoo")
+"""Methods that give a scipy.sparse array."""
+
+
+def readable(obj: Any) -> Any:
+    """Find the array of an object of another library: scipy.sparse's or NumPy's.
+
+    Raises OperandTypeError, which names the object's module, where it offers none.
+    """
+    for method in SPARSE:
+        if hasattr(obj, method):
+            found = _asked(obj, method, getattr(obj, method))
+            if type(found).__module__.startswith("scipy.sparse"):
+                return found
+    if hasattr(obj, "__array_interface__"):
+        return _asked(obj, "__array_interface__", lambda: np.asarray(obj))
+    if hasattr(obj, "__dlpack__"):
+        try:
+            return np.from_dlpack(obj)
+        except Exception as error:
+            if not hasattr(obj, "__array__"):
+                raise _refusal(obj, "__dlpack__", error) from error
+    if hasattr(obj, "__array__"):
+        return _asked(obj, "__array__", lambda: np.asarray(obj))
+    raise OperandTypeError(
+        f"Expected a NumPy array, a scipy.sparse array, a Tensor or a number, found {kind_of(obj)}",
+        hint="convert it with np.asarray",
+    )
+
+
+def kind_of(obj: Any) -> str:
+    """The type of an object with its module, as in torch.Tensor; of a built-in one its name.
+
+    >>> kind_of("text")
+    'str'
+    """
+    cls = type(obj)
+    package = cls.__module__.partition(".")[0]
+    return cls.__qualname__ if package == "builtins" else f"{package}.{cls.__qualname__}"
+
+
+def _asked(obj: Any, protocol: str, ask: Callable[[], Any]) -> Any:
+    """What a protocol gives. Raises OperandTypeError for whatever it raises."""
+    try:
+        return ask()
+    except Exception as error:  # of another library, which may raise anything
+        raise _refusal(obj, protocol, error) from error
+
+
+def _refusal(obj: Any, protocol: str, error: Exception) -> OperandTypeError:
+    return OperandTypeError(
+        f"Expected an array from {protocol} of {kind_of(obj)}, found an error: {error}",
+        hint="pass the array itself, in the memory of the processor and without gradients",
+    )

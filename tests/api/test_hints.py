@@ -1,0 +1,175 @@
+"""What users are told of words that are nearly right, and of texts of the other notation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+X = np.array([1.0, 2.0, 3.0])
+TEXT = "y[i] = A[i,j] * x[j]"
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(tp.TacoError) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: tp.evaluate(TEXT, A=A, x=X, fromat="dd"), "did you mean the option format=?"),
+        (lambda: tp.evaluate(TEXT, A=A, x=X, shedule=""), "did you mean the option schedule=?"),
+        (lambda: tp.evaluate(TEXT, a=A, x=X), "where a= was given: did you mean A?"),
+        (lambda: tp.evaluate("y[i] = Mass[i,j] * x[j]", Maas=A, x=X), "did you mean Mass?"),
+        (lambda: tp.evaluate(TEXT, A=A, x=X, xs=X), "did you mean x? leave xs out"),
+        (lambda: tp.evaluate(TEXT, A=A, x=X, q=X), "leave q out, or use it in the expression"),
+        (lambda: tp.tensor(A).to_scipy("csr_aray"), "did you mean csr_array?"),
+        (lambda: tp.einsum("y[i] = A[i,j] * x[j]", A, X), "index notation goes to tp.evaluate"),
+        (lambda: tp.evaluate("ij,j->i", A=A, x=X), "einsum's subscripts go to tp.einsum"),
+        (lambda: tp.evaluate("y[i] -= A[i,j]", A=A), "tp.program takes -="),
+        (lambda: tp.evaluate("y[i] = x[i-1]", x=X), "tp.program takes offsets"),
+        (lambda: tp.evaluate("y[i] = x[p[i]]", x=X, p=X), "that NumPy gathers"),
+        (lambda: tp.evaluate("y[i] = log(x[i])", x=X), "log(…) takes the names of indices"),
+        (lambda: tp.evaluate("y[i] = relu(x[i] + 1)", x=X), "relu(…) takes the names of indices"),
+    ],
+)
+def test_the_hint_names_the_remedy(call: Callable[[], Any], says: str) -> None:
+    assert says in refused(call)
+
+
+@pytest.mark.parametrize(
+    ("text", "bracket"),
+    [
+        ("y[i] = (A[i,j] * x[j]", "("),
+        ("y[i] = ((A[i,j] * x[j])", "("),
+        ("y[i] = A[i,j", "["),
+        ("y[i] = A(i,j", "("),
+        ("y[i] = sum(j, A[i,j]", "("),
+    ],
+)
+def test_brackets_that_are_not_closed_have_the_caret(text: str, bracket: str) -> None:
+    message, shown, carets, *_ = refused(lambda: tp.evaluate(text, A=A, x=X)).splitlines()
+    assert f"for this {bracket!r}, found the end of the text" in message
+    place = carets.index("^")
+    assert shown[place] == bracket and carets.count("^") == 1
+    behind = shown[place:]
+    assert sum(map(behind.count, "([")) > sum(map(behind.count, ")]"))
+
+
+def test_comments_end_with_the_line() -> None:
+    text = "y[i] = A[i,j] * x[j]  # the product [ ( \n  + b[i]  # and a vector"
+    b = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(tp.evaluate(text, A=A, x=X, b=b), A @ X + b)
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("coo", tp.COO(2)), ("CSF", tp.CSF(2)), ("Dense", tp.dense(2)), ("Csr", tp.CSR)],
+)
+def test_formats_may_be_named_in_any_case(name: str, form: tp.Format) -> None:
+    assert tp.tensor(A, format=name).format == form
+    found = tp.evaluate("C[i,j] = 2 * A[i,j]", A=tp.tensor(A), format=name)
+    dense = found if isinstance(found, np.ndarray) else found.to_numpy()
+    np.testing.assert_array_equal(dense, 2 * A.toarray())
+    kernel = tp.compile("C[i,j] = 2 * A[i,j]", A=name, C=tp.dense(2))
+    np.testing.assert_array_equal(kernel(A=tp.tensor(A, format=name)), 2 * A.toarray())
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_kinds_of_scipy_may_be_short(kind: str) -> None:
+    assert type(tp.tensor(A).to_scipy(kind)).__name__ == f"{kind}_array"
+
+
+def test_integer_subscripts_may_be_any() -> None:
+    found = tp.einsum(A, [0, 77], X, [77], [0])
+    np.testing.assert_array_equal(found, A @ X)
+    assert (tp.einsum(A, [900, 77]) != A.T).nnz == 0
+    assert "from 0 on" in refused(lambda: tp.einsum(A, [0, -1]))
+
+
+# ---------------------------------------------------------------- arrays of other libraries
+
+
+class OfNumpy:
+    """An array that NumPy converts."""
+
+    __module__ = "torch"
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.array
+
+
+class OfMemory:
+    """An array that says where its memory is."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class OfDlpack:
+    """A tensor that is handed over by DLPack."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+class OfSparse:
+    """A sparse array that gives scipy's."""
+
+    def tocsr(self) -> Any:
+        return A
+
+
+class Broken:
+    """A tensor of another device."""
+
+    __module__ = "torch"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise RuntimeError("cannot convert a CUDA tensor")
+
+
+@pytest.mark.parametrize("wrap", [OfNumpy, OfMemory, OfDlpack])
+def test_arrays_of_other_libraries_are_read(wrap: Callable[[np.ndarray], Any]) -> None:
+    for _ in range(2):
+        np.testing.assert_array_equal(tp.evaluate(TEXT, A=A, x=wrap(X)), A @ X)
+        np.testing.assert_array_equal(tp.einsum("ij,j->i", A, wrap(X)), A @ X)
+    assert np.shares_memory(tp.tensor(wrap(X)).to_numpy(), X)
+
+
+def test_sparse_arrays_of_other_libraries_are_read() -> None:
+    np.testing.assert_array_equal(tp.einsum("ij,j->i", OfSparse(), X), A @ X)
+    assert tp.tensor(OfSparse()).format == tp.CSR
+
+
+@pytest.mark.parametrize(
+    ("operand", "says"),
+    [
+        (Broken(), "torch.Broken, found an error: cannot convert a CUDA tensor"),
+        (object(), "found object"),
+        ("text", "found str"),
+        ({1: 2}, "found dict"),
+        (OfNumpy(np.array(["a"])), "dtype"),
+    ],
+)
+def test_what_is_no_array_is_named(operand: Any, says: str) -> None:
+    message = refused(lambda: tp.evaluate(TEXT, A=A, x=operand))
+    assert "operand x" in message and says in message
