@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import taco_py as tp
 from taco_py import formats
 from taco_py.api.check import check
 from taco_py.api.files import read, write
@@ -295,7 +296,7 @@ def test_files_round_trip(tmp_path: Any) -> None:
 )
 def test_examples_in_docstrings(module: str) -> None:
     names = {name: getattr(formats, name) for name in formats.__all__}
-    names |= {"np": np, "from_numpy": numpy_arrays.from_numpy}
+    names |= {"np": np, "tp": tp, "from_numpy": numpy_arrays.from_numpy}
     result = doctest.testmod(importlib.import_module(f"taco_py.{module}"), extraglobs=names)
     assert result.attempted > 0
     assert result.failed == 0
