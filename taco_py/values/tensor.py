@@ -23,7 +23,7 @@ from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
-from taco_py.values.coordinates import coordinate_columns, exact_numbers, numbers
+from taco_py.values.coordinate_table import coordinate_columns, exact_numbers, numbers
 from taco_py.values.keys import of_array
 
 

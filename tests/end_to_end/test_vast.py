@@ -63,7 +63,7 @@ def test_a_copy_too_large_for_memory_is_named(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("taco_py.execute.transform.recopied", no_room)
     matrix = sp.random_array((9, 9), density=0.3, format="csc", rng=0)
-    with pytest.raises(tp.OutOfMemoryError, match="for a copy of A in the format ds, .*found"):
+    with pytest.raises(tp.OutOfMemoryError, match=r"for a copy of A in the format ds, .*found"):
         tp.evaluate("y[i] = sum(j, A[i,j] * x[j]) / x[i]", A=matrix, x=np.ones(9),
                     schedule="reorder(i,j)")  # fmt: skip
 
