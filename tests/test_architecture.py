@@ -76,13 +76,16 @@ ABOVE = ("taco_py.api", "taco_py.tool", "taco_py.cli")
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "islpy": ("polyhedral.isl",),
     "cffi": ("codegen.toolchain", "codegen.runtime"),
+    "opt_einsum": ("taco_py.plan.algebra.contraction_trees", "taco_py.plan.algebra.pair_orders"),
+    "cotengra": ("taco_py.plan.algebra.pair_orders",),
     "subprocess": ("codegen.toolchain", "codegen.runtime"),
     "ctypes": ("codegen.toolchain", "codegen.runtime"),
 }
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {
-    "cffi", "dask", "distributed", "graphblas", "islpy", "matplotlib", "opt_einsum", "platformdirs",
-    "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang", "zstandard",
+    "cffi", "cotengra", "dask", "distributed", "graphblas", "islpy", "matplotlib", "opt_einsum",
+    "platformdirs", "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang",
+    "zstandard",
 }  # fmt: skip
 # Module-level mutable values that are meant: the one kernel cache.
 MUTABLE_ALLOWED: frozenset[str] = frozenset()

@@ -33,7 +33,7 @@ from taco_py.plan.rules import catalogue
 from taco_py.plan.search import Search, tried
 from taco_py.problem import TensorType
 
-OF_ONE_RESULT = frozenset(("order_result", "fuse_modes"))
+OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
 """The rules that change how a result is stored, which later assignments read."""
 
 

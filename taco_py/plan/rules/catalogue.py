@@ -45,6 +45,7 @@ from taco_py.plan.rules.needed import (
 from taco_py.plan.rules.split import (
     absorb_factor,
     contract,
+    contract_many,
     hoist_sum,
     hoist_term,
     multiply_small_first,
@@ -59,6 +60,7 @@ PREPARATION: Entries = (
     (order_result.RULE, "first of all: which format the result has decides what all others gain"),
     (take_diagonal.RULE, "before all that reads indices: each access then has an index once"),
     (normal_form.RULE, "sums are known by the names of their indices from here on"),
+    (contract_many.RULE, "before all that looks at products: what it leaves is one of two factors"),
     (widen_sums.RULE, "before products are looked at: factors of one type are free to move"),
     (absorb_factor.RULE, "fewer factors first: what is left is often a product of two matrices"),
     (multiply_small_first.RULE, "after absorb_factor, which leaves a product of fewer factors"),
@@ -135,7 +137,7 @@ WALKED = frozenset(
 """The rules that loops of the text leave out: operands are walked as they are stored."""
 ONE_KERNEL = frozenset(
     ("widen_sums", "absorb_factor", "multiply_small_first", "multiply_out", "divisor_as_factor",
-     "sum_streamed_first", "push_sum_in", "contract", "split_dense_product")
+     "sum_streamed_first", "push_sum_in", "contract", "contract_many", "split_dense_product")
 )  # fmt: skip
 """The rules that `optimize=False` leaves out: every product stays in one kernel."""
 GIVEN_PATH = frozenset(
@@ -145,6 +147,6 @@ GIVEN_PATH = frozenset(
 """The rules that would change the factors which a user's contraction order counts."""
 UNDER_COMMANDS = frozenset(
     ("absorb_factor", "multiply_small_first", "copy_small_across", "copy_dense_across",
-     "fuse_modes", "order_result")
+     "contract_many", "fuse_modes", "order_result")
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
