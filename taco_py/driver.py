@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from codegen.ir import Module
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.target import Target
+
+
+SIDE_BY_SIDE = 2
+"""Kernels that are compiled at a time: more compilers share the memory and the cores of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,29 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
     call = found.kernel.functions[signature.name]
     source = found.kernel.source
     return _with_facts(recipe, call, parameters, facts, source, found.hit, found.seconds)
+
+
+def compile_recipes(
+    recipes: Sequence[Recipe], cache: KernelCache = KERNELS
+) -> tuple[CompiledKernel, ...]:
+    """Return the kernels of recipes, each distinct one made once, some side by side.
+
+    Raises what `compile_recipe` raises, for the first recipe of which it does.
+    """
+    from codegen.toolchain.processor import core_count
+    from codegen.toolchain.side_by_side import map_side_by_side
+
+    by_parts: dict[tuple[int, int, str], int] = {}
+    numbers: dict[Recipe, int] = {}
+    places = []
+    for recipe in recipes:
+        parts = (id(recipe.problem), id(recipe.schedule), recipe.phase)  # equal more often than not
+        if parts not in by_parts:
+            by_parts[parts] = numbers.setdefault(recipe, len(numbers))
+        places.append(by_parts[parts])
+    workers = min(SIDE_BY_SIDE, core_count(), len(numbers))
+    kernels = map_side_by_side(lambda recipe: compile_recipe(recipe, cache), numbers, workers)
+    return tuple(kernels[place] for place in places)
 
 
 def _routine_kernel(recipe: Recipe, routine: Routine) -> CompiledKernel:

@@ -10,7 +10,7 @@ import numpy as np
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
-from taco_py.driver import compile_recipe
+from taco_py.driver import compile_recipes
 from taco_py.execute.run import copies_in_order, run
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
@@ -105,7 +105,7 @@ def planned_text(
         settings, times = found.settings, "\n".join(told_times(found)) + "\n"
     prepared = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
-    kernels = [compile_recipe(recipe_of(step)) for step in steps]
+    kernels = compile_recipes([recipe_of(step) for step in steps])
     copies = copies_made(objects, prepared.given)
     execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):

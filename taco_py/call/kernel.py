@@ -20,7 +20,7 @@ from taco_py.diagnostics.errors import (
     OperandError,
     OperandTypeError,
 )
-from taco_py.driver import CompiledKernel, compile_recipe
+from taco_py.driver import CompiledKernel, compile_recipes
 from taco_py.execute.assemble_compute import assemble, recompute
 from taco_py.execute.run import Execution, run
 from taco_py.explanation.plan_report import explain
@@ -151,7 +151,7 @@ class Kernel:
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)
-        kernels = tuple(compile_recipe(recipe_of(step)) for step in plan.kernels)
+        kernels = compile_recipes([recipe_of(step) for step in plan.kernels])
         if not (operands or named):
             check_promises(plan, tensors)
         return export(plan, kernels, tensors, Path(folder), name)
@@ -376,6 +376,6 @@ def compile_plan(
 ) -> Kernel:
     """A plan as what can be called: all its kernels compiled, or found where they are already."""
     steps = plan.kernels
-    compiled = tuple(compile_recipe(recipe_of(step)) for step in steps)
+    compiled = compile_recipes([recipe_of(step) for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     return Kernel(assignment, plan, formats, types, kind, dtype, settings, compiled, kernels, begin)

@@ -20,7 +20,7 @@ from taco_py.diagnostics.errors import (
     StructureError,
     TacoError,
 )
-from taco_py.driver import CompiledKernel, compile_recipe
+from taco_py.driver import CompiledKernel, compile_recipe, compile_recipes
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.guard import check_plan, check_sparse, shortage, with_room
@@ -84,10 +84,20 @@ def run(plan: Plan, execution: Execution) -> TensorData:
 def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
     """Every result of the plan, by name. Raises OutOfMemoryError as `run` does."""
     check_plan(plan, execution.tensors, execution.out is not None)
+    _compile_ahead(plan, execution)
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
         execution.tensors[step.target] = run_step(step, execution, last)
     return {name: execution.tensors[name] for name in plan.program.results}
+
+
+def _compile_ahead(plan: Plan, execution: Execution) -> None:
+    """Compile the kernels of a plan that has several, for some can be compiled side by side."""
+    missing = [step for step in plan.kernels if (step.target, EVALUATE) not in execution.kernels]
+    if len(missing) > 1 and not execution.wide:
+        recipes = [Recipe(step.problem, step.schedule, EVALUATE) for step in missing]
+        for step, kernel in zip(missing, compile_recipes(recipes), strict=True):
+            execution.kernels[step.target, EVALUATE] = kernel
 
 
 def run_step(step: Step, execution: Execution, last: bool) -> TensorData:

@@ -6,8 +6,9 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from taco_py.diagnostics.errors import InternalError, NotationError, OperandError
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
@@ -62,6 +63,19 @@ def free_indices(expr: Expr) -> tuple[str, ...]:
         return unique(expr.indices)
     below = unique(index for child in children(expr) for index in free_indices(child))
     return tuple(i for i in below if i != expr.index) if isinstance(expr, Reduce) else below
+
+
+def free_of_parts(expr: Expr) -> dict[int, tuple[str, ...]]:
+    """Return the free indices of each part of an expression, by its identity: each found once."""
+    found: dict[int, tuple[str, ...]] = {}
+    for node, _ in reversed(list(walk(expr))):
+        if isinstance(node, Access):
+            found[id(node)] = unique(node.indices)
+        else:
+            below = unique(chain.from_iterable(found[id(child)] for child in children(node)))
+            bound = node.index if isinstance(node, Reduce) else None
+            found[id(node)] = below if bound is None else tuple(i for i in below if i != bound)
+    return found
 
 
 def all_indices(assignment: Assignment) -> tuple[str, ...]:
@@ -201,20 +215,22 @@ def check_bindings(assignment: Assignment) -> None:
     Raises:
         NotationError: `y[i] = sum(i, …)`, `sum(j, … sum(j, …))`, `sum(j, b[i])`.
     """
-    _check_bindings(assignment.value, assignment.target, ())
+    free = free_of_parts(assignment.value)
+    around: dict[int, frozenset[str]] = {id(assignment.value): frozenset()}
+    unused: Reduce | None = None
+    for node, _ in walk(assignment.value):
+        bound = around[id(node)]
+        if isinstance(node, Reduce):
+            _check_name(node, assignment.target, bound)
+            if node.index not in free[id(node.body)]:
+                unused = node
+            bound |= {node.index}
+        around.update((id(child), bound) for child in children(node))
+    if unused is not None:
+        raise _unused(unused)
 
 
-def _check_bindings(expr: Expr, target: Access, bound: tuple[str, ...]) -> None:
-    if isinstance(expr, Reduce):
-        _check_name(expr, target, bound)
-        _check_bindings(expr.body, target, (*bound, expr.index))
-        _check_use(expr)
-        return
-    for child in children(expr):
-        _check_bindings(child, target, bound)
-
-
-def _check_name(expr: Reduce, target: Access, bound: tuple[str, ...]) -> None:
+def _check_name(expr: Reduce, target: Access, bound: Container[str]) -> None:
     index = expr.index
     if index in target.indices:
         raise NotationError(
@@ -232,16 +248,15 @@ def _check_name(expr: Reduce, target: Access, bound: tuple[str, ...]) -> None:
         )
 
 
-def _check_use(expr: Reduce) -> None:
+def _unused(expr: Reduce) -> NotationError:
     index = expr.index
-    if index not in free_indices(expr.body):
-        raise NotationError(
-            f"Expected a sum over an index of what is summed, found {index}, which does not occur "
-            "there",
-            expr.span,
-            hint=f"write the tensors with their indices, as in sum({index}, x[{index}]), or remove "
-            "the sum",
-        )
+    return NotationError(
+        f"Expected a sum over an index of what is summed, found {index}, which does not occur "
+        "there",
+        expr.span,
+        hint=f"write the tensors with their indices, as in sum({index}, x[{index}]), or remove "
+        "the sum",
+    )
 
 
 def check_output_indices(assignment: Assignment) -> None:

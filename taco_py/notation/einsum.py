@@ -16,20 +16,20 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.diagnostics.source import Source, Span
 from taco_py.notation.checks import accesses, unique
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import ADD, MUL
+from taco_py.notation.long_products import LONG, product
+from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.operators import ADD
+from taco_py.notation.reduce import insert_reductions
 from taco_py.notation.tree import map_children
 
 RESULT = "out"
-_MAX_OPERANDS = 64  # NumPy's limit; it also bounds the depth of the product
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_SUBSCRIPT = re.compile(r"\.\.\.|[A-Za-z ]")
+_SUBSCRIPT = re.compile(r"\.\.\.|[A-Za-z ]|[^\x00-\x7f\s]")
 _EXAMPLE = 'as in einsum("ij,j->i", A, x)'
 
 Subscripts = str | Sequence[Sequence[object]]
@@ -135,8 +135,9 @@ def parse_einsum(subscripts: Subscripts, orders: Sequence[int]) -> Assignment:
 
 def _assignment(operands: list[Access], target: Access) -> Assignment:
     """The product of all operands, summed over each index that the target has not."""
-    factors: list[Expr] = list(operands)
-    value = reduce(lambda left, right: Call(MUL, (left, right)), factors)
+    value = product(operands)
+    if len(operands) > LONG:
+        return insert_reductions(Assignment(target, value))
     indices = unique(index for access in operands for index in access.indices)
     for index in reversed(indices):
         if index not in target.indices:
@@ -188,7 +189,7 @@ def _unknown_subscript(source: Source, position: int) -> NotationError:
         case "[" | "]" | "=" | "(" | ")" | "*" | "+" | "/":
             hint = "index notation goes to tp.evaluate, einsum takes subscripts as in 'ij,j->i'"
         case _:
-            hint = "subscripts are the letters a-z and A-Z"
+            hint = "subscripts are letters"
     return NotationError(
         f"Expected letters, '...', ',' or '->', found {found!r}",
         Span(source, position, position + 1),
@@ -241,11 +242,6 @@ def _check_one_ellipsis(term: _Term) -> None:
 def _check_count(terms: tuple[_Term, ...], orders: Sequence[int]) -> None:
     if not orders:
         raise NotationError("Expected at least one operand, found none", hint=_EXAMPLE)
-    if len(orders) > _MAX_OPERANDS:
-        raise NotationError(
-            f"Expected at most {_MAX_OPERANDS} operands, found {len(orders)}",
-            hint="contract some of them first",
-        )
     if len(terms) != len(orders):
         spare = terms[len(orders)].span if len(terms) > len(orders) else terms[-1].span
         raise NotationError(

@@ -12,10 +12,11 @@ uses it, over the smallest sub-expression that holds all of its uses there.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from taco_py.notation.checks import check_bindings, free_indices
+from taco_py.notation.checks import check_bindings, free_of_parts
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import map_children
@@ -31,19 +32,24 @@ def insert_reductions(assignment: Assignment) -> Assignment:
         NotationError: a sum rebinds an index of the left-hand side or of a sum around it
         (`check_bindings`).
     """
-    value = _reduced(assignment.value, assignment.target.indices)
+    free = free_of_parts(assignment.value)
+    value = _reduced(assignment.value, assignment.target.indices, free)
     result = assignment if value is assignment.value else replace(assignment, value=value)
     check_bindings(result)
     return result
 
 
-def _reduced(expr: Expr, kept: Collection[str]) -> Expr:
+Free = Mapping[int, tuple[str, ...]]
+"""The free indices of each part of an expression, by its identity."""
+
+
+def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
     """`expr` with sums over all of its free indices but those that are `kept`."""
     if isinstance(expr, Call) and expr.operator.additive:
-        return map_children(expr, lambda term: _reduced(term, kept))
-    here = _summed_here(expr, kept)
+        return map_children(expr, lambda term: _reduced(term, kept, free))
+    here = _summed_here(expr, kept, free)
     inside = {*kept, *here, expr.index} if isinstance(expr, Reduce) else {*kept, *here}
-    result = map_children(expr, lambda child: _reduced(child, inside))
+    result = map_children(expr, lambda child: _reduced(child, inside, free))
     for index in reversed(here):
         result = Reduce(ADD, index, result, expr.span)
     return result
@@ -62,19 +68,18 @@ def _bare(expr: Call) -> list[tuple[str, ...]]:
     ]
 
 
-def _summed_here(expr: Expr, kept: Collection[str]) -> tuple[str, ...]:
+def _summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...]:
     """The indices to sum for which no single part of `expr` holds all uses."""
-    free = tuple(index for index in free_indices(expr) if index not in kept)
+    left = tuple(index for index in free[id(expr)] if index not in kept)
     match expr:
         case Reduce():
             return ()
         case Call():
-            uses = [free_indices(arg) for arg in expr.args]
+            uses = Counter(index for arg in expr.args for index in free[id(arg)])
             return tuple(
                 index
-                for index in free
-                if sum(index in each for each in uses) > 1
-                or any(index in each for each in _bare(expr))
+                for index in left
+                if uses[index] > 1 or any(index in each for each in _bare(expr))
             )
         case _:
-            return free
+            return left

@@ -132,7 +132,7 @@ def _kernel(
     final = replace(final, result=draft.result)
     final = _chained(final, loops, lambda: made_as_array(draft, stats))
     schedule = Schedule.of_orders(orders)
-    kernel = KernelStep(assignment.target.tensor, final, schedule, _size_sources(final))
+    kernel = KernelStep(assignment.target.tensor, final, schedule, size_sources(final))
     return kernel, _Copies(of_terms, everything)
 
 
@@ -159,7 +159,8 @@ def _as_wanted(
         yield Reformat(whole, target, form, reason, wanted.index_dtype)
 
 
-def _size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:
+def size_sources(problem: Problem) -> tuple[tuple[str, str, int], ...]:
+    """For each index, the first operand that has it, and its mode."""
     found = {
         index: (index, access.tensor, mode)
         for access in reversed(accesses(problem.assignment))

@@ -13,6 +13,7 @@ from codegen.names import Names
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import problem_of, real_statistics
 from taco_py.plan.ir.nodes import (
     Cast,
     Gather,
@@ -24,10 +25,15 @@ from taco_py.plan.ir.nodes import (
     Unfuse,
 )
 from taco_py.plan.ir.program import Define, Node, Program
-from taco_py.plan.make_kernel import with_kernel
+from taco_py.plan.make_kernel import size_sources, with_kernel
 from taco_py.plan.rules import catalogue
 from taco_py.plan.rules.layout.fuse_modes import fuse
+from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.plan.search import tried
+from taco_py.problem import Problem
+from taco_py.schedule.schedule import OPEN
+from taco_py.ways.way import Question
+from taco_py.ways.ways import choose
 
 Orders = tuple[tuple[str, ...], ...]
 
@@ -42,11 +48,15 @@ def with_kernels(
     """
     read = {name for each in program.defines for name in operand_names(each.assignment)}
     steps: list[Step] = []
+    forms = {kernel.problem: kernel for kernel in program.kernels}  # of steps planned before
     loops: dict[str, Orders | None] = {}
     results = program.results
     for step in program.steps:
         if isinstance(step, Define):
-            planned, loops[step.target] = _kernel(program, step, context, step.target == last)
+            planned = _like_another(program, step, context, forms)
+            loops[step.target] = None
+            if planned is None:
+                planned, loops[step.target] = _kernel(program, step, context, step.target == last)
             steps += planned_steps(planned.steps)
             program = program.with_facts(planned.facts)
             results = planned.results if step.target == last else results
@@ -54,6 +64,27 @@ def with_kernels(
             steps.append(step)
     program = replace(program, steps=tuple(steps), results=results)
     return program.with_facts(_kernel_facts(program)), loops
+
+
+def _like_another(
+    program: Program, define: Define, context: Context, forms: Mapping[Problem, KernelStep]
+) -> Program | None:
+    """The program of one assignment with the kernel of a step that is of its form, if there is one
+    and both are made in loops."""
+    if not forms:
+        return None
+    request = context.request(program, define.target)
+    problem = problem_of(define.assignment, program.facts, request)
+    plain = KernelStep(define.target, problem, OPEN, size_sources(problem))
+    found = canonical(plain)
+    like = forms.get(found.problem)
+    if like is None or like.schedule.make != OPEN.make:
+        return None
+    stats = real_statistics(define.assignment, program.facts, context.goal.machine)
+    if choose(Question(problem, lambda: stats, context.goal.libraries)).make != OPEN.make:
+        return None
+    kernel = replace(found, problem=like.problem, schedule=like.schedule)
+    return replace(program.only(define.target), steps=(kernel,))
 
 
 def _kernel_facts(program: Program) -> dict[str, Operand]:

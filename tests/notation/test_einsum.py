@@ -101,8 +101,7 @@ ERRORS: list[tuple[Subscripts, tuple[int, ...], str]] = [
     (
         "i1",
         (2,),
-        "Expected letters, '...', ',' or '->', found '1'\n  i1\n   ^\n"
-        "hint: subscripts are the letters a-z and A-Z",
+        "Expected letters, '...', ',' or '->', found '1'\n  i1\n   ^\nhint: subscripts are letters",
     ),
     (
         "i.j",
@@ -168,9 +167,8 @@ def test_message(subscripts: Subscripts, orders: tuple[int, ...], message: str) 
 def test_number_of_operands() -> None:
     with pytest.raises(NotationError, match="at least one operand, found none"):
         parse_einsum("", ())
-    with pytest.raises(NotationError, match="at most 64 operands, found 65"):
-        parse_einsum(",".join("i" * 65), (1,) * 65)
-    check_assignment(parse_einsum(",".join("i" * 64), (1,) * 64))
+    for count in (64, 65, 1000):
+        check_assignment(parse_einsum(",".join("i" * count), (1,) * count))
 
 
 @pytest.mark.parametrize("subscript", [1.0, "a", True, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import field
 
@@ -47,19 +48,26 @@ class Log:
 
     entries: list[Entry] = field(default_factory=list)
     decisions: dict[Decision, Entry] = field(default_factory=dict)
+    _known: set[Entry] = field(init=False, default_factory=set, compare=False, repr=False)
+    _decided: Counter[tuple[str, str]] = field(
+        init=False, default_factory=Counter, compare=False, repr=False
+    )
 
     def next_decision(self, rule: str, target: str) -> Decision:
         """The decision that comes next about a rule and a tensor."""
-        return rule, target, sum(key[:2] == (rule, target) for key in self.decisions)
+        return rule, target, self._decided[rule, target]
 
     def decide(self, decision: Decision, entry: Entry) -> None:
         """Append the entry of a comparison of prices."""
         self.decisions[decision] = entry
+        rule, target, number = decision
+        self._decided[rule, target] = number + 1
         self.add(entry)
 
     def add(self, entry: Entry) -> None:
         """Append an entry unless the same one is there."""
-        if entry not in self.entries:
+        if entry not in self._known:
+            self._known.add(entry)
             self.entries.append(entry)
 
     def of(self, rule: str, taken: bool = True) -> Iterator[Entry]:

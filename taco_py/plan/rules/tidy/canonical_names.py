@@ -30,10 +30,17 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def of_temporaries(program: Program) -> Iterator[Site]:
-    """The kernels but for those that make results, whose names are the user's."""
+    """The kernels but for those that have such names, and those that make results, whose names are
+    the user's."""
     *before, last = program.kernels
     users = {*program.results, last.target if len(program.results) == 1 else ""}
-    return iter([Site(each.target) for each in before if each.target not in users])
+    named: dict[int, bool] = {}  # whether a problem's names are such, for steps may share one
+    for each in before:
+        problem = id(each.problem)
+        if problem not in named:
+            named[problem] = canonical(each).problem == each.problem
+    others = (each for each in before if each.target not in users)
+    return iter([Site(each.target) for each in others if not named[id(each.problem)]])
 
 
 def canonical(step: KernelStep) -> KernelStep:

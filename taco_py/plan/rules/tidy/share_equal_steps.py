@@ -9,13 +9,14 @@ Steps that make results stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import Gather, KernelStep, Step, Unfuse
 from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, whole
+from taco_py.problem import Problem
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -30,19 +31,44 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 def share_equal_steps(program: Program) -> tuple[Node, ...]:
     """The steps without those that make what another one has made; those of results stay."""
-    made: dict[Node, str] = {}
+    made: dict[Hashable, str] = {}
+    problems = _Numbers()
     same: dict[str, str] = {}
     left: list[Node] = []
     for step in program.steps:
         step = step if isinstance(step, Define) else _reading(step, same)
         first = step.target
         if not isinstance(step, Define):
-            first = made.setdefault(replace(step, target=""), step.target)
+            first = made.setdefault(_made_by(step, problems), step.target)
         if first == step.target or step.target in program.results:
             left.append(step)
         else:
             same[step.target] = first
     return tuple(left)
+
+
+class _Numbers:
+    """Numbers of problems, equal for equal ones; steps that share one hash it once."""
+
+    def __init__(self) -> None:
+        self._of: dict[Problem, int] = {}
+        self._by_identity: dict[int, int] = {}
+
+    def of(self, problem: Problem) -> int:
+        """Return the number of a problem."""
+        found = self._by_identity.get(id(problem))
+        if found is None:
+            found = self._of.setdefault(problem, len(self._of))
+            self._by_identity[id(problem)] = found
+        return found
+
+
+def _made_by(step: Step, problems: _Numbers) -> Hashable:
+    """All of a step but its target."""
+    if not isinstance(step, KernelStep):
+        return replace(step, target="")
+    others = (step.schedule, step.sizes, step.sources, step.why, step.looked_up, step.added)
+    return (problems.of(step.problem), *others)
 
 
 def _reading(step: Step, same: Mapping[str, str]) -> Step:
