@@ -24,7 +24,7 @@ from taco_py.notation.checks import accesses, unique
 from taco_py.notation.long_products import LONG, product
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.operators import ADD
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.reduce import with_sums
 from taco_py.notation.tree import map_children
 
 RESULT = "out"
@@ -137,7 +137,7 @@ def _assignment(operands: list[Access], target: Access) -> Assignment:
     """The product of all operands, summed over each index that the target has not."""
     value = product(operands)
     if len(operands) > LONG:
-        return insert_reductions(Assignment(target, value))
+        return with_sums(Assignment(target, value))
     indices = unique(index for access in operands for index in access.indices)
     for index in reversed(indices):
         if index not in target.indices:

@@ -32,11 +32,16 @@ def insert_reductions(assignment: Assignment) -> Assignment:
         NotationError: a sum rebinds an index of the left-hand side or of a sum around it
         (`check_bindings`).
     """
-    free = free_of_parts(assignment.value)
-    value = _reduced(assignment.value, assignment.target.indices, free)
-    result = assignment if value is assignment.value else replace(assignment, value=value)
+    result = with_sums(assignment)
     check_bindings(result)
     return result
+
+
+def with_sums(assignment: Assignment) -> Assignment:
+    """Insert the same sums into an assignment that has none, so that none can be wrong."""
+    free = free_of_parts(assignment.value)
+    value = _reduced(assignment.value, assignment.target.indices, free)
+    return assignment if value is assignment.value else replace(assignment, value=value)
 
 
 Free = Mapping[int, tuple[str, ...]]

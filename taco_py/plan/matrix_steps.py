@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
-from math import prod
+from math import inf, prod
 
 from codegen.names import Names
 from codegen.records import dataclass
@@ -32,6 +32,12 @@ from taco_py.ways.ways import Choice, choose
 
 LEAST_PRODUCTS = 1 << 15
 """Multiplications below which a step is made by loops: any way takes microseconds."""
+LONG_ROW = 16.0
+"""Elements of a row of a product from which longer ones are no faster."""
+LARGEST_CLASS = 12
+"""The bits of a size from which ways are chosen alike."""
+_MOST = 1 << 1000
+"""What is less than the largest floating-point number."""
 COPIED = "its modes are those of a matrix"
 
 Group = tuple[str, ...]
@@ -101,6 +107,8 @@ class MatrixSteps:
     libraries  those whose routines may be called
     steps      what has been put in so far
     kernels    the problem and the way of each kernel, by its modes, types and how large they are
+    types      of the tensors made so far, by format, or by how many modes they have
+    counts     the coordinate tuples over groups of indices
     """
 
     sizes: Mapping[str, int]
@@ -110,6 +118,8 @@ class MatrixSteps:
     libraries: Libraries | None
     steps: list[Step] = field(default_factory=list)
     kernels: dict[object, tuple[Problem, Schedule, str]] = field(default_factory=dict)
+    types: dict[Format | int, TensorType] = field(default_factory=dict)
+    counts: dict[Group, int] = field(default_factory=dict)
 
     def given(self, access: Access) -> Tensor:
         """A tensor of the program as steps read it."""
@@ -122,20 +132,37 @@ class MatrixSteps:
     def roles(self, one: Tensor, other: Tensor, summed: frozenset[str]) -> Roles:
         """The roles of two tensors that ask for the fewest elements to be copied, and after that
         for the longer rows."""
-        return min(options(one, other, summed), key=self.price)
+        best, least = None, inf
+        for roles in options(one, other, summed):
+            price = self.price(roles)
+            if price < least:
+                best, least = roles, price
+            if price <= self.volume(roles.left.stored) * self.volume(roles.columns) / LONG_ROW:
+                break  # nothing is copied, and rows are long
+        assert best is not None
+        return best
 
     def price(self, roles: Roles) -> float:
         """The elements that are copied, and products in rows too short for vectors as elements."""
-        copied = 0.0
-        for tensor, groups in ((roles.left, roles.of_left), (roles.right, roles.of_right)):
-            if not _fits(tensor, groups):
-                copied += self.volume(tensor.stored)
-        work = self.volume((*roles.both, *roles.rows, *roles.columns, *roles.summed))
-        return copied + work / min(16.0, self.volume(roles.columns or roles.summed))
+        left, right, copied = roles.left, roles.right, 0.0
+        if left.stored != (*roles.both, *roles.rows, *roles.summed) or not left.plain:
+            copied += self.volume(left.stored)
+        if right.stored != (*roles.both, *roles.summed, *roles.columns) or not right.plain:
+            copied += self.volume(right.stored)
+        row = self.volume(roles.columns or roles.summed)
+        work = self.volume(left.stored) * self.volume(roles.columns)
+        return copied + work / min(LONG_ROW, row)
 
-    def volume(self, indices: Sequence[str]) -> float:
+    def volume(self, indices: Group) -> float:
         """The number of coordinate tuples over indices."""
-        return prod((float(self.sizes[index]) for index in indices), start=1.0)
+        return float(min(self.count(indices), _MOST))
+
+    def count(self, indices: Group) -> int:
+        """The same as an integer, of any size."""
+        found = self.counts.get(indices)
+        if found is None:
+            found = self.counts[indices] = prod([self.sizes[index] for index in indices])
+        return found
 
     def multiply(self, one: Tensor, other: Tensor, summed: frozenset[str]) -> Tensor:
         """Add the steps that multiply two tensors, and return their product."""
@@ -207,13 +234,17 @@ class MatrixSteps:
     def dense(self, modes: Sequence[str | Group], form: Format | None = None) -> Operand:
         """The facts of a dense tensor with these modes."""
         shape = tuple(
-            self.sizes[mode] if isinstance(mode, str) else prod(self.sizes[i] for i in mode)
-            for mode in modes
+            [self.sizes[mode] if isinstance(mode, str) else self.count(mode) for mode in modes]
         )
         count = len(shape)
-        form = form or Format((LETTERS["d"],) * count, tuple(range(count)))
-        type = TensorType(form, self.type.dtype, self.type.index_dtype)
-        return Operand(type, shape, float(prod(shape)), None, (True,) * max(0, count - 1))
+        type = self.types.get(form or count)
+        if type is None:
+            stored = form or Format((LETTERS["d"],) * count, tuple(range(count)))
+            type = TensorType(stored, self.type.dtype, self.type.index_dtype)
+            self.types[form or count] = type
+        return Operand(
+            type, shape, float(min(prod(shape), _MOST)), None, (True,) * max(0, count - 1)
+        )
 
     def _kernel(self, roles: Roles, left: str, right: str, target: str) -> KernelStep:
         """The kernel of a product of two matrices, shared by all that are alike."""
@@ -222,7 +253,7 @@ class MatrixSteps:
         products = self.volume((*roles.indices, *roles.summed))
         large = products >= LEAST_PRODUCTS
         sizes = (one.shape, other.shape) if large else ()
-        classes = tuple(n.bit_length() for n in chain.from_iterable(sizes))
+        classes = tuple(min(n.bit_length(), LARGEST_CLASS) for n in chain.from_iterable(sizes))
         key = (roles.shape, one.type, other.type, classes)
         if key not in self.kernels:
             self.kernels[key] = self._planned(roles.shape, one, other, made, large)
@@ -303,8 +334,3 @@ def options(one: Tensor, other: Tensor, summed: frozenset[str]) -> Iterator[Role
             shared = [i for i in leader.stored if i in follower]
             both = tuple(i for i in shared if i not in summed)
             yield Roles(left, right, both, rows, columns, tuple(i for i in shared if i in summed))
-
-
-def _fits(tensor: Tensor, groups: tuple[Group, ...]) -> bool:
-    """Whether a tensor can be read with these modes without a copy."""
-    return tensor.plain and tensor.stored == tuple(chain.from_iterable(groups))

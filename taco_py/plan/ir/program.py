@@ -62,6 +62,22 @@ def reads(step: Node) -> Iterator[str]:
             yield step.source
 
 
+class _DTypes(Mapping[str, DType]):
+    """The dtypes of tensors, each looked up when it is asked for."""
+
+    def __init__(self, facts: Mapping[str, Operand]) -> None:
+        self._facts = facts
+
+    def __getitem__(self, name: str) -> DType:
+        return np.dtype(self._facts[name].type.dtype)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A program whose kernels are planned, and the loops of each.
@@ -170,9 +186,9 @@ class Program:
         return (each for each in self.defines if tensor in operand_names(each.assignment))
 
     @property
-    def dtypes(self) -> dict[str, DType]:
+    def dtypes(self) -> Mapping[str, DType]:
         """The dtype of every tensor."""
-        return {name: np.dtype(facts.type.dtype) for name, facts in self.facts.items()}
+        return _DTypes(self.facts)
 
     def is_full(self, tensor: str) -> bool:
         """Whether a tensor stores every coordinate."""
@@ -205,7 +221,10 @@ class Program:
     @property
     def without_entries(self) -> Program:
         """The program without the coordinates of its operands, which are the user's memory."""
-        facts = {name: replace(each, entries=None) for name, each in self.facts.items()}
+        facts = {
+            name: each if each.entries is None else replace(each, entries=None)
+            for name, each in self.facts.items()
+        }
         return replace(self, facts=facts)
 
     @property

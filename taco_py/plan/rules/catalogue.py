@@ -59,8 +59,11 @@ Entries = tuple[tuple[Rule, str], ...]
 PREPARATION: Entries = (
     (order_result.RULE, "first of all: which format the result has decides what all others gain"),
     (take_diagonal.RULE, "before all that reads indices: each access then has an index once"),
+    (
+        contract_many.RULE,
+        "before all that looks at sums and products: it leaves one of two factors",
+    ),
     (normal_form.RULE, "sums are known by the names of their indices from here on"),
-    (contract_many.RULE, "before all that looks at products: what it leaves is one of two factors"),
     (widen_sums.RULE, "before products are looked at: factors of one type are free to move"),
     (absorb_factor.RULE, "fewer factors first: what is left is often a product of two matrices"),
     (multiply_small_first.RULE, "after absorb_factor, which leaves a product of fewer factors"),

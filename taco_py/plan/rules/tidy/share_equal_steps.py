@@ -36,7 +36,7 @@ def share_equal_steps(program: Program) -> tuple[Node, ...]:
     same: dict[str, str] = {}
     left: list[Node] = []
     for step in program.steps:
-        step = step if isinstance(step, Define) else _reading(step, same)
+        step = step if isinstance(step, Define) or not same else _reading(step, same)
         first = step.target
         if not isinstance(step, Define):
             first = made.setdefault(_made_by(step, problems), step.target)
@@ -66,7 +66,7 @@ class _Numbers:
 def _made_by(step: Step, problems: _Numbers) -> Hashable:
     """All of a step but its target."""
     if not isinstance(step, KernelStep):
-        return replace(step, target="")
+        return (type(step), *(getattr(step, each) for each in type(step).__slots__[1:]))
     others = (step.schedule, step.sizes, step.sources, step.why, step.looked_up, step.added)
     return (problems.of(step.problem), *others)
 
