@@ -129,12 +129,19 @@ class MatrixSteps:
         stored = tuple(access.indices[mode] for mode in order)
         return Tensor(access.tensor, stored, order, plain)
 
-    def roles(self, one: Tensor, other: Tensor, summed: frozenset[str]) -> Roles:
+    def roles(
+        self, one: Tensor, other: Tensor, summed: frozenset[str], wanted: Group | None = None
+    ) -> Roles:
         """The roles of two tensors that ask for the fewest elements to be copied, and after that
-        for the longer rows."""
+        for the longer rows.
+
+        wanted  the order of the product's indices, where one is read faster than others
+        """
         best, least = None, inf
         for roles in options(one, other, summed):
             price = self.price(roles)
+            if wanted is not None and roles.indices != wanted:
+                price += self.volume(roles.indices)
             if price < least:
                 best, least = roles, price
             if price <= self.volume(roles.left.stored) * self.volume(roles.columns) / LONG_ROW:
@@ -164,9 +171,11 @@ class MatrixSteps:
             found = self.counts[indices] = prod([self.sizes[index] for index in indices])
         return found
 
-    def multiply(self, one: Tensor, other: Tensor, summed: frozenset[str]) -> Tensor:
+    def multiply(
+        self, one: Tensor, other: Tensor, summed: frozenset[str], wanted: Group | None = None
+    ) -> Tensor:
         """Add the steps that multiply two tensors, and return their product."""
-        roles = self.roles(one, other, summed)
+        roles = self.roles(one, other, summed, wanted)
         left = self.as_matrix(roles.left, roles.of_left)
         right = self.as_matrix(roles.right, roles.of_right)
         groups, target = roles.of_product, self.names.fresh("T")

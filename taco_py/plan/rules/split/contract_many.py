@@ -1,12 +1,15 @@
-"""Contract a product of many dense tensors in pairs, each a product of matrices.
+"""Contract products of dense tensors in pairs where there are many, each a product of matrices.
 
     y[a,l] = A[b,a]*B[b,c]*C[c,d]*D[d,e]*E[e,f]*F[f,g]*G[g,h]*H[h,i]*K[i,j]*L[j,k]*M[k,l]
     → T[i,j] = sum(k, A[i,k] * B[k,j])      of all but the last pair, with T_8 of B to M
       y[a,l] = sum(c, T[a,c] * T_8[c,l])
 
 No other rule looks at such a product as a whole: each step is planned when it is made, by its form
-(`plan.matrix_steps`), so that planning takes as long as there are factors. The order comes from
-`algebra.pair_orders`, or is the user's.
+(`plan.matrix_steps`), so that planning takes as long as there are factors, and few kernels are
+compiled. The order comes from `algebra.pair_orders`, or is the user's. So it is with a sum of many
+contractions, which one kernel of as many loop nests would take seconds to compile for:
+
+    R[a,b,i,j] = W[a,b,i,j] + sum(e, F[a,e] * T[e,b,i,j]) + …     the amplitudes of CCSD
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from math import inf
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.concrete.terms import map_terms, split_terms
 from taco_py.formats import dense
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
@@ -33,46 +37,86 @@ from taco_py.problem import TensorType
 
 MANY_FACTORS = 10
 """Tensors in a product up to which it is planned as a whole."""
+MANY_TERMS = 6
+"""Contractions in a sum up to which they may be loops of one kernel, which then takes a second or
+more to compile."""
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Contract a product of more than ten dense tensors of one type in pairs.
+    """Contract a product of more than ten dense tensors, or more than six products that are added,
+    in pairs.
 
-    It is left to other rules where a factor is no tensor, or is sparse, where a temporary may store
-    a limited number of elements only, and where a step of the user's order takes more than two.
+    It is left to other rules where a factor is no tensor, is sparse or has another type, where a
+    temporary may store a limited number of elements only, and where a step of the user's order
+    takes more than two.
     """
     if context.goal.memory < inf or not context.may("contract"):
         return None
-    product = _product(program)
-    if product is None:
+    value = program.last.value
+    if len(split_terms(value)) > 1:
+        return _each_term(program, context)
+    product = _product(program, value)
+    if product is None or len(product.tensors) <= MANY_FACTORS:
         return None
-    given = context.goal.path
-    network = product.network(program)
+    ordered = _ordered(program, context, product, context.goal.path)
+    if ordered is None:
+        return None
+    pairs, why = ordered
+    return Rewrite(_Contraction.of(program, context, [product]).whole(product, pairs), why)
+
+
+def _each_term(program: Program, context: Context) -> Outcome:
+    """Contract each product of a sum that has many."""
+    if context.goal.path is not None:
+        return None
+    products: list[_Product] = []
+
+    def note(expr: Expr) -> Expr:
+        product = _product(program, expr) if isinstance(expr, Reduce) else None
+        if product is not None and len(product.tensors) > 1:
+            products.append(product)
+        return expr
+
+    map_terms(program.last.value, note)
+    if len(products) <= MANY_TERMS:
+        return None
+    contraction = _Contraction.of(program, context, products)
+    made: dict[int, Expr] = {}
+    for product in products:
+        found = _ordered(program, context, product, None)
+        assert found is not None
+        made[id(product.value)] = contraction.term(product, found[0])
+    value = map_terms(program.last.value, lambda expr: made.get(id(expr), expr))
+    changed = contraction.before(replace(program.last, value=value), program.result_type)
+    return Rewrite(changed, f"{len(products)} products that are added are contracted one by one")
+
+
+def _ordered(
+    program: Program, context: Context, product: _Product, given: Sequence[tuple[int, ...]] | None
+) -> tuple[Pairs, str] | None:
+    """The pairs to contract and why these; None where the given order has larger steps."""
     if given is not None:
         pairs = _in_pairs(given, len(product.tensors))
-        if pairs is None:
-            return None
-        why = "the contraction order was given"
-    else:
-        order = cheapest_order(
-            network, context.effort, context.goal.machine.dense_temporary_element_steps
-        )
-        pairs = order.pairs
-        why = (
-            f"{len(product.tensors)} tensors in pairs take about {network.products(pairs):.2g} "
-            f"multiplications, the least of {order.tried} orders"
-        )
-    return Rewrite(_Contraction.of(program, context, product).along(pairs), why)
+        return None if pairs is None else (pairs, "the contraction order was given")
+    if len(product.tensors) == 2:
+        return ((0, 1),), ""
+    network = product.network(program)
+    steps = context.goal.machine.dense_temporary_element_steps
+    order = cheapest_order(network, context.effort, steps)
+    least = f"{network.products(order.pairs):.2g} multiplications, the least of {order.tried}"
+    return order.pairs, f"{len(product.tensors)} tensors in pairs take about {least} orders"
 
 
 @dataclass(frozen=True, slots=True)
 class _Product:
     """A sum of products of tensors.
 
+    value    all of it
     tensors  the factors that have indices
     numbers  those that have none
     """
 
+    value: Expr
     target: Access
     tensors: tuple[Access, ...]
     numbers: tuple[Expr, ...]
@@ -86,10 +130,17 @@ class _Product:
         )
         return Network(factors, frozenset(self.target.indices), sizes)
 
+    def times_numbers(self, access: Access) -> Expr:
+        """The factors without indices, multiplied with the product of the others."""
+        value: Expr = access
+        for number in self.numbers:
+            value = Call(MUL, (number, value))
+        return value
 
-def _product(program: Program) -> _Product | None:
-    """The result's assignment as a product of more than ten dense tensors of its type, or None."""
-    target, pending = program.last.target, [program.last.value]
+
+def _product(program: Program, value: Expr) -> _Product | None:
+    """A value as a sum of products of dense tensors of the result's type, or None."""
+    target, pending = program.last.target, [value]
     tensors: list[Access] = []
     numbers: list[Expr] = []
     bound: set[str] = set()
@@ -106,7 +157,7 @@ def _product(program: Program) -> _Product | None:
                 pending.append(body)
             case _:
                 return None
-    if len(tensors) <= MANY_FACTORS or bound & {*target.indices}:
+    if bound & {*target.indices}:
         return None
     types = [program.facts[f.tensor].type for f in (*tensors, *numbers) if isinstance(f, Access)]
     types.append(program.result_type)
@@ -115,7 +166,7 @@ def _product(program: Program) -> _Product | None:
         return None
     if any(len({*each.indices}) < len(each.indices) for each in tensors):
         return None
-    return _Product(target, tuple(tensors), tuple(numbers))
+    return _Product(value, target, tuple(tensors), tuple(numbers))
 
 
 def _sizes(program: Program, tensors: Sequence[Access]) -> dict[str, int]:
@@ -155,61 +206,64 @@ def _in_pairs(path: Sequence[tuple[int, ...]], count: int) -> Pairs | None:
 
 @dataclass(frozen=True, slots=True)
 class _Contraction:
-    """A product that is taken apart into steps."""
+    """A program whose products are taken apart into steps."""
 
     program: Program
-    product: _Product
     steps: MatrixSteps
 
     @classmethod
-    def of(cls, program: Program, context: Context, product: _Product) -> _Contraction:
-        """The product of a program, of which no step has been made."""
+    def of(cls, program: Program, context: Context, products: Sequence[_Product]) -> _Contraction:
+        """The program with some products, of which no step has been made."""
+        tensors = [tensor for product in products for tensor in product.tensors]
         steps = MatrixSteps(
-            _sizes(program, product.tensors),
+            _sizes(program, tensors),
             dict(program.facts),
             program.result_type,
             Names(program.facts),
             context.goal.libraries,
         )
-        return cls(program, product, steps)
+        return cls(program, steps)
 
-    def along(self, pairs: Pairs) -> Program:
-        """The program with a step for each pair, the last of which makes the result."""
-        target, tensors = self.product.target, self._factors()
+    def whole(self, product: _Product, pairs: Pairs) -> Program:
+        """The program whose last assignment multiplies the last pair of a product."""
+        target = product.target
+        one, other, added = self._last_pair(product, pairs)
+        fit = [roles for roles in options(one, other, added) if roles.indices == target.indices]
+        if fit:
+            return self._as_matrices(product, min(fit, key=self.steps.price))
+        made = self.steps.multiply(one, other, added)
+        value = product.times_numbers(Access(made.name, made.stored))
+        return self.before(Assignment(target, value), self.program.result_type)
+
+    def term(self, product: _Product, pairs: Pairs) -> Expr:
+        """What is in the place of a product of a sum after steps that make it."""
+        made = self.steps.multiply(*self._last_pair(product, pairs), product.target.indices)
+        return product.times_numbers(Access(made.name, made.stored))
+
+    def _last_pair(self, product: _Product, pairs: Pairs) -> tuple[Tensor, Tensor, frozenset[str]]:
+        """What the last step multiplies, after all others, and the indices that it sums."""
+        kept, tensors = product.target.indices, self._factors(product)
         holders = Counter(chain.from_iterable(tensor.stored for tensor in tensors))
         for number, (left, right) in enumerate(pairs, 1):
             one, other = tensors[left], tensors[right]
             shared = frozenset(one.stored).intersection(other.stored)
             holders.subtract(shared)
-            kept = target.indices
             added = frozenset(i for i in shared if holders[i] == 1 and i not in kept)
             if number < len(pairs):
                 tensors.append(self.steps.multiply(one, other, added))
-        return self._finished(one, other, added)
+        return one, other, added
 
-    def _factors(self) -> list[Tensor]:
+    def _factors(self, product: _Product) -> list[Tensor]:
         """The factors, each summed over what no other one has."""
-        alone = _alone(self.product.tensors, self.product.target)
+        alone = _alone(product.tensors, product.target)
         found = []
-        for access in self.product.tensors:
+        for access in product.tensors:
             tensor = self.steps.given(access)
             own = alone.intersection(access.indices)
             found.append(self.steps.add_up(tensor, own) if own else tensor)
         return found
 
-    def _finished(self, one: Tensor, other: Tensor, added: frozenset[str]) -> Program:
-        """The program whose last assignment multiplies the last two tensors."""
-        target, steps = self.product.target, self.steps
-        fit = [roles for roles in options(one, other, added) if roles.indices == target.indices]
-        if fit:
-            return self._as_matrices(min(fit, key=steps.price))
-        product = steps.multiply(one, other, added)
-        value: Expr = Access(product.name, product.stored)
-        for number in self.product.numbers:
-            value = Call(MUL, (number, value))
-        return self._with(Assignment(target, value), self.program.result_type)
-
-    def _as_matrices(self, roles: Roles) -> Program:
+    def _as_matrices(self, product: _Product, roles: Roles) -> Program:
         """The program whose last assignment is a product of matrices, as which the result is
         made."""
         steps, names = self.steps, Names(all_indices(self.program.last))
@@ -217,14 +271,14 @@ class _Contraction:
         right = steps.as_matrix(roles.right, roles.of_right)
         groups = list(filter(None, (roles.both, roles.rows, roles.columns, roles.summed)))
         indices = [each[0] if len(each) == 1 else names.fresh(each[0]) for each in groups]
-        tensors = (self.product.target.tensor, left, right)
-        assignment, _ = matrix_product(roles.shape, tensors, indices, self.product.numbers)
+        tensors = (product.target.tensor, left, right)
+        assignment, _ = matrix_product(roles.shape, tensors, indices, product.numbers)
         type = self.program.result_type
-        if len(assignment.target.indices) < len(self.product.target.indices):
+        if len(assignment.target.indices) < len(product.target.indices):
             type = replace(type, format=dense(len(assignment.target.indices)))
-        return self._with(assignment, type)
+        return self.before(assignment, type)
 
-    def _with(self, assignment: Assignment, type: TensorType) -> Program:
+    def before(self, assignment: Assignment, type: TensorType) -> Program:
         """The program with all steps before its last assignment, whose target has a type."""
         program, target = self.program, assignment.target.tensor
         facts = {**self.steps.facts, target: replace(program.facts[target], type=type)}

@@ -38,7 +38,7 @@ def of_temporaries(program: Program) -> Iterator[Site]:
     for each in before:
         problem = id(each.problem)
         if problem not in named:
-            named[problem] = canonical(each).problem == each.problem
+            named[problem] = canonical(each) == each
     others = (each for each in before if each.target not in users)
     return iter([Site(each.target) for each in others if not named[id(each.problem)]])
 
