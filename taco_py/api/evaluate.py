@@ -32,6 +32,7 @@ def evaluate(
     libraries: bool = True,
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
+    path: Any = None,
     **named: Any,
 ) -> Any:
     """Compute an assignment in index notation over sparse and dense operands.
@@ -72,6 +73,9 @@ def evaluate(
               nothing where such a call was made before.
     forbid    rules of the planner that may not be used, by the names that `explain` shows, as in
               forbid=("multiply_out",); docs/rules.md lists them
+    path      the order in which a product's tensors are contracted, as einsum's `optimize` has it:
+              [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
+              product, and so on; by default the order of least expected work
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -89,10 +93,10 @@ def evaluate(
     key = None
     if type(threads) in COUNTS:
         usual = out is None and dtype is None and static is None and libraries is True
-        if usual and schedule_budget is None and forbid == ():
+        if usual and schedule_budget is None and forbid == () and path is None:
             more: tuple[object, ...] = ()
         else:
-            more = (options_key(out, dtype, static, libraries, None, schedule_budget, forbid),)
+            more = (options_key(out, dtype, static, libraries, path, schedule_budget, forbid),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())
         call = find(key)
@@ -107,7 +111,12 @@ def evaluate(
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
     )
-    return compute(parsed(text), given, settings, out, key=key)
+    assignment = parsed(text)
+    if path is not None:
+        from taco_py.call.given_path import along
+
+        settings = along(settings, assignment, path)
+    return compute(assignment, given, settings, out, key=key)
 
 
 def explain(
@@ -124,6 +133,7 @@ def explain(
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
     frontier_budget: float | None = None,
+    path: Any = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -145,7 +155,7 @@ def explain(
     text      index notation, or einsum's subscripts
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
-    format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid
+    format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, path
               as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
@@ -154,6 +164,7 @@ def explain(
     Raises as `evaluate`.
     """
     from taco_py.call.explain_call import explained
+    from taco_py.call.given_path import along
     from taco_py.call.prepare import parsed
     from taco_py.values.settings import check_budget, merged, settings_of
 
@@ -166,4 +177,5 @@ def explain(
 
         return explain_subscripts((text, *operands), optimize, settings, seconds)
     first: Any = operands[0] if len(operands) == 1 else operands or None
-    return explained(parsed(text), merged(first, named), settings, seconds)
+    assignment = parsed(text)
+    return explained(assignment, merged(first, named), along(settings, assignment, path), seconds)

@@ -12,6 +12,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.compute import compute
+from taco_py.call.given_path import checked_path
 from taco_py.call.kept_order import kept_order
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
@@ -21,7 +22,7 @@ from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import taken
-from taco_py.values.settings import Settings, integer
+from taco_py.values.settings import Settings
 
 ORDERS = ("C", "F", "A", "K")
 
@@ -170,7 +171,7 @@ def _optimize(optimize: Any, count: int) -> Contractions:
             return None, True, float(optimize[1])
         steps = optimize[1:] if list(optimize[:1]) == ["einsum_path"] else optimize
         if all(isinstance(step, list | tuple) for step in steps):
-            return checked_path(steps, count), True, inf
+            return checked_path(steps, count, "optimize"), True, inf
     raise NotationError(
         f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found "
         f"{optimize!r}",
@@ -185,30 +186,3 @@ def _is_strategy(optimize: Any) -> bool:
 def _is_limit(limit: Any) -> bool:
     """Whether it is an upper bound for the elements of intermediates, as NumPy has it."""
     return isinstance(limit, int | float | np.integer | np.floating) and bool(limit >= 0)
-
-
-def checked_path(steps: Sequence[Sequence[Any]], count: int) -> tuple[tuple[int, ...], ...]:
-    """Contractions of `count` operands: each takes some out and appends one, until one is left.
-
-    Raises NotationError naming the one that is wrong.
-    """
-    path: list[tuple[int, ...]] = []
-    left = count
-    for step in steps:
-        places = [integer(place) for place in step]
-        chosen = tuple(place for place in places if place is not None and 0 <= place < left)
-        if not chosen or len(set(chosen)) != len(places):
-            raise NotationError(
-                f"Expected different operand numbers from 0 to {left - 1} in contraction "
-                f"{len(path)} of optimize, where {left} operands are left, found {step!r}",
-                hint="each contraction takes its operands out and appends the product at the end",
-            )
-        left -= len(chosen) - 1
-        path.append(chosen)
-    if left != 1:
-        raise NotationError(
-            f"Expected contractions in optimize that leave one of {count} operands, found {left} "
-            "left",
-            hint="numpy.einsum_path makes complete paths",
-        )
-    return tuple(path)

@@ -18,16 +18,20 @@ loops of the next; they are found in the same search (`_Nonzeros.options`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from math import inf, prod
 
 from codegen.records import dataclass
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.notation.checks import free_indices
+from taco_py.plan.algebra.pair_orders import Network, candidates
 from taco_py.plan.algebra.products import Product
 
 EXACT_FACTORS = 7
 """Operands up to which all pairwise orders are compared."""
+FEW_FACTORS = 10
+"""Operands of more than which one order is taken by what its steps multiply alone."""
 CONNECTED_GROUPS = 256
 """Connected subsets of the operands up to which all orders that join them are compared."""
 Group = frozenset[int]
@@ -71,8 +75,11 @@ def near_trees(
     entries = sum(knows.nnz(frozenset((k,))) for k in range(len(product.factors)))
     copies = stats.machine.transposed_entry_steps * entries
     limit = best.cost + copies if len(product.factors) > 3 else inf
+    larger = tuple(knows.in_larger_steps(effort))
+    if len(product.factors) > FEW_FACTORS:
+        return (best, *larger)  # to price a tree is to plan all of its kernels
     simple = (tree for tree in knows.simple() if tree != best and tree.cost <= limit)
-    return (best, *knows.in_larger_steps(effort), *simple)
+    return (best, *larger, *simple)
 
 
 def simple_trees(stats: Statistics, product: Product, kept: tuple[str, ...]) -> tuple[Tree, ...]:
@@ -168,7 +175,19 @@ class _Nonzeros:
         if len(self.factors) == 3:
             yield from ([pair, (other, 3)] for pair, other in THREE)
         else:
-            yield from (self.greedy(), self.from_left(), self.from_right())
+            if len(self.factors) > FEW_FACTORS:
+                yield from self.of_network()
+            else:
+                yield self.greedy()
+            yield from (self.from_left(), self.from_right())
+
+    def of_network(self) -> Iterator[Steps]:
+        """opt_einsum's orders of many factors, taken for dense, and the cheapest pair first of
+        those that share an index."""
+        factors = tuple(map(tuple, self.indices))
+        sizes = {i: int(self.stats.sizes[i]) for own in factors for i in own}
+        yield from candidates(Network(factors, frozenset(self.kept), sizes))
+        yield self.greedy_beside()
 
     def groups(self) -> tuple[int, ...] | None:
         """The subsets to build products of, the smaller first, a bit a factor; None for too many.
@@ -275,6 +294,34 @@ class _Nonzeros:
             a, b = min(pairs, key=lambda p: self.step_cost([live[k] for k in p]))
             path.append((a, b))
             live[len(self.factors) + len(path) - 1] = live.pop(a) | live.pop(b)
+        return path
+
+    def greedy_beside(self) -> Steps:
+        """Repeatedly the pair that costs least, of those that share an index while there are."""
+        live = {k: frozenset((k,)) for k in range(len(self.factors))}
+        path: list[tuple[int, ...]] = []
+        costs: list[tuple[float, int, int]] = []
+
+        def meet(new: int, others: Iterable[int]) -> None:
+            mine = self.open(live[new])
+            for other in others:
+                if other != new and mine & self.open(live[other]):
+                    cost = self.step_cost([live[other], live[new]])
+                    heappush(costs, (cost, other, new))
+
+        for k in live:
+            meet(k, range(k))
+        while len(live) > 1:
+            while costs and not {costs[0][1], costs[0][2]} <= live.keys():
+                heappop(costs)
+            if costs:
+                _, a, b = heappop(costs)
+            else:  # what is left shares no index: the smallest first
+                a, b, *_ = sorted(live, key=lambda k: self.nnz(live[k]))
+            new = len(self.factors) + len(path)
+            path.append((a, b))
+            live[new] = live.pop(a) | live.pop(b)
+            meet(new, tuple(live))
         return path
 
     def cost_of(self, path: Steps) -> float:

@@ -119,6 +119,18 @@ def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Ch
     return best
 
 
+def candidates(network: Network) -> Iterator[Pairs]:
+    """The usual greedy order and, of few factors, random ones beside it."""
+    yield _greedy(network)
+    for seed in range(_trials(network)):
+        yield _greedy(network, seed)
+
+
+def _trials(network: Network) -> int:
+    """How many random greedy searches are made."""
+    return min(MOST_TRIED, TRIED_PAIRS // (len(network.factors) + network.shared))
+
+
 def _searches(network: Network, cost: float) -> Iterator[Callable[[], Pairs]]:
     """The searches for further candidates.
 
@@ -127,7 +139,7 @@ def _searches(network: Network, cost: float) -> Iterator[Callable[[], Pairs]]:
     if _few_connected(network):
         yield partial(_exact, network)
         return
-    for seed in range(min(MOST_TRIED, TRIED_PAIRS // (len(network.factors) + network.shared))):
+    for seed in range(_trials(network)):
         yield partial(_greedy, network, seed)
     if cost >= PARTITIONED_PRODUCTS and find_spec("cotengra") is not None:
         yield partial(_partitioned, network)
