@@ -82,6 +82,11 @@ def near_trees(
     return (best, *larger, *simple)
 
 
+def best_pairs(stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort) -> Steps:
+    """Return the pairs of the cheapest order that is found, by costs that know the nonzeros."""
+    return _Nonzeros(stats, product, kept, inf).path(effort)
+
+
 def simple_trees(stats: Statistics, product: Product, kept: tuple[str, ...]) -> tuple[Tree, ...]:
     """Orders to try besides the cheapest of pairs: of three factors all, of more the cheapest with
     steps of more than two, and a few simple ones."""

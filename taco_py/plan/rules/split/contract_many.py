@@ -1,4 +1,4 @@
-"""Contract products of dense tensors in pairs where there are many, each a product of matrices.
+"""Contract products of tensors in pairs where there are many, dense ones as products of matrices.
 
     y[a,l] = A[b,a]*B[b,c]*C[c,d]*D[d,e]*E[e,f]*F[f,g]*G[g,h]*H[h,i]*K[i,j]*L[j,k]*M[k,l]
     → T[i,j] = sum(k, A[i,k] * B[k,j])      of all but the last pair, with T_8 of B to M
@@ -22,17 +22,20 @@ from math import inf
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import map_terms, split_terms
+from taco_py.concrete.terms import map_terms, split_terms, summed
 from taco_py.formats import dense
 from taco_py.legal.stored import is_full
-from taco_py.notation.checks import all_indices
+from taco_py.notation.checks import all_indices, free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL
+from taco_py.plan.algebra.contraction_trees import best_pairs
 from taco_py.plan.algebra.pair_orders import Network, Pairs, cheapest_order
+from taco_py.plan.algebra.products import Product
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.matrix_steps import MatrixSteps, Roles, Tensor, matrix_product, options
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.plan.temporaries import with_temporary
 from taco_py.problem import TensorType
 
 MANY_FACTORS = 10
@@ -43,12 +46,12 @@ more to compile."""
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
-    """Contract a product of more than ten dense tensors, or more than six products that are added,
-    in pairs.
+    """Contract a product of more than ten tensors, or more than six dense ones that are added, in
+    pairs.
 
-    It is left to other rules where a factor is no tensor, is sparse or has another type, where a
-    temporary may store a limited number of elements only, and where a step of the user's order
-    takes more than two.
+    It is left to other rules where a factor is no tensor or has another type, where a temporary may
+    store a limited number of elements only, and where a step of the user's order takes more than
+    two. Steps of sparse tensors are planned as every assignment is.
     """
     if context.goal.memory < inf or not context.may("contract"):
         return None
@@ -56,12 +59,18 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if len(split_terms(value)) > 1:
         return _each_term(program, context)
     product = _product(program, value)
-    if product is None or len(product.tensors) <= MANY_FACTORS:
+    if product is None or len(product.tensors) <= MANY_FACTORS or not product.summed:
         return None
     ordered = _ordered(program, context, product, context.goal.path)
     if ordered is None:
         return None
     pairs, why = ordered
+    if not product.is_full(program):
+        return Rewrite(_in_turn(program, context, product, pairs, why), why)
+    network = product.network(program)
+    whole = network.volume(product.indices) * (len(product.tensors) - 1)
+    if context.goal.path is None and whole <= network.products(pairs):
+        return Refusal("one kernel takes no more multiplications than steps of two tensors")
     return Rewrite(_Contraction.of(program, context, [product]).whole(product, pairs), why)
 
 
@@ -73,7 +82,7 @@ def _each_term(program: Program, context: Context) -> Outcome:
 
     def note(expr: Expr) -> Expr:
         product = _product(program, expr) if isinstance(expr, Reduce) else None
-        if product is not None and len(product.tensors) > 1:
+        if product is not None and len(product.tensors) > 1 and product.is_full(program):
             products.append(product)
         return expr
 
@@ -100,6 +109,11 @@ def _ordered(
         return None if pairs is None else (pairs, "the contraction order was given")
     if len(product.tensors) == 2:
         return ((0, 1),), ""
+    if not product.is_full(program):
+        stats = context.statistics(program, product.value)
+        factors, kept = Product(MUL, product.tensors), tuple(product.target.indices)
+        pairs = tuple((a, b) for a, b in best_pairs(stats, factors, kept, context.effort))
+        return pairs, f"{len(product.tensors)} tensors in pairs, by the nonzeros that are expected"
     network = product.network(program)
     steps = context.goal.machine.dense_temporary_element_steps
     order = cheapest_order(network, context.effort, steps)
@@ -130,6 +144,21 @@ class _Product:
         )
         return Network(factors, frozenset(self.target.indices), sizes)
 
+    @property
+    def indices(self) -> frozenset[str]:
+        """All indices of the tensors."""
+        return frozenset(chain.from_iterable(tensor.indices for tensor in self.tensors))
+
+    @property
+    def summed(self) -> frozenset[str]:
+        """The indices that the target does not have."""
+        return self.indices.difference(self.target.indices)
+
+    def is_full(self, program: Program) -> bool:
+        """Whether all tensors store every coordinate, the result too."""
+        names = (self.target.tensor, *(tensor.tensor for tensor in self.tensors))
+        return all(is_full(program.facts[name].type.format) for name in names)
+
     def times_numbers(self, access: Access) -> Expr:
         """The factors without indices, multiplied with the product of the others."""
         value: Expr = access
@@ -139,7 +168,7 @@ class _Product:
 
 
 def _product(program: Program, value: Expr) -> _Product | None:
-    """A value as a sum of products of dense tensors of the result's type, or None."""
+    """A value as a sum of products of tensors of the result's type, or None."""
     target, pending = program.last.target, [value]
     tensors: list[Access] = []
     numbers: list[Expr] = []
@@ -161,12 +190,31 @@ def _product(program: Program, value: Expr) -> _Product | None:
         return None
     types = [program.facts[f.tensor].type for f in (*tensors, *numbers) if isinstance(f, Access)]
     types.append(program.result_type)
-    same = {type.dtype for type in types} == {program.result_type.dtype}
-    if not same or not all(is_full(type.format) for type in types):
+    if {type.dtype for type in types} != {program.result_type.dtype}:
         return None
     if any(len({*each.indices}) < len(each.indices) for each in tensors):
         return None
     return _Product(value, target, tuple(tensors), tuple(numbers))
+
+
+def _in_turn(
+    program: Program, context: Context, product: _Product, pairs: Pairs, why: str
+) -> Program:
+    """Return the program with a step for each pair, of tensors that may be sparse."""
+    kept, tensors = frozenset(product.target.indices), list(product.tensors)
+    holders = Counter(chain.from_iterable(tensor.indices for tensor in tensors))
+    for left, right in pairs[:-1]:
+        pair = tensors[left], tensors[right]
+        holders.subtract(chain.from_iterable(tensor.indices for tensor in pair))
+        both = Call(MUL, pair)
+        keep = tuple(i for i in free_indices(both) if i in kept or holders[i])
+        holders.update(keep)
+        program, made = with_temporary(program, context, both, keep, why)
+        tensors.append(made)
+    left, right = pairs[-1]
+    last = Call(MUL, (product.times_numbers(tensors[left]), tensors[right]))
+    value = summed(last, (index for index in free_indices(last) if index not in kept))
+    return program.with_assignment(replace(program.last, value=value))
 
 
 def _sizes(program: Program, tensors: Sequence[Access]) -> dict[str, int]:
