@@ -142,12 +142,13 @@ def plan_of(
     chosen  the same with the loops of each kernel, where the planner chose them
     """
     targets = {step.target for step in planned.steps}
-    notes = (
+    log = context.log
+    notes = [f"{entry.target}: {entry.why}" for entry in log.of("contract_many")]
+    notes += [
         f"{step.target}: {step.note}"
         for step in split.temporaries
         if step.note and step.target in targets
-    )
-    log = context.log
+    ]
     forms = [
         line
         for entry in log.entries

@@ -29,6 +29,9 @@ have: a ring of 20 factors has 15 searches, one of more than 300 the usual greed
 MOST_TRIED = 16
 CONNECTED_GROUPS = 256
 """Connected subsets up to which all orders that join them are compared: those of a chain of 22."""
+BRANCHED_FACTORS = 14
+"""Factors up to which a depth-first search follows the best candidate of each step, as opt_einsum's
+usual one does."""
 PARTITIONED_PRODUCTS = 1e10
 """Multiplications, seconds of work, from which a partition of the hypergraph is looked for."""
 PARTITIONS = 32
@@ -139,6 +142,8 @@ def _searches(network: Network, cost: float) -> Iterator[Callable[[], Pairs]]:
     if _few_connected(network):
         yield partial(_exact, network)
         return
+    if len(network.factors) <= BRANCHED_FACTORS:
+        yield partial(_branched, network)
     for seed in range(_trials(network)):
         yield partial(_greedy, network, seed)
     if cost >= PARTITIONED_PRODUCTS and find_spec("cotengra") is not None:
@@ -170,6 +175,15 @@ def _exact(network: Network) -> Pairs:
     inputs = [frozenset(own) for own in network.factors]
     search = DynamicProgramming(minimize="flops")
     return linear_to_ssa(search(inputs, network.kept, dict(network.sizes)))  # type: ignore[no-any-return]
+
+
+def _branched(network: Network) -> Pairs:
+    """The order that a depth-first search finds which knows what each order has cost so far."""
+    from opt_einsum.paths import branch, linear_to_ssa
+
+    inputs = [frozenset(own) for own in network.factors]
+    path = branch(inputs, network.kept, dict(network.sizes), nbranch=1)
+    return linear_to_ssa(path)  # type: ignore[no-any-return]
 
 
 def _partitioned(network: Network) -> Pairs:
