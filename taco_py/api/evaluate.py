@@ -93,9 +93,8 @@ def evaluate(
     key = None
     if type(threads) in COUNTS:
         usual = out is None and dtype is None and static is None and libraries is True
-        if usual and schedule_budget is None and forbid == () and path is None:
-            more: tuple[object, ...] = ()
-        else:
+        more: tuple[object, ...] = ()
+        if not usual or schedule_budget is not None or forbid != () or path is not None:
             more = (options_key(out, dtype, static, libraries, path, schedule_budget, forbid),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())
@@ -105,18 +104,13 @@ def evaluate(
             if result is not None:
                 return result
     from taco_py.call.compute import compute
+    from taco_py.call.given_path import along
     from taco_py.call.prepare import parsed
     from taco_py.values.settings import settings_of
 
-    settings = settings_of(
-        format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
-    )
-    assignment = parsed(text)
-    if path is not None:
-        from taco_py.call.given_path import along
-
-        settings = along(settings, assignment, path)
-    return compute(assignment, given, settings, out, key=key)
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
+    settings, assignment = settings_of(format, schedule, *options), parsed(text)
+    return compute(assignment, given, along(settings, assignment, path), out, key=key)
 
 
 def explain(

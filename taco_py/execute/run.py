@@ -32,6 +32,7 @@ from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step, TakeValues, Unfuse
 from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import reads
 from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical
 from taco_py.storage.room import bytes_of, too_little
@@ -85,10 +86,28 @@ def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
     """Every result of the plan, by name. Raises OutOfMemoryError as `run` does."""
     check_plan(plan, execution.tensors, execution.out is not None)
     _compile_ahead(plan, execution)
+    unread = _unread_after(plan)
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
         execution.tensors[step.target] = run_step(step, execution, last)
+        for name in unread.get(number, ()):
+            execution.tensors.pop(name, None)
     return {name: execution.tensors[name] for name in plan.program.results}
+
+
+def _unread_after(plan: Plan) -> dict[int, list[str]]:
+    """The temporaries that no step reads any more, by the number of the last that does."""
+    made = {step.target for step in plan.steps} - {*plan.program.results}
+    last = {
+        name: number
+        for number, step in enumerate(plan.steps, 1)
+        for name in reads(step)
+        if name in made
+    }
+    found: dict[int, list[str]] = {}
+    for name, number in last.items():
+        found.setdefault(number, []).append(name)
+    return found
 
 
 def _compile_ahead(plan: Plan, execution: Execution) -> None:

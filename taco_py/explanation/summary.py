@@ -12,21 +12,26 @@ Those of `y[i] = A[i,j] * (sum(k, C[j,k] * z[k]) - b[j])`:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from taco_py.concrete.terms import sums_outside
 from taco_py.cost.effort import Effort
+from taco_py.cost.machine import Machine
 from taco_py.legal.types import computes_exactly
 from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
-from taco_py.plan.ir.nodes import Cast, Gather, Locate, Reformat, TakeValues
+from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Locate, Reformat, TakeValues
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Program
 from taco_py.plan.lookahead import Lookahead
 from taco_py.plan.rules.base import Numbers
 from taco_py.plan.rules.catalogue import CATALOGUE
 from taco_py.plan.search import Search
+from taco_py.ways.ways import way_of
 
+MOST_LOOPS = 64
+"""Loops of one kernel up to which its time is estimated: that of more nobody would wait for."""
 COPIES = Reformat | Cast | Gather | Locate | TakeValues
 
 
@@ -53,10 +58,12 @@ def _expected(plan: Plan) -> str:
     chosen = plan.chosen
     if chosen is None:
         return "not estimated: a schedule says which loops there are"
+    ours = f"{_seconds(chosen.program, plan):.1e} s"
+    if len(chosen.text.sizes) > MOST_LOOPS:
+        return ours
     text = chosen.text.with_assignment(
         sums_outside(normal_form(chosen.text.last, chosen.text.facts))
     )
-    ours = f"{_seconds(chosen.program, plan):.1e} s"
     if chosen.program.steps == text.steps:
         return f"{ours}, in one kernel as the text has it"
     return f"{ours}, in one kernel as the text has it {_seconds(text, plan):.1e} s"
@@ -65,15 +72,27 @@ def _expected(plan: Plan) -> str:
 def _seconds(program: Program, plan: Plan) -> float:
     goal = Request(plan.result, effort=Effort(), machine=plan.machine)
     context = Context(goal, Lookahead(), Search(), known=real_statistics)
-    return context.costs.in_loops(program, context) * plan.machine.step_seconds
+    planned = sum(_planned_seconds(kernel, program, plan.machine) for kernel in program.kernels)
+    return planned + context.costs.in_loops(program, context) * plan.machine.step_seconds
+
+
+def _planned_seconds(kernel: KernelStep, program: Program, machine: Machine) -> float:
+    """The expected seconds of a kernel that was planned when its step was made: all of it dense."""
+    shapes = {name: program.facts[kernel.source(name)].shape for name, _ in kernel.problem.operands}
+    products = prod(float(shapes[name][mode]) for _, name, mode in kernel.sizes)
+    steps = machine.quickest_steps if way_of(kernel.schedule.make).reuses else 1.0
+    return machine.plan_step_seconds + products * steps * machine.step_seconds
 
 
 def _largest(chosen: Chosen | None) -> str:
     """The largest temporary tensor."""
-    steps = () if chosen is None else chosen.program.temporaries
-    if chosen is None or not steps:
+    if chosen is None:
         return "no temporary"
-    stored = {step.target: chosen.program.facts[step.target].stored for step in steps}
+    made = [step.target for step in chosen.program.temporaries]
+    made += [kernel.target for kernel in chosen.program.kernels]
+    stored = {target: chosen.program.facts[target].stored for target in made}
+    if not stored:
+        return "no temporary"
     name = max(stored, key=lambda target: stored[target])
     return f"temporary {name}, about {stored[name]:.2g} elements"
 
