@@ -28,7 +28,7 @@ from taco_py.problem import Problem, TensorType
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.library_choice import Libraries
 from taco_py.ways.way import Question
-from taco_py.ways.ways import Choice, choose
+from taco_py.ways.ways import choose
 
 LEAST_PRODUCTS = 1 << 15
 """Multiplications below which a step is made by loops: any way takes microseconds."""
@@ -106,7 +106,7 @@ class MatrixSteps:
     facts      of all tensors, given or made
     libraries  those whose routines may be called
     steps      what has been put in so far
-    kernels    the problem and the way of each kernel, by its modes, types and how large they are
+    kernels    one step of each kernel, by its modes, types and how large they are
     types      of the tensors made so far, by format, or by how many modes they have
     counts     the coordinate tuples over groups of indices
     """
@@ -117,7 +117,7 @@ class MatrixSteps:
     names: Names
     libraries: Libraries | None
     steps: list[Step] = field(default_factory=list)
-    kernels: dict[object, tuple[Problem, Schedule, str]] = field(default_factory=dict)
+    kernels: dict[object, KernelStep] = field(default_factory=dict)
     types: dict[Format | int, TensorType] = field(default_factory=dict)
     counts: dict[Group, int] = field(default_factory=dict)
 
@@ -264,25 +264,25 @@ class MatrixSteps:
         sizes = (one.shape, other.shape) if large else ()
         classes = tuple(min(n.bit_length(), LARGEST_CLASS) for n in chain.from_iterable(sizes))
         key = (roles.shape, one.type, other.type, classes)
-        if key not in self.kernels:
-            self.kernels[key] = self._planned(roles.shape, one, other, made, large)
-        problem, schedule, why = self.kernels[key]
+        like = self.kernels.get(key)
+        if like is None:
+            like = self.kernels[key] = self._planned(roles.shape, one, other, made, large)
         sources = (("A", left), ("B", right))
-        return KernelStep(target, problem, schedule, _sizes(problem), sources, why)
+        return KernelStep(target, like.problem, like.schedule, like.sizes, sources, like.why)
 
     def _planned(
         self, shape: tuple[bool, ...], one: Operand, other: Operand, made: Operand, large: bool
-    ) -> tuple[Problem, Schedule, str]:
-        """The problem of a product of matrices, its loops and way, and why that."""
+    ) -> KernelStep:
+        """A step of a kernel that multiplies matrices: its problem, its loops and its way."""
         assignment, loops = matrix_product(shape)
         operands = (("A", one.type), ("B", other.type))
         problem = Problem(assignment, operands, made.type)
-        schedule, choice = Schedule.of_orders((loops,)), None
+        schedule, why = Schedule.of_orders((loops,)), ""
         if large:
             stats = real_statistics(assignment, {"A": one, "B": other})
             choice = choose(Question(problem, lambda: stats, self.libraries))
-            schedule = schedule.with_way(choice.make)
-        return problem, schedule, _why(choice)
+            schedule, why = schedule.with_way(choice.make), choice.why
+        return KernelStep("T", problem, schedule, _sizes(problem), (), why)
 
 
 def matrix_product(
@@ -316,10 +316,6 @@ def _present(*indices: str) -> tuple[str, ...]:
     return tuple(filter(None, indices))
 
 
-def _why(choice: Choice | None) -> str:
-    return "" if choice is None else choice.why
-
-
 def _sizes(problem: Problem) -> tuple[tuple[str, str, int], ...]:
     """For each index, the last operand that has it and the mode."""
     found: dict[str, tuple[str, str, int]] = {}
@@ -335,11 +331,15 @@ def _sizes(problem: Problem) -> tuple[tuple[str, str, int], ...]:
 
 def options(one: Tensor, other: Tensor, summed: frozenset[str]) -> Iterator[Roles]:
     """Each tensor as the left factor, with what both have in the order of either."""
-    for left, right in ((one, other), (other, one)):
-        mine, others = frozenset(left.stored), frozenset(right.stored)
-        rows = tuple(i for i in left.stored if i not in others)
-        columns = tuple(i for i in right.stored if i not in mine)
-        for leader, follower in ((left, others), (right, mine)):
-            shared = [i for i in leader.stored if i in follower]
-            both = tuple(i for i in shared if i not in summed)
-            yield Roles(left, right, both, rows, columns, tuple(i for i in shared if i in summed))
+    shared = frozenset(one.stored).intersection(other.stored)
+    alone = [tuple([i for i in each.stored if i not in shared]) for each in (one, other)]
+    both = [tuple([i for i in each.stored if i in shared]) for each in (one, other)]
+    orders = both[:1] if both[0] == both[1] else both
+    parts = [
+        (tuple([i for i in each if i not in summed]), tuple([i for i in each if i in summed]))
+        for each in orders
+    ]
+    for kept, added in parts:
+        yield Roles(one, other, kept, alone[0], alone[1], added)
+    for kept, added in reversed(parts):
+        yield Roles(other, one, kept, alone[1], alone[0], added)

@@ -14,9 +14,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from math import comb
+from math import comb, prod
 
 from codegen.records import dataclass
 from taco_py.cost.effort import Effort
@@ -78,10 +79,16 @@ class Network:
 
     def volume(self, indices: frozenset[str]) -> float:
         """The number of coordinate tuples over indices."""
-        volume = 1.0
-        for index in indices:
-            volume *= self.sizes[index]
-        return volume
+        return prod([self.sizes[index] for index in indices], start=1.0)
+
+    def cost(self, pairs: Pairs, element_steps: float) -> tuple[float, float]:
+        """The multiplications of all steps with what it takes to keep their products, and alone."""
+        kept = products = 0.0
+        for loops, made in self.steps(pairs):
+            volume = self.volume(loops)
+            products += volume
+            kept += volume if len(made) == len(loops) else self.volume(made)
+        return products + element_steps * kept, products
 
     def products(self, pairs: Pairs) -> float:
         """The multiplications of all steps."""
@@ -90,10 +97,14 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The cheapest order, what it costs, and how many orders it was chosen from."""
+    """The cheapest order, what it costs, and how many orders it was chosen from.
+
+    products  the multiplications alone
+    """
 
     pairs: Pairs
     cost: float
+    products: float
     tried: int
 
 
@@ -103,22 +114,18 @@ def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Ch
     element_steps  writing and reading an element of a product, in multiplications
     """
 
-    def cost(pairs: Pairs) -> float:
-        return sum(
-            network.volume(loops) + element_steps * network.volume(made)
-            for loops, made in network.steps(pairs)
-        )
-
     usual = _greedy(network)
-    best = Chosen(usual, cost(usual), 1)
+    best = Chosen(usual, *network.cost(usual, element_steps), 1)
     for search in _searches(network, best.cost):
         if effort.over:
             effort.cut(f"after {best.tried} contraction orders of {len(network.factors)} operands")
             break
         pairs = search()
-        found = cost(pairs)
-        pairs = pairs if found < best.cost else best.pairs
-        best = Chosen(pairs, min(found, best.cost), best.tried + 1)
+        cost, products = network.cost(pairs, element_steps)
+        if cost < best.cost:
+            best = Chosen(pairs, cost, products, best.tried + 1)
+        else:
+            best = replace(best, tried=best.tried + 1)
     return best
 
 

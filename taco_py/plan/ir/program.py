@@ -124,7 +124,8 @@ class Program:
 
     def define(self, target: str) -> Define:
         """The assignment to one tensor."""
-        return next(each for each in self.defines if each.target == target)
+        backwards = reversed(self.steps)  # the last one is asked for most
+        return next(s for s in backwards if isinstance(s, Define) and s.target == target)
 
     @property
     def kernels(self) -> Iterator[KernelStep]:
@@ -169,11 +170,15 @@ class Program:
 
         part  what `only` gave, rewritten
         """
-        place = next(
-            k for k, s in enumerate(self.steps) if isinstance(s, Define) and s.target == part.result
-        )
+        place = self._place(part.result)
         steps = (*self.steps[:place], *part.steps, *self.steps[place + 1 :])
         return replace(self, steps=steps, facts={**self.facts, **part.facts})
+
+    def _place(self, target: str) -> int:
+        """The place of the assignment to one tensor among the steps."""
+        places = reversed(range(len(self.steps)))
+        steps = self.steps
+        return next(k for k in places if isinstance(steps[k], Define) and steps[k].target == target)
 
     def with_parts(self, part: Program) -> Program:
         """The program with the temporaries of `part` before its result."""
@@ -261,8 +266,6 @@ class Program:
 
     def before(self, target: str, steps: Sequence[Node], facts: Mapping[str, Operand]) -> Program:
         """The program with more steps right before the assignment to `target`."""
-        place = next(
-            k for k, s in enumerate(self.steps) if isinstance(s, Define) and s.target == target
-        )
+        place = self._place(target)
         whole = (*self.steps[:place], *steps, *self.steps[place:])
         return replace(self, steps=whole, facts={**self.facts, **facts})

@@ -64,12 +64,11 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     ordered = _ordered(program, context, product, context.goal.path)
     if ordered is None:
         return None
-    pairs, why = ordered
+    pairs, why = ordered.pairs, ordered.why
     if not product.is_full(program):
         return Rewrite(_in_turn(program, context, product, pairs, why), why)
-    network = product.network(program)
-    whole = network.volume(product.indices) * (len(product.tensors) - 1)
-    if context.goal.path is None and whole <= network.products(pairs):
+    whole = product.network(program).volume(product.indices) * (len(product.tensors) - 1)
+    if whole <= ordered.products:
         return Refusal("one kernel takes no more multiplications than steps of two tensors")
     return Rewrite(_Contraction.of(program, context, [product]).whole(product, pairs), why)
 
@@ -94,31 +93,45 @@ def _each_term(program: Program, context: Context) -> Outcome:
     for product in products:
         found = _ordered(program, context, product, None)
         assert found is not None
-        made[id(product.value)] = contraction.term(product, found[0])
+        made[id(product.value)] = contraction.term(product, found.pairs)
     value = map_terms(program.last.value, lambda expr: made.get(id(expr), expr))
     changed = contraction.before(replace(program.last, value=value), program.result_type)
     return Rewrite(changed, f"{len(products)} products that are added are contracted one by one")
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The pairs to contract, and why these.
+
+    products  what they multiply, where one kernel could be better; else 0
+    """
+
+    pairs: Pairs
+    why: str = ""
+    products: float = 0.0
+
+
 def _ordered(
     program: Program, context: Context, product: _Product, given: Sequence[tuple[int, ...]] | None
-) -> tuple[Pairs, str] | None:
-    """The pairs to contract and why these; None where the given order has larger steps."""
+) -> _Order | None:
+    """The order of a product; None where the given one has steps of more than two."""
+    count = len(product.tensors)
     if given is not None:
-        pairs = _in_pairs(given, len(product.tensors))
-        return None if pairs is None else (pairs, "the contraction order was given")
-    if len(product.tensors) == 2:
-        return ((0, 1),), ""
+        pairs = _in_pairs(given, count)
+        return None if pairs is None else _Order(pairs, "the contraction order was given")
+    if count == 2:
+        return _Order(((0, 1),))
     if not product.is_full(program):
         stats = context.statistics(program, product.value)
         factors, kept = Product(MUL, product.tensors), tuple(product.target.indices)
-        pairs = tuple((a, b) for a, b in best_pairs(stats, factors, kept, context.effort))
-        return pairs, f"{len(product.tensors)} tensors in pairs, by the nonzeros that are expected"
-    network = product.network(program)
+        best = best_pairs(stats, factors, kept, context.effort)
+        why = f"{count} tensors in pairs, by the nonzeros that are expected"
+        return _Order(tuple((a, b) for a, b in best), why)
     steps = context.goal.machine.dense_temporary_element_steps
-    order = cheapest_order(network, context.effort, steps)
-    least = f"{network.products(order.pairs):.2g} multiplications, the least of {order.tried}"
-    return order.pairs, f"{len(product.tensors)} tensors in pairs take about {least} orders"
+    order = cheapest_order(product.network(program), context.effort, steps)
+    least = f"{order.products:.2g} multiplications, the least of {order.tried}"
+    why = f"{count} tensors in pairs take about {least} orders"
+    return _Order(order.pairs, why, order.products)
 
 
 @dataclass(frozen=True, slots=True)
