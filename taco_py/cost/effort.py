@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import field
+from math import inf
 from time import monotonic
 from typing import TypeVar
 
@@ -39,12 +40,17 @@ class Effort:
     end: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.end = float("inf") if self.seconds is None else self.clock() + self.seconds
+        self.end = inf if self.seconds is None else self.clock() + self.seconds
 
     @property
     def over(self) -> bool:
         """Whether no time is left."""
         return self.seconds is not None and self.clock() >= self.end
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return inf if self.seconds is None else max(0.0, self.end - self.clock())
 
     def recall(self, key: Hashable, find: Callable[[], T]) -> T:
         """What `find` returns, which is called once for each key."""

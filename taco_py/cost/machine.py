@@ -213,6 +213,11 @@ class Machine:
     copy_call_seconds: float = 4e-6
     plan_step_seconds: float = 1e-5
     """A copy of no elements as one more step of a plan. Measured: 7 to 12 µs."""
+    matrix_row_elements: float = 16.0
+    """Elements of a row of a product of matrices from which longer ones are no faster."""
+    chosen_way_products: float = 32768.0
+    """Multiplications of a product of matrices below which it is made by loops: any way takes
+    microseconds."""
     copied_row_elements: int = 8
     """Elements of a row from which a loop along a copy is faster in vectors, where it adds to each
     element of the result. Measured: 0.6 times the speed with the copy for 4 to 6."""

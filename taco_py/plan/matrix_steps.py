@@ -18,6 +18,7 @@ from math import inf, prod
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.cost.machine import Machine
 from taco_py.formats import Format
 from taco_py.formats.format import LETTERS
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
@@ -30,13 +31,9 @@ from taco_py.ways.library_choice import Libraries
 from taco_py.ways.way import Question
 from taco_py.ways.ways import choose
 
-LEAST_PRODUCTS = 1 << 15
-"""Multiplications below which a step is made by loops: any way takes microseconds."""
-LONG_ROW = 16.0
-"""Elements of a row of a product from which longer ones are no faster."""
 LARGEST_CLASS = 12
 """The bits of a size from which ways are chosen alike."""
-_MOST = 1 << 1000
+MOST = 1 << 1000
 """What is less than the largest floating-point number."""
 COPIED = "its modes are those of a matrix"
 
@@ -116,6 +113,7 @@ class MatrixSteps:
     type: TensorType
     names: Names
     libraries: Libraries | None
+    machine: Machine
     steps: list[Step] = field(default_factory=list)
     kernels: dict[object, KernelStep] = field(default_factory=dict)
     types: dict[Format | int, TensorType] = field(default_factory=dict)
@@ -144,7 +142,12 @@ class MatrixSteps:
                 price += self.volume(roles.indices)
             if price < least:
                 best, least = roles, price
-            if price <= self.volume(roles.left.stored) * self.volume(roles.columns) / LONG_ROW:
+            if (
+                price
+                <= self.volume(roles.left.stored)
+                * self.volume(roles.columns)
+                / self.machine.matrix_row_elements
+            ):
                 break  # nothing is copied, and rows are long
         assert best is not None
         return best
@@ -158,11 +161,11 @@ class MatrixSteps:
             copied += self.volume(right.stored)
         row = self.volume(roles.columns or roles.summed)
         work = self.volume(left.stored) * self.volume(roles.columns)
-        return copied + work / min(LONG_ROW, row)
+        return copied + work / min(self.machine.matrix_row_elements, row)
 
     def volume(self, indices: Group) -> float:
         """The number of coordinate tuples over indices."""
-        return float(min(self.count(indices), _MOST))
+        return float(min(self.count(indices), MOST))
 
     def count(self, indices: Group) -> int:
         """The same as an integer, of any size."""
@@ -252,7 +255,7 @@ class MatrixSteps:
             type = TensorType(stored, self.type.dtype, self.type.index_dtype)
             self.types[form or count] = type
         return Operand(
-            type, shape, float(min(prod(shape), _MOST)), None, (True,) * max(0, count - 1)
+            type, shape, float(min(prod(shape), MOST)), None, (True,) * max(0, count - 1)
         )
 
     def _kernel(self, roles: Roles, left: str, right: str, target: str) -> KernelStep:
@@ -260,7 +263,7 @@ class MatrixSteps:
         self.facts[target] = made = self.dense(roles.of_product)
         one, other = self.facts[left], self.facts[right]
         products = self.volume((*roles.indices, *roles.summed))
-        large = products >= LEAST_PRODUCTS
+        large = products >= self.machine.chosen_way_products
         sizes = (one.shape, other.shape) if large else ()
         classes = tuple(min(n.bit_length(), LARGEST_CLASS) for n in chain.from_iterable(sizes))
         key = (roles.shape, one.type, other.type, classes)
@@ -279,7 +282,7 @@ class MatrixSteps:
         problem = Problem(assignment, operands, made.type)
         schedule, why = Schedule.of_orders((loops,)), ""
         if large:
-            stats = real_statistics(assignment, {"A": one, "B": other})
+            stats = real_statistics(assignment, {"A": one, "B": other}, self.machine)
             choice = choose(Question(problem, lambda: stats, self.libraries))
             schedule, why = schedule.with_way(choice.make), choice.why
         return KernelStep("T", problem, schedule, _sizes(problem), (), why)

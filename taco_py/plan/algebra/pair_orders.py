@@ -5,8 +5,8 @@
 Dynamic programming over all subsets is for few factors (`contraction_trees`). Of many, candidates
 come from greedy searches (Smith and Gray 2018, opt_einsum), from dynamic programming where few
 subsets are connected, as in chains, and from a partition of the hypergraph (Gray and Kourtis 2021,
-cotengra) where that library is installed and the work is worth its time. How many are tried depends
-on the number of factors alone, so that the same product has the same order on every machine.
+cotengra) where that library is installed and the work is worth its time. But for partitions, how
+many are tried depends on the factors alone, so that a product has one order on every machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ usual one does."""
 PARTITIONED_PRODUCTS = 1e10
 """Multiplications, seconds of work, from which a partition of the hypergraph is looked for."""
 PARTITIONS = 32
-"""The partitions that are tried."""
+"""The partitions that are tried, as long as there is time."""
+PARTITION_SECONDS = 5.0
+"""After which no other partition is begun: a search pays where work takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Ch
 
     usual = _greedy(network)
     best = Chosen(usual, *network.cost(usual, element_steps), 1)
-    for search in _searches(network, best.cost):
+    for search in _searches(network, best.cost, effort):
         if effort.over:
             effort.cut(f"after {best.tried} contraction orders of {len(network.factors)} operands")
             break
@@ -141,7 +143,7 @@ def _trials(network: Network) -> int:
     return min(MOST_TRIED, TRIED_PAIRS // (len(network.factors) + network.shared))
 
 
-def _searches(network: Network, cost: float) -> Iterator[Callable[[], Pairs]]:
+def _searches(network: Network, cost: float, effort: Effort) -> Iterator[Callable[[], Pairs]]:
     """The searches for further candidates.
 
     cost  of the usual greedy order
@@ -154,7 +156,7 @@ def _searches(network: Network, cost: float) -> Iterator[Callable[[], Pairs]]:
     for seed in range(_trials(network)):
         yield partial(_greedy, network, seed)
     if cost >= PARTITIONED_PRODUCTS and find_spec("cotengra") is not None:
-        yield partial(_partitioned, network)
+        yield partial(_partitioned, network, effort.left)
 
 
 def _greedy(network: Network, seed: int | None = None) -> Pairs:
@@ -193,14 +195,21 @@ def _branched(network: Network) -> Pairs:
     return linear_to_ssa(path)  # type: ignore[no-any-return]
 
 
-def _partitioned(network: Network) -> Pairs:
-    """The order of a recursive partition of the hypergraph of factors and indices."""
+def _partitioned(network: Network, left: float) -> Pairs:
+    """The order of a recursive partition of the hypergraph of factors and indices.
+
+    left  the seconds that there are
+    """
     import cotengra
     from opt_einsum.paths import linear_to_ssa
 
     methods = ["greedy", "kahypar" if find_spec("kahypar") is not None else "labels"]
     search = cotengra.HyperOptimizer(
-        methods=methods, max_repeats=PARTITIONS, parallel=False, progbar=False
+        methods=methods,
+        max_repeats=PARTITIONS,
+        max_time=min(PARTITION_SECONDS, left),
+        parallel=False,
+        progbar=False,
     )
     path = search(list(network.factors), tuple(sorted(network.kept)), dict(network.sizes))
     return linear_to_ssa(path)  # type: ignore[no-any-return]

@@ -282,6 +282,7 @@ class _Contraction:
             program.result_type,
             Names(program.facts),
             context.goal.libraries,
+            context.goal.machine,
         )
         return cls(program, steps)
 
