@@ -201,7 +201,9 @@ LIMITS = {
     "plan/ir/index_sizes.py": {"UNCOUNTED_ELEMENTS"},
     "plan/rules/forms/multiply_out.py": {"MOST_TERMS", "FORMS_AT_ONCE", "FURTHER_ROUNDS"},
     "plan/matrix_steps.py": {"LARGEST_CLASS", "MOST"},
-    "plan/rules/split/contract_many.py": {"MANY_FACTORS", "MANY_TERMS"},
+    "plan/rules/split/contract_many.py": {
+        "MANY_FACTORS", "FEW_FACTORS", "WHOLE_SECONDS", "MANY_TERMS",
+    },
     "plan/rules/layout/order_result.py": {"REORDERED_MODES"},
     "plan/rules/layout/store_temporary.py": {"REORDERED_MODES"},
 }  # fmt: skip

@@ -123,6 +123,16 @@ def test_without_time_the_usual_order_is_taken() -> None:
     assert effort.notes == ("of 0 s ran out after 1 contraction orders of 15 operands",)
 
 
+def test_with_little_time_fewer_factors_are_many() -> None:
+    rng = np.random.default_rng(0)
+    terms, result = ring(8)
+    operands = [rng.random((2,) * len(term)) for term in terms]
+    text = ",".join(terms) + "->" + result
+    for budget, hurried in ((None, False), (0.1, True), (60.0, False)):
+        told = tp.explain(text, *operands, schedule_budget=budget, frontier_budget=0)
+        assert ("(contract_many" in told) is hurried
+
+
 def test_orders_leave_the_random_numbers_of_others_alone() -> None:
     random.seed(7)
     expected = random.random()

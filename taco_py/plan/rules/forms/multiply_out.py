@@ -195,7 +195,7 @@ def cheapest_form(
         counts = price(over) * gain < price(chosen)
         bases, chosen = ((over,), over) if counts else ((over, chosen), chosen)
     for base in bases:
-        apart, why = _differences_out(base, price(chosen), rules, price, effort)
+        apart, why = _differences_out(base, chosen, rules, price, effort)
         if apart is not None:
             kept = tuple(dict.fromkeys(_kept(apart, assignment, rules, why)))
             return Forms(apart, assignment, kept, True)
@@ -227,10 +227,10 @@ def _cheaper(
 
 
 def _differences_out(
-    assignment: Assignment, cost: float, rules: Rules, price: Price, effort: Effort
+    assignment: Assignment, chosen: Assignment, rules: Rules, price: Price, effort: Effort
 ) -> tuple[Assignment | None, str]:
-    """The form with sparse minus full terms multiplied out too, where that is far cheaper than
-    `cost`; or why there is none."""
+    """The form with sparse minus full terms multiplied out too, where that is far cheaper than the
+    form chosen so far; or why there is none."""
     mixed = replace(rules, mixed=True)
     forms = (
         *_everywhere(assignment, mixed, least=1),
@@ -243,7 +243,7 @@ def _differences_out(
         form = _cheaper(form, rules, price, effort) or form
         over = without_gaps(form, rules.sizes)
         form = over if price(over) * rules.machine.detour_gain < price(form) else form
-        if price(form) * FAR_CHEAPER <= cost:
+        if price(form) * FAR_CHEAPER <= price(chosen):
             return form, ""
     if effort.over:
         return None, "and no time was left to compare"

@@ -40,6 +40,8 @@ from taco_py.problem import TensorType
 
 MANY_FACTORS = 10
 """Tensors in a product up to which it is planned as a whole."""
+FEW_FACTORS, WHOLE_SECONDS = 4, 0.04
+"""The same where there is less time than it takes for each tensor to plan them as a whole."""
 MANY_TERMS = 6
 """Contractions in a sum up to which they may be loops of one kernel, which then takes a second or
 more to compile."""
@@ -59,7 +61,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if len(split_terms(value)) > 1:
         return _each_term(program, context)
     product = _product(program, value)
-    if product is None or len(product.tensors) <= MANY_FACTORS or not product.summed:
+    if product is None or not product.summed or not _is_many(len(product.tensors), context):
         return None
     ordered = _ordered(program, context, product, context.goal.path)
     if ordered is None:
@@ -71,6 +73,14 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if whole <= ordered.products:
         return Refusal("one kernel takes no more multiplications than steps of two tensors")
     return Rewrite(_Contraction.of(program, context, [product]).whole(product, pairs), why)
+
+
+def _is_many(count: int, context: Context) -> bool:
+    """Whether a product has so many tensors, or so little time, that it is not planned as a
+    whole."""
+    seconds = context.effort.seconds
+    hurried = seconds is not None and seconds < WHOLE_SECONDS * count
+    return count > (FEW_FACTORS if hurried else MANY_FACTORS)
 
 
 def _each_term(program: Program, context: Context) -> Outcome:
