@@ -9,12 +9,14 @@ import numpy as np
 
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
+from taco_py.call.views import shared_look
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import compile_recipes
 from taco_py.execute.run import copies_in_order, run
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place
 from taco_py.replay.find import no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call
@@ -40,6 +42,13 @@ def compute(
     key   under which to remember the short way for calls like this one
     axes  of the result in the order in which they are wanted, () for that of `assignment`
     """
+    look = (
+        None if out is not None or axes or squeezed else shared_look(assignment, objects, settings)
+    )
+    if look is not None:
+        if key is not None:
+            KERNELS.memo.put(key, look)
+        return look(*objects.values())
     begin, target = "", assignment.target.tensor
     if assignment.operator is not None and out is not None and target not in objects:
         begin, objects = target, {target: out, **objects}  # y += value, written where y is
@@ -87,6 +96,12 @@ def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: i
     call, parts = make_call(task, by_place, threads)
     KERNELS.memo.put(key, call)
     keep_call(key, parts, settings.threads)
+
+
+def told_view(assignment: Assignment) -> str:
+    """What explain() says where nothing runs."""
+    shown = f"{to_text(assignment.target)} is {to_text(assignment.value)}, modes permuted"
+    return f"runs      0 kernels, 0 copies\nresult    {shown}: it shares the operand's arrays"
 
 
 def planned_text(
