@@ -23,7 +23,7 @@ innermost loop they depend on.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from itertools import pairwise
 
 import numpy as np
@@ -40,6 +40,7 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
     forall,
 )
+from taco_py.concrete.inner_sums import sum_key
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
 from taco_py.legal.stored import is_sparse, restricts
@@ -250,20 +251,24 @@ def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
 
 
 def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
-    """The assignment to the result below loops over all its indices."""
+    """The assignment to the result below loops over all its indices; equal sums are made once."""
     assignment = maker.problem.assignment
     remaining = iter(orders)
     producers: list[tuple[Workspace, Statement]] = []
+    made: dict[Hashable, Access] = {}
 
     def gather(expr: Expr) -> Expr:
         """The term `expr` with its sums replaced; terms come in `split_terms`' order."""
         order = next(remaining)
         for reduce in reductions(expr):
-            workspace = maker.workspace(reduce)
-            term = split_terms(reduce)[0]
-            body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
-            producers.append((workspace, body))
-            expr = exchange(expr, reduce, workspace.access)
+            key = sum_key(reduce)
+            if key not in made:
+                workspace = maker.workspace(reduce)
+                term = split_terms(reduce)[0]
+                body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
+                producers.append((workspace, body))
+                made[key] = workspace.access
+            expr = exchange(expr, reduce, made[key])
         return expr
 
     value = map_terms(assignment.value, gather)
@@ -284,13 +289,19 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     summed = _summed_from(maker, target, loops, value)
     total = maker.total() if summed < len(loops) else None
     hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
+    made: dict[Hashable, Access] = {}
     for reduce in tuple(reductions(value)):
+        key = sum_key(reduce)
+        if key in made:
+            value = exchange(value, reduce, made[key])
+            continue
         workspace = maker.workspace(reduce)
         inner = split_terms(reduce)[0]
         producer = _nest(maker, workspace.access, inner.signed(workspace.dtype), order, inner)
         needs = free_indices(reduce)
         depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
         hoisted.setdefault(depth, []).append((workspace, producer))
+        made[key] = workspace.access
         value = exchange(value, reduce, workspace.access)
     statement: Statement = Assign(target if total is None else total.access, value, ADD)
     for depth in range(len(loops), -1, -1):

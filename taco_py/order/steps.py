@@ -13,6 +13,7 @@ from math import inf
 
 import numpy as np
 
+from taco_py.concrete.inner_sums import around_loose, bound_in, loose_sums
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
@@ -99,6 +100,9 @@ class Steps:
         self.shares = {a: ones * statistics.access_share(a, self.sets) for a in self.accesses}
         share = statistics.share(term.body, self.sets, self.shares.__getitem__)
         self.counts = share * statistics.volumes(self.sets)
+        self.loose = loose_sums(term.body)
+        self.body = around_loose(term.body, self.loose)
+        self._count_in_sums()
         self.others: dict[tuple[str, ...], Steps] = {}
         self.lookups: tuple[Lookup, ...] = ()
         self.merges: Numbers | None = None
@@ -106,6 +110,17 @@ class Steps:
         self.least = self._least()
         self.columns: dict[int, list[float]] = {}
         self.next: dict[int, tuple[Next, ...]] = {}
+
+    def _count_in_sums(self) -> None:
+        """Loops of a sum in a divisor, or beside other terms, run where its body is stored and what
+        is around it is."""
+        for sum_ in self.loose:
+            within = [row for index, row in self.rows.items() if index in bound_in(sum_)]
+            some = self.sets.has[within].any(axis=0)
+            own = around_loose(self.term.body, (sum_,))
+            share = self.statistics.share(own, self.sets, self.shares.__getitem__)
+            found = share * self.statistics.volumes(self.sets)
+            self.counts[some] = np.minimum(self.counts, found)[some]
 
     def open(self, bound: int) -> list[str]:
         """The indices whose loop may come next."""
@@ -211,7 +226,7 @@ class Steps:
         found, machine = self.counts[self.lattice.inside], self.machine
         innermost = found[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
-        mixed = [access for access in sparse if not restricts(self.term.body, access)]
+        mixed = [access for access in sparse if not restricts(self.body, access)]
         vector = machine.vector_steps if sparse and not mixed else machine.dense_vector_steps
         found[self.lattice.innermost] = vector * innermost
         for access in mixed:
@@ -268,7 +283,7 @@ class Steps:
         """What loops cost that walk several sparse levels together, or look up the rows of one,
         written as seldom as may be; a row for each index."""
         known = self.statistics, self.lattice, self.sets, self.sizes, self.shares, self.counts
-        walks = Walks(self.problem, self.term.body, sparse, *known)
+        walks = Walks(self.problem, self.body, sparse, *known)
         found: Numbers = self.machine.merge_steps * self.counts * walks.rounds()
         self.lookups = tuple(lookups(walks))
         if self.lookups:

@@ -13,6 +13,7 @@ from itertools import takewhile
 from math import inf, prod
 
 from taco_py.concrete.concretize import repeated
+from taco_py.concrete.inner_sums import distinct
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
@@ -102,7 +103,7 @@ def term_cost(problem: Problem, term: Term, stats: Statistics, effort: Effort) -
     """What the best loops of a term cost: around all its inner sums those that they need, and
     inside these each sum's own beside the others'."""
     best = best_order(problem, term, stats, effort)
-    inner_sums = tuple(reductions(term.body))
+    inner_sums = distinct(reductions(term.body))
     if not inner_sums:
         return best.cost
     needed = {i for sum_ in inner_sums for i in free_indices(sum_)}

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from codegen.records import dataclass
+from taco_py.concrete.inner_sums import around_loose, loose_sums, sum_key
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.legal.stored import is_full
@@ -56,9 +57,13 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _hoisted(program: Program, site: Site, context: Context, sum_: Reduce, why: str) -> Rewrite:
-    """The program with an inner sum of a term in a temporary."""
+    """The program with an inner sum of a term, and those equal to it, in a temporary."""
     program, access = with_temporary(program, context, sum_, free_indices(sum_), why)
-    return Rewrite(site.put(program, exchange(site.term(program), sum_, access)), why)
+    expr, key = site.term(program), sum_key(sum_)
+    for other in tuple(_inner(expr)):
+        if sum_key(other) == key:
+            expr = exchange(expr, other, access)
+    return Rewrite(site.put(program, expr), why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,11 @@ class _Loops:
         needs = free_indices(sum_)
         depth = max((self.order.index(i) + 1 for i in needs), default=0)
         depth = max(depth, self.shared)
-        inside = self.stats.iterations(self.term.body, frozenset(self.order[:depth]) | own)
+        around = frozenset(self.order[:depth]) | own
+        inside = self.stats.iterations(self.term.body, around)
+        if len(needs) > 1 and any(sum_ is loose for loose in loose_sums(self.term.body)):
+            within = around_loose(self.term.body, (sum_,))
+            inside = min(inside, self.stats.iterations(within, around))
         alone = self.stats.iterations(sum_.body, own)
         alone += self.stats.machine.temporary_entry_steps * result_size(self.stats, sum_, needs)
         effort = self.context.effort
