@@ -92,4 +92,19 @@ NONZERO = Operator(
 )  # fmt: skip
 """1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
 
-OPERATORS: dict[str, Operator] = {op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO)}
+STORED = Operator(
+    "stored", "stored", 1, "true", 4, annihilators=(0,), linear=(True,),
+    evaluate=lambda x: np.ones(np.shape(x), bool),
+)  # fmt: skip
+"""True where the argument is stored, whatever its value. The compiler's own."""
+
+WHERE = Operator(
+    "where", "where", 2, "?", 4, annihilators=(0, 0),
+    evaluate=lambda x, condition: np.where(condition != 0, x, np.zeros_like(x)),
+)  # fmt: skip
+"""The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
+own."""
+
+OPERATORS: dict[str, Operator] = {
+    op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO, STORED, WHERE)
+}
