@@ -6,6 +6,9 @@
 Where A stores nothing y is 0, also over a divisor of 0 or NaN. Dense factors leave nothing out and
 are not asked. Sums of booleans are "or", so that T_1 is one byte for each of its elements.
 
+So with other factors, which may be infinite, where no sum is around the product. Inside of a sum,
+as in A[i,j] * T[j], they are taken for finite: to ask for each entry would slow all such products.
+
 A sum over an operand with a coordinate for each entry (COO) is computed first under a divisor:
 loops over the operand's coordinates would divide each entry by itself.
 """
@@ -18,7 +21,9 @@ from functools import reduce
 
 from codegen.records import dataclass
 from taco_py.legal.stored import divides, is_nonzero_number
+from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, STORED, WHERE, Operator
 from taco_py.notation.tree import children, exchange, map_children, walk
@@ -29,19 +34,19 @@ from taco_py.plan.temporaries import with_temporary
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
-    """Keep the quotients of an assignment zero where what they divide is absent."""
+    """Keep products and quotients of an assignment zero where a factor is absent."""
     for sum_ in tuple(_in_pieces(program, site.term(program))):
         why = "a sum under a divisor, whose operand has a coordinate for each entry"
         changed, access = _before(program, site, context, sum_, why)
         value = exchange(site.term(program), sum_, access)
         program = yield Rewrite(site.put(changed, value), why)
-    for quotient in tuple(_quotients(site.term(program))):
-        kept = quotient
-        for part in tuple(_Lost(program).factors(quotient)):
-            why = "where something is stored: over any divisor, what is absent is 0"
+    for product in tuple(_products(site.term(program))):
+        kept = product
+        for part in tuple(_Lost(program).factors(product)):
+            why = "where something is stored: what is absent is 0 whatever it meets"
             changed, access = _before(program, site, context, part, why)
-            quotient, kept = kept, Call(WHERE, (kept, access))
-            value = exchange(site.term(program), quotient, kept)
+            old, kept = kept, Call(WHERE, (kept, access))
+            value = exchange(site.term(program), old, kept)
             program = yield Rewrite(site.put(changed, value), why)
 
 
@@ -54,13 +59,18 @@ def _before(
     return replace(changed, results=program.results), access
 
 
-def _quotients(expr: Expr) -> Iterator[Expr]:
-    """The products and quotients with a divisor that is no number, the innermost first, each with
-    all of its factors."""
+def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
+    """The products and quotients that make another number than 0 of 0, the innermost first, each
+    with all of its factors.
+
+    summed  whether a sum is around the expression
+    """
     for child in _ends(expr) if _multiplies(expr) else children(expr):
-        yield from _quotients(child)
-    if _multiplies(expr) and any(map(_divides, _inside(expr))):
-        yield expr
+        yield from _products(child, summed or isinstance(expr, Reduce))
+    if _multiplies(expr):
+        meets = [end for end in _ends(expr) if not is_nonzero_number(end)]
+        if any(map(_divides, _inside(expr))) or (len(meets) > 1 and not summed):
+            yield expr
 
 
 def _multiplies(expr: Expr) -> bool:
@@ -91,8 +101,8 @@ def _ends(expr: Expr) -> Iterator[Expr]:
 
 def _in_pieces(program: Program, expr: Expr) -> Iterator[Reduce]:
     """The sums in numerators that loops over COO operands meet in pieces."""
-    for quotient in _quotients(expr):
-        for factor in _factors(quotient):
+    for product in _products(expr):
+        for factor in _factors(product) if any(map(_divides, _inside(product))) else ():
             for node, _ in walk(factor):
                 if isinstance(node, Reduce) and any(
                     not level.unique
@@ -119,9 +129,11 @@ class _Lost:
 
     program: Program
 
-    def factors(self, quotient: Expr) -> Iterator[Expr]:
+    def factors(self, product: Expr) -> Iterator[Expr]:
         """What is stored where the factors are that read such temporaries."""
-        for factor in dict.fromkeys(_factors(quotient)):
+        if not has_special_values(expression_dtype(product, self.program.dtypes)):
+            return
+        for factor in dict.fromkeys(_factors(product)):
             if any(self.loses(access) for access in accesses(factor)):
                 found = self.stored(factor)
                 if found is not None:
