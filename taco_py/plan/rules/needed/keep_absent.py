@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
+from math import prod
 
 from codegen.records import dataclass
+from taco_py.formats import dense
 from taco_py.legal.stored import divides, is_nonzero_number
 from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
@@ -53,9 +55,14 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 def _before(
     program: Program, site: Site, context: Context, value: Expr, why: str
 ) -> tuple[Program, Access]:
-    """The program with a value in a temporary before the assignment at a site."""
+    """The program with a value in a temporary, dense where it has room, before the assignment at a
+    site."""
     own = replace(program, results=(site.target,))
     changed, access = with_temporary(own, context, value, free_indices(value), why)
+    facts = changed.facts[access.tensor]
+    if prod(facts.shape) <= context.goal.machine.dense_elements:
+        type = replace(facts.type, format=dense(len(facts.shape)))
+        changed = changed.with_facts({access.tensor: replace(facts, type=type)})
     return replace(changed, results=program.results), access
 
 
