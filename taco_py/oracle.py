@@ -56,9 +56,6 @@ def evaluate_dense(
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
         b[i] / A[i,j] = b[i] / 0 where A stores nothing: a divisor annihilates nothing
 
-    A kernel may keep sum(j, …) dense on the way. Where none of its terms is stored, it is then a
-    zero that is present, and NaN rather than 0 comes out over a divisor of 0 or times infinity.
-
     operands  arrays or scalars by name; names that the assignment does not use are ignored
     initial   what the left-hand side holds before `+=`; the operator's identity when not given
     stored    by name, where an operand stores something, an array of its shape; others do so

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from numpy.typing import ArrayLike
 
 from taco_py import oracle
 from taco_py.call.prepare import accumulated, parsed
+from taco_py.call.widened import read_types
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.notation.checks import check_assignment
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.reduce import insert_reductions
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import taken
@@ -53,8 +57,15 @@ def evaluate_dense(
     """
     given = merged(operands, named)
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
-    arrays = {name: _array(obj, name) for name, obj in given.items()}
     assignment = parsed(text) if isinstance(text, str) else text
+    arrays = {name: _array(obj, name) for name, obj in given.items()}
+    if masks and isinstance(assignment, Assignment):
+        assignment = insert_reductions(assignment)
+        check_assignment(assignment)
+        dtypes = {name: np.asarray(array).dtype for name, array in arrays.items()}
+        for name, dtype in read_types(assignment, dtypes).items():  # duplicates are added in it
+            if name in masks:
+                arrays[name] = _array(given[name], name, dtype)
     if initial is None and isinstance(assignment, Assignment):
         assignment = accumulated(assignment, given)
     return oracle.evaluate_dense(assignment, arrays, initial, {**masks, **(stored or {})})
@@ -65,9 +76,11 @@ def _is_sparse(obj: Any) -> bool:
     return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
 
 
-def _array(obj: Any, name: str) -> Any:
+def _array(obj: Any, name: str, dtype: Any = None) -> Any:
+    """An operand as an array; entries with equal coordinates are added up in `dtype`."""
     if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
-        return to_dense(taken(obj, f"operand {name}"))
+        data = taken(obj, f"operand {name}")
+        return to_dense(replace(data, values=data.values.astype(dtype or data.dtype)))
     return obj
 
 

@@ -49,7 +49,8 @@ def compute(
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = run(prepared.plan, execution)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
-        task = None if execution.wide else task_of(prepared, objects, out, begin, axes)
+        once = execution.wide or prepared.copied
+        task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
             remember(key, task, settings, execution.threads)
     if out is not None:

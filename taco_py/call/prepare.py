@@ -12,6 +12,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
+from taco_py.call.widened import widened
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.driver import CompiledKernel
@@ -60,6 +61,7 @@ class Prepared:
     """Checked operands and a plan.
 
     kernels  those of the plan that are compiled, shared by all calls with this plan
+    copied   whether an operand was converted because of what it stores, as other calls need not
     """
 
     assignment: Assignment
@@ -69,6 +71,7 @@ class Prepared:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     kernels: dict[tuple[str, str], CompiledKernel]
+    copied: bool = False
 
 
 def prepare(
@@ -80,22 +83,24 @@ def prepare(
     """All checks, then the plan."""
     assignment = accumulated(assignment, objects)
     check_names(assignment, objects)
-    given = converted(give(objects, settings.dtype, settings.weak), settings)
-    shapes = {name: g.data.shape for name, g in given.items()}
+    as_they_are = converted(give(objects, settings.dtype, settings.weak), settings)
+    shapes = {name: g.data.shape for name, g in as_they_are.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
     check_orders(assignment, shapes)
     sizes = check_sizes(assignment, shapes)
     for index, size in settings.static:
         check_static_size(index, size, sizes)
+    given = widened(assignment, as_they_are, settings.dtype)
     key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
     planned = KERNELS.memo.get(key)
     if planned is None:
         planned = _planned(assignment, given, settings, squeezed, sizes)
         KERNELS.memo.put(key, planned)
     shape = tuple(sizes[i] for i in assignment.target.indices)
+    copied = given is not as_they_are
     return Prepared(
-        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels
+        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels, copied
     )
 
 
