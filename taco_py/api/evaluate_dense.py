@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
-from taco_py.call.prepare import accumulated, parsed
+from taco_py.call.prepare import accumulated, parsed, target_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
@@ -42,7 +44,8 @@ def evaluate_dense(
         A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
 
-    text      index notation, or a parsed assignment
+    text      index notation, or a parsed assignment, whose sums then have the type of their terms as
+              einsum's have
     operands, named  as a mapping or by name: arrays, scipy.sparse arrays, Tensors, numbers
     initial   what the left-hand side holds before `+=`; where it is not given, the operand of that
               name, or zeros where there is none
@@ -55,9 +58,16 @@ def evaluate_dense(
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     assignment = parsed(text) if isinstance(text, str) else text
-    if initial is None and isinstance(assignment, Assignment):
+    places = {**masks, **(stored or {})}
+    if not isinstance(text, str):
+        if initial is None and isinstance(assignment, Assignment):
+            assignment = accumulated(assignment, given)
+        return oracle.evaluate_dense(assignment, arrays, initial, places)
+    added = arrays.get(target_of(assignment, given)) if initial is None else initial
+    sum_type = partial(sum_dtype, target=None if added is None else np.asarray(added).dtype)
+    if initial is None:
         assignment = accumulated(assignment, given)
-    return oracle.evaluate_dense(assignment, arrays, initial, {**masks, **(stored or {})})
+    return oracle.evaluate_dense(assignment, arrays, initial, places, sum_type)
 
 
 def _is_sparse(obj: Any) -> bool:

@@ -74,6 +74,8 @@ def task_of(
     axes   as `compute` has them
     """
     plan = prepared.plan
+    if len(prepared.given) > len(objects):  # an operand is read in two types
+        return None
     kernels = compiled_kernels(prepared.kernels, [step.target for step in plan.kernels])
     if kernels is None:
         return None

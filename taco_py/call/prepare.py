@@ -23,6 +23,7 @@ from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
@@ -78,9 +79,15 @@ def prepare(
     squeezed: Squeezed = (),
 ) -> Prepared:
     """All checks, then the plan."""
+    added = target_of(assignment, objects)
     assignment = accumulated(assignment, objects)
     check_names(assignment, objects)
-    given = converted(give(objects, settings.dtype, settings.weak), settings)
+    given = give(objects, settings.dtype, settings.weak)
+    if settings.dtype is not None:
+        check_casts(given, settings.dtype, settings.casting)
+        given = read_as(given, dict.fromkeys(given, settings.dtype))
+    elif settings.wide_sums:
+        assignment, given = with_wide_sums(assignment, given, added)
     shapes = {name: g.data.shape for name, g in given.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
@@ -117,7 +124,7 @@ def _planned(
     sizes: Mapping[str, int],
 ) -> Planned:
     kind = result_kind(assignment, given, settings.format)
-    dtypes = {name: g.data.dtype for name, g in given.items()}
+    dtypes = {name: np.dtype(g.operand.type.dtype) for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
     type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
@@ -152,24 +159,44 @@ def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignmen
     return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)
 
 
-def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given]:
-    """The operands in the dtype to compute in: by a copy where kernels cannot convert each value
-    as they read it.
+def target_of(assignment: Assignment, objects: Mapping[str, Any]) -> str:
+    """Return the operand that a value is added to by `+=`, or "" where there is none."""
+    name = assignment.target.tensor
+    return name if assignment.operator is not None and name in objects else ""
 
-    Raises OperandTypeError where `casting` forbids it.
+
+def with_wide_sums(
+    assignment: Assignment, given: Mapping[str, Given], added: str
+) -> tuple[Assignment, Mapping[str, Given]]:
+    """Read operands in the types that sums of small integers are computed in.
+
+    added  the operand that a value is added to, or ""
     """
-    wanted = settings.dtype
-    if wanted is None:
-        return dict(given)
-    found = {}
+    dtypes = {name: g.data.dtype for name, g in given.items()}
+    wide = wide_sums(assignment, dtypes, dtypes.get(added))
+    if not wide.read:
+        return assignment, given
+    whole = {**given, **{name: given[other] for name, other in wide.same.items()}}
+    return wide.assignment, {**whole, **read_as({n: whole[n] for n in wide.read}, wide.read)}
+
+
+def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str) -> None:
+    """Raise OperandTypeError where `casting` forbids to convert an operand to the dtype asked."""
     for name, g in given.items():
-        if not np.can_cast(g.data.dtype, wanted, settings.casting):  # type: ignore[arg-type]
+        if not np.can_cast(g.data.dtype, wanted, casting):  # type: ignore[arg-type]
             raise OperandTypeError(
-                f"Expected operands that can be cast to {wanted} by the rule {settings.casting!r}, "
+                f"Expected operands that can be cast to {wanted} by the rule {casting!r}, "
                 f"found {name} of dtype {g.data.dtype}",
                 hint='allow it with casting="unsafe", or choose another dtype',
             )
-        data = g.data
+
+
+def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:
+    """The operands in the dtypes to compute in: by a copy where kernels cannot convert each value
+    as they read it."""
+    found = {}
+    for name, g in given.items():
+        wanted, data = types[name], g.data
         if not converts_in_place(data.dtype, wanted):
             data = replace(data, values=data.values.astype(wanted, copy=False))
         type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides

@@ -122,7 +122,8 @@ def _whole(
     dtype = settings.dtype
     if dtype is None and len({d.dtype for d in datas}) > 1:
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
-    settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory, weak=False)
+    settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
+    settings = replace(settings, weak=False, wide_sums=False)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed
     old = assignment.target.indices
     kept = kept_order(assignment, named, settings) if keeps and not squeezed else old

@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 
 _HINTS = {
     "@": "write the sum with indices, as in y[i] = A[i,j] * x[j]",
-    "^": "no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)",
+    "^": "a power is written x[i]**2",
     ":": "slice the operand before passing it",
     ".": "call functions before, and pass their result as an operand",
     ";": "one assignment at a time",

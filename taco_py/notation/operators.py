@@ -30,6 +30,7 @@ class Operator:
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
+    exponent     n where f(x) = x ** n. Only text has powers: `insert_reductions` makes them products.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -49,6 +50,7 @@ class Operator:
     signs: tuple[int, ...] = ()
     scales: bool = False
     true_division: bool = False  # integers promote to floating point, as in NumPy
+    exponent: int | None = None
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
     @property
@@ -91,5 +93,18 @@ NONZERO = Operator(
     evaluate=lambda x: np.not_equal(x, 0).astype(np.asarray(x).dtype),
 )  # fmt: skip
 """1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
+
+MOST_FACTORS = 64
+"""The largest exponent, also of powers of powers: a power is computed as so many factors."""
+
+
+def power(exponent: int) -> Operator:
+    """Make the operator of a power with an integer exponent, which is 0 or more."""
+    zero = 0 if exponent else None
+    return Operator(
+        "power", f"**{exponent}", 1, "*", 4, annihilators=(zero,), exponent=exponent,
+        evaluate=lambda x: np.power(x, exponent),
+    )  # fmt: skip
+
 
 OPERATORS: dict[str, Operator] = {op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO)}

@@ -3,7 +3,9 @@
     assignment = access ("=" | "+=") expression
     expression = term (("+" | "-") term)*                       left associative
     term       = factor (("*" | "/") factor)*                   left associative
-    factor     = ("-" | "+")* primary                           -a * b is (-a) * b, as in Python
+    factor     = ("-" | "+")* power                             -a * b is (-a) * b, as in Python
+    power      = primary ["**" exponent]                        -a**2 is -(a**2), as in Python
+    exponent   = integer ["**" exponent]
     primary    = number | "(" expression ")" | sum | access
     sum        = "sum" "(" (name ",")+ expression ")" | "sum" "(" "(" names ")" "," expression ")"
     access     = name ["[" [names] "]" | "(" [names] ")"]
@@ -22,7 +24,17 @@ from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.long_products import rebalanced
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+from taco_py.notation.operators import (
+    ADD,
+    DIV,
+    MOST_FACTORS,
+    MUL,
+    NEG,
+    SUB,
+    Operator,
+    power,
+)
+from taco_py.notation.tree import children
 
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
 _FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV)}
@@ -100,8 +112,6 @@ class Parser(Cursor):
             return "write all indices in one pair of brackets, as in A[i,j]"
         if found.text in _ASSIGNMENTS or found.text == "==":
             return "one assignment at a time"
-        if found.text == "**":
-            return "no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)"
         if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
             return "write * for a product"
         return None
@@ -118,10 +128,45 @@ class Parser(Cursor):
             sign = self.take()
             if sign.text == NEG.symbol:
                 minuses.append(sign)
-        operand = self.primary()
+        operand = self.power()
         return reduce(
             lambda inner, sign: Call(NEG, (inner,), self.since(sign)), reversed(minuses), operand
         )
+
+    def power(self) -> Expr:
+        first, base = self.token, self.primary()
+        if not self.at("**"):
+            return base
+        self.take()
+        exponent = self.exponent()
+        if max(exponent, 1) * _factors(base) > MOST_FACTORS:
+            raise NotationError(
+                f"Expected powers of at most {MOST_FACTORS} factors, found {exponent}"
+                + (f" times {_factors(base)}" if _factors(base) > 1 else ""),
+                self.since(first),
+                "compute a part of it first, or the power with NumPy",
+            )
+        return Call(power(exponent), (base,), self.since(first))
+
+    def exponent(self) -> int:
+        """The integer that stands after `**`, or that a tower of them is."""
+        token = self.token
+        if token.kind is not TokenKind.NUMBER or not token.text.isdigit():
+            raise self.error("an integer of 0 or more after '**'", self.exponent_hint())
+        value = self.number().value
+        assert isinstance(value, int)
+        if not self.at("**"):
+            return value
+        self.take()
+        above = self.exponent()
+        return value if value < 2 and above else min(value ** min(above, 64), MOST_FACTORS + 1)
+
+    def exponent_hint(self) -> str:
+        if self.at("-"):
+            return "divide by the power: 1 / x[i]**2 is x[i]**-2"
+        if self.at("+", "("):
+            return "write the number alone, as in x[i]**2"
+        return "other powers are not part of the notation: compute them with NumPy, before or after"
 
     def primary(self) -> Expr:
         token = self.token
@@ -224,3 +269,10 @@ class Parser(Cursor):
                 return "an index is a name alone; pass an array that NumPy gathers, as in v[p]"
             case _:
                 return None
+
+
+def _factors(expr: Expr) -> int:
+    """Count the factors that powers of powers make of the innermost base."""
+    inner = max(map(_factors, children(expr)), default=1)
+    exponent = expr.operator.exponent if isinstance(expr, Call) else None
+    return inner if exponent is None else inner * max(exponent, 1)
