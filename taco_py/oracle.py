@@ -55,8 +55,8 @@ def evaluate_dense(
     Sums that the text leaves unsaid are inserted (`insert_reductions`); every node is computed in
     the dtype that `expression_dtype` says. For booleans that makes products "and" and sums "or";
     integers wrap around. Where `sum_type` says another dtype for a sum, all operands that it sums
-    are converted to that first, also for the sums inside it. Scalar operands count with their NumPy dtype, Python's 2.0 as float64;
-    only literals are weak.
+    are converted to that first, also for the sums inside it. Scalar operands count with their
+    NumPy dtype, Python's 2.0 as float64; only literals are weak.
 
     What a sparse operand does not store, and the literal 0, is absent: the operators' annihilators
     make a product with an absent factor and a quotient with an absent numerator absent too, and a
@@ -204,7 +204,8 @@ class _World:
         wide = self.sum_type(terms) if expr.operator == ADD else terms
         if wide == terms:
             return self
-        leaves = {n: _Leaf(leaf.array.astype(wide), leaf.stored) for n, leaf in self.leaves.items()}
+        summed = {access.tensor: self.leaves[access.tensor] for access in accesses(expr.body)}
+        leaves = {n: _Leaf(leaf.array.astype(wide), leaf.stored) for n, leaf in summed.items()}
         return _World(leaves, dict.fromkeys(leaves, wide), np.dtype)
 
 
@@ -242,7 +243,8 @@ def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
     names = [f"a{place}" for place in range(len(args))]
     known = {name: arg.array.dtype for name, arg in zip(names, args, strict=True)}
     stand_ins = tuple(
-        arg if is_weak(arg) else Access(name, ()) for name, arg in zip(names, call.args, strict=True)
+        arg if is_weak(arg) else Access(name, ())
+        for name, arg in zip(names, call.args, strict=True)
     )
     stand_in = replace(call, args=stand_ins)
     expression_dtype(stand_in, known)  # which raises where the operator is not defined

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
-from taco_py.call.prepare import accumulated, parsed, target_of
+from taco_py.call.prepare import accumulated, by_name, parsed, target_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.nodes import Assignment
@@ -44,7 +44,7 @@ def evaluate_dense(
         A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
 
-    text      index notation, or a parsed assignment, whose sums then have the type of their terms as
+    text      index notation, or a parsed assignment, whose sums have the type of their terms, as
               einsum's have
     operands, named  as a mapping or by name: arrays, scipy.sparse arrays, Tensors, numbers
     initial   what the left-hand side holds before `+=`; where it is not given, the operand of that
@@ -54,7 +54,7 @@ def evaluate_dense(
 
     Raises what `evaluate` raises for a mistake in the text or the operands.
     """
-    given = merged(operands, named)
+    given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     assignment = parsed(text) if isinstance(text, str) else text

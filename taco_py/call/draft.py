@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from codegen.records import dataclass
-from taco_py.call.prepare import accumulated, parsed
+from taco_py.call.prepare import accumulated, parsed, understood
 from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
 from taco_py.formats import Format, dense
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -141,7 +141,7 @@ def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -
 
     Raises OperandError.
     """
-    names = operand_names(parsed(text)) if formats else ()
+    names = operand_names(understood(text).assignment) if formats else ()
     if len(formats) > len(names):
         raise OperandError(
             f"Expected at most {len(names)} formats, found {len(formats)}",

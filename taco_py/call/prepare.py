@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -13,6 +13,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
 from taco_py.cost.effort import Effort
+from taco_py.diagnostics.cautions import give as give_cautions
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
@@ -23,6 +24,7 @@ from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.traps import traps
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
@@ -41,19 +43,60 @@ from taco_py.values.operands import (
     type_of,
 )
 from taco_py.values.results import ResultKind, index_dtype, result_kind
-from taco_py.values.settings import Settings, check_static_size
+from taco_py.values.settings import Settings, check_static_size, merged
 
 
 def parsed(text: str) -> Assignment:
-    """The assignment of a text, checked, with its sums explicit."""
-    return _parsed(text) if isinstance(text, str) else parse_assignment(text)
+    """The assignment of a text, checked, with its sums explicit; its cautions are given."""
+    found = understood(text)
+    give_cautions(found.cautions)
+    return found.assignment
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Understood:
+    """The assignment of a text, checked, with its sums explicit, and what to warn of."""
+
+    assignment: Assignment
+    cautions: tuple[UserWarning, ...]
+
+
+def understood(text: str) -> Understood:
+    """Read a text. Raises NotationError or OperandError."""
+    if not isinstance(text, str):
+        return Understood(parse_assignment(text), ())
+    return _understood(text)
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str) -> Assignment:
-    assignment = parse_assignment(text)
-    check_assignment(assignment)
-    return insert_reductions(assignment)
+def _understood(text: str) -> Understood:
+    written = parse_assignment(text)
+    check_assignment(written)
+    return Understood(insert_reductions(written), traps(written))
+
+
+def by_name(
+    text: str,
+    given: Any,
+    others: Sequence[Any],
+    named: Mapping[str, Any],
+    what: str = "operands",
+) -> dict[str, Any]:
+    """What was passed in a mapping and by keyword.
+
+    given, others  what was passed by position
+
+    Raises OperandTypeError for anything else by position, OperandError for a name in both.
+    """
+    if not others and (given is None or isinstance(given, Mapping)):
+        return merged(given, named, what)
+    assignment = understood(text).assignment
+    names = operand_names(assignment)
+    count = len(others) + (given is not None)
+    raise OperandTypeError(
+        f"Expected the {what} by name or in a mapping, found {count} by position",
+        hint=f"write {', '.join(f'{name}=…' for name in names)}: these are the names in the text",
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,8 +209,8 @@ def target_of(assignment: Assignment, objects: Mapping[str, Any]) -> str:
 
 
 def with_wide_sums(
-    assignment: Assignment, given: Mapping[str, Given], added: str
-) -> tuple[Assignment, Mapping[str, Given]]:
+    assignment: Assignment, given: dict[str, Given], added: str
+) -> tuple[Assignment, dict[str, Given]]:
     """Read operands in the types that sums of small integers are computed in.
 
     added  the operand that a value is added to, or ""

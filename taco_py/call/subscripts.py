@@ -14,6 +14,7 @@ from codegen.records import dataclass
 from taco_py.call.compute import compute
 from taco_py.call.given_path import checked_path
 from taco_py.call.kept_order import kept_order
+from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.kernels import KERNELS
@@ -63,7 +64,8 @@ def contract(
     whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
     asked = whole.assignment, whole.operands, whole.settings
     short = None if whole.settings.counts else key
-    found = compute(*asked, out, whole.squeezed, short, whole.axes)
+    cautions = () if settings.dtype is not None else narrow_sum(assignment, datas)
+    found = compute(*asked, out, whole.squeezed, short, whole.axes, cautions)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found

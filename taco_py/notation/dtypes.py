@@ -91,8 +91,8 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
 def sum_dtype(terms: DType, target: DType | None = None) -> DType:
     """Return the dtype of a sum of terms of one dtype, which is that of `numpy.sum`.
 
-    target  the dtype of what the sum is added to by `+=`, which then decides, as in NumPy's in-place
-            addition
+    target  the dtype of what the sum is added to by `+=`, which then decides, as in NumPy's
+            in-place addition
 
     >>> sum_dtype(np.dtype("int8")), sum_dtype(np.dtype("uint16")), sum_dtype(np.dtype("float32"))
     (dtype('int64'), dtype('uint64'), dtype('float32'))

@@ -30,7 +30,8 @@ class Operator:
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
-    exponent     n where f(x) = x ** n. Only text has powers: `insert_reductions` makes them products.
+    exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
+                 products.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -50,7 +51,7 @@ class Operator:
     signs: tuple[int, ...] = ()
     scales: bool = False
     true_division: bool = False  # integers promote to floating point, as in NumPy
-    exponent: int | None = None
+    exponent: int | None = field(default=None, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
     @property

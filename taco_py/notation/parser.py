@@ -38,6 +38,7 @@ from taco_py.notation.tree import children
 
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
 _FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV)}
+_INDEX_ARITHMETIC = (*_TERM_OPERATORS, *_FACTOR_OPERATORS, "**")
 _ASSIGNMENTS: dict[str, Operator | None] = {"=": None, "+=": ADD}
 _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
@@ -228,7 +229,7 @@ class Parser(Cursor):
             hint = _SUM_HINT if first.text == _SUM else None
             if closing == ")" and hint is None:
                 hint = f"{first.text}(…) takes the names of indices; {_CALL_HINT}"
-            indices = self.names(closing, hint, opening)
+            indices = self.names(closing, hint, opening, first.text)
             self.take()
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
 
@@ -244,31 +245,64 @@ class Parser(Cursor):
         self.expect(_CLOSING[opening.text], what, hint)
 
     def names(
-        self, closing: str, hint: str | None = None, opening: Token | None = None
+        self,
+        closing: str,
+        hint: str | None = None,
+        opening: Token | None = None,
+        tensor: str = "",
     ) -> list[Token]:
         """Index names with commas between them, up to `closing`, which is not consumed.
 
         opening  the bracket before them, which the error is about where the text ends
+        tensor   whose indices they are, or ""
         """
         names: list[Token] = []
         while not self.at(closing):
             if self.ended and opening is not None:
                 self.closed(opening, "")
             if names:
-                self.expect(",", f"',' or {closing!r}", hint or self.index_hint())
-            names.append(self.name("the name of an index", hint or self.index_hint()))
+                self.expect(",", f"',' or {closing!r}", hint or self.index_hint(tensor))
+            fixed = names or closing == "]"
+            found = self.fixed_hint(tensor, len(names), closing) if fixed and tensor else None
+            names.append(
+                self.name("the name of an index", found or hint or self.index_hint(tensor))
+            )
         return names
 
-    def index_hint(self) -> str | None:
+    def fixed_hint(self, tensor: str, place: int, closing: str) -> str | None:
+        """How to write the access that has a number in the place of an index, None for others."""
+        minus = self.at("-")
+        if self.ahead(minus).kind is not TokenKind.NUMBER:
+            return None
+        if self.ahead(minus + 1).text not in (",", closing):
+            return None
+        number = "-" * minus + self.ahead(minus).text
+        rest, position = 0, self.position
+        while self.tokens[position].text != closing and position < len(self.tokens) - 1:
+            rest += self.tokens[position].text == ","
+            position += 1
+        if not any(token.text in _ASSIGNMENTS for token in self.tokens[: self.position]):
+            return f"the result is a whole tensor: assign it, then copy it to {tensor}[{number}, …]"
+        modes = [":"] * place + [number] + [":"] * rest
+        return (
+            f"an index is a name; pass the slice, {tensor}={tensor}[{', '.join(modes)}], and write "
+            f"{tensor} with its other indices alone"
+        )
+
+    def index_hint(self, tensor: str = "") -> str | None:
         match self.token.kind:
             case TokenKind.NUMBER:
-                return "an index is a name; take a slice of the operand before passing it"
-            case TokenKind.SYMBOL if self.token.text in (*_TERM_OPERATORS, *_FACTOR_OPERATORS):
-                return "an index is a name alone; tp.program takes offsets, as in y[i] = x[i-1]"
+                return f"an index is a name alone; {_offset_hint(tensor)}"
+            case TokenKind.SYMBOL if self.token.text in _INDEX_ARITHMETIC:
+                return f"an index is a name alone; {_offset_hint(tensor)}"
             case TokenKind.SYMBOL if self.token.text == "[":
                 return "an index is a name alone; pass an array that NumPy gathers, as in v[p]"
             case _:
                 return None
+
+
+def _offset_hint(tensor: str) -> str:
+    return f"pass a slice, as {tensor or 'A'}[1:], or take tp.program, as in y[i] = x[i-1]"
 
 
 def _factors(expr: Expr) -> int:

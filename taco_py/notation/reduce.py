@@ -47,7 +47,7 @@ def insert_reductions(assignment: Assignment) -> Assignment:
 
 def with_sums(assignment: Assignment) -> Assignment:
     """Insert the same sums into an assignment that has none, so that none can be wrong."""
-    free = _free(assignment.value)
+    free = free_inside_powers(assignment.value)
     value = _reduced(assignment.value, assignment.target.indices, free)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
@@ -62,7 +62,7 @@ def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
         return map_children(expr, lambda term: _reduced(term, kept, free))
     if isinstance(expr, Call) and expr.operator.exponent is not None:
         return _power(expr, expr.operator.exponent, kept, free)
-    here = _summed_here(expr, kept, free)
+    here = summed_here(expr, kept, free)
     inside = {*kept, *here, expr.index} if isinstance(expr, Reduce) else {*kept, *here}
     result = map_children(expr, lambda child: _reduced(child, inside, free))
     for index in reversed(here):
@@ -70,14 +70,16 @@ def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
     return result
 
 
-def _free(expr: Expr) -> Free:
+def free_inside_powers(expr: Expr) -> Free:
     """Find the free indices of each part, where those that a power closes are free inside alone."""
     free = free_of_parts(expr)
     for node, _ in reversed(list(walk(expr))):
         below = unique(index for child in children(node) for index in free[id(child)])
         if isinstance(node, Call):
             power = node.operator.exponent is not None
-            free[id(node)] = tuple(i for i in below if not (power and contracts(node.args[0], i, free)))
+            free[id(node)] = tuple(
+                i for i in below if not (power and contracts(node.args[0], i, free))
+            )
         elif isinstance(node, Reduce):
             free[id(node)] = tuple(index for index in below if index != node.index)
     return free
@@ -131,7 +133,7 @@ def _bare(expr: Call) -> list[tuple[str, ...]]:
     ]
 
 
-def _summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...]:
+def summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...]:
     """The indices to sum for which no single part of `expr` holds all uses."""
     left = tuple(index for index in free[id(expr)] if index not in kept)
     match expr:
