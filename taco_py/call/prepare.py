@@ -90,11 +90,10 @@ def by_name(
     """
     if not others and (given is None or isinstance(given, Mapping)):
         return merged(given, named, what)
-    assignment = understood(text).assignment
-    names = operand_names(assignment)
-    count = len(others) + (given is not None)
+    names = operand_names(understood(text).assignment)
+    found = ", ".join(type(each).__name__ for each in (given, *others))
     raise OperandTypeError(
-        f"Expected the {what} by name or in a mapping, found {count} by position",
+        f"Expected the {what} by name or as a mapping, found {found} by position",
         hint=f"write {', '.join(f'{name}=…' for name in names)}: these are the names in the text",
     )
 

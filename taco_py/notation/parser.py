@@ -44,6 +44,8 @@ _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
 _SUM = "sum"
 _CALL_HINT = "functions are not part of the notation: compute them with NumPy, before or after"
+_REDUCTIONS = ("max", "min", "mean", "prod", "any", "all", "norm", "std", "var")
+_REDUCTION_HINT = "take others with NumPy or SciPy, before or after"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
@@ -140,10 +142,10 @@ class Parser(Cursor):
             return base
         self.take()
         exponent = self.exponent()
-        if max(exponent, 1) * _factors(base) > MOST_FACTORS:
+        if max(exponent, 1) * factors_of_powers(base) > MOST_FACTORS:
             raise NotationError(
                 f"Expected powers of at most {MOST_FACTORS} factors, found {exponent}"
-                + (f" times {_factors(base)}" if _factors(base) > 1 else ""),
+                + (f" times {factors_of_powers(base)}" if factors_of_powers(base) > 1 else ""),
                 self.since(first),
                 "compute a part of it first, or the power with NumPy",
             )
@@ -229,6 +231,8 @@ class Parser(Cursor):
             hint = _SUM_HINT if first.text == _SUM else None
             if closing == ")" and hint is None:
                 hint = f"{first.text}(…) takes the names of indices; {_CALL_HINT}"
+                if first.text in _REDUCTIONS:
+                    hint = f"{first.text} is no reduction here, sum alone is; {_REDUCTION_HINT}"
             indices = self.names(closing, hint, opening, first.text)
             self.take()
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
@@ -302,11 +306,11 @@ class Parser(Cursor):
 
 
 def _offset_hint(tensor: str) -> str:
-    return f"pass a slice, as {tensor or 'A'}[1:], or take tp.program, as in y[i] = x[i-1]"
+    return f"pass a slice, as {tensor or 'A'}[1:]; tp.program takes offsets, as in y[i] = x[i-1]"
 
 
-def _factors(expr: Expr) -> int:
+def factors_of_powers(expr: Expr) -> int:
     """Count the factors that powers of powers make of the innermost base."""
-    inner = max(map(_factors, children(expr)), default=1)
+    inner = max(map(factors_of_powers, children(expr)), default=1)
     exponent = expr.operator.exponent if isinstance(expr, Call) else None
     return inner if exponent is None else inner * max(exponent, 1)

@@ -157,7 +157,7 @@ def _left_inside(product: _Product, target: Access) -> UserWarning | None:
                     f"{to_text(factor)}",
                     factor.span,
                     f"to sum there, write another letter for {index} in that part, as {index}2; "
-                    "to keep it as it is, name the sum around: sum({_summed(product, factor)}, …)",
+                    f"to keep it as it is, name the sum around: sum({_summed(product, factor)}, …)",
                 )
     return None
 
