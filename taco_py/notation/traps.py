@@ -35,7 +35,7 @@ def traps(assignment: Assignment) -> tuple[UserWarning, ...]:
         each = (
             _summed_around(product)
             or _left_inside(product, assignment.target)
-            or _summed_alone(product, once)
+            or _summed_alone(product, once, assignment.target)
         )
         if each is not None:
             found.setdefault(str(each), each)
@@ -166,8 +166,12 @@ def _summed(product: _Product, factor: Expr) -> str:
     return next(index for index in product.free[id(factor)] if index in product.around)
 
 
-def _summed_alone(product: _Product, once: Collection[str]) -> UserWarning | None:
-    """Warn of an index that is used once in the text, where a factor is summed over it alone."""
+def _summed_alone(product: _Product, once: Collection[str], target: Access) -> UserWarning | None:
+    """Warn of an index used once in the text, where that leaves a part of a product by itself.
+
+    A factor of such indices alone is a number; or two parts that share no summed index have one
+    each, as in A[i,j] * B[l,k]. In A[i,j] * B[j,k] the sums over i and k are those of a product.
+    """
     alone = [f for f in _bare(product.factors) if any(index in once for index in f.indices)]
     whole = [f for f in alone if all(index in once for index in f.indices)]
     if sum(bool(product.free[id(part)]) for part in (*product.factors, *product.divisors)) < 2:
@@ -175,18 +179,30 @@ def _summed_alone(product: _Product, once: Collection[str]) -> UserWarning | Non
     for divisor in _bare(product.divisors):
         if all(index in once for index in divisor.indices):
             return _quotient_of_sum(divisor)
-    if not whole and len(alone) < 2:
+    apart = [part for part in _parts_apart(product, target) if part.intersection(once)]
+    if not whole and len(apart) < 2:
         return None
     access = (whole or alone)[-1]
     index = next(index for index in access.indices if index in once)
+    own = ", ".join(index for index in access.indices if index in once)
     return caution(
         NotationWarning,
         f"{index} is used once, so {to_text(access)} is summed over it by itself: "
-        f"sum({index}, {to_text(access)}) is the factor",
+        f"sum({own}, {to_text(access)}) is the factor",
         access.span,
         "give it the index of another factor if that was meant; where not, write "
-        f"sum({index}, {to_text(access)})",
+        f"sum({own}, {to_text(access)})",
     )
+
+
+def _parts_apart(product: _Product, target: Access) -> list[frozenset[str]]:
+    """Join the summed indices of factors that share one, directly or through others."""
+    found: list[frozenset[str]] = []
+    for factor in (*product.factors, *product.divisors):
+        own = frozenset(product.free[id(factor)]).difference(target.indices)
+        joined = own.union(*(part for part in found if part & own))
+        found = [*(part for part in found if not part & own), joined]
+    return found
 
 
 def _quotient_of_sum(divisor: Access) -> UserWarning:
