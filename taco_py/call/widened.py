@@ -22,23 +22,22 @@ from taco_py.storage.tensor_data import TensorData
 from taco_py.values.operands import Given, informer, type_of
 
 
-def widened(
-    assignment: Assignment, given: Mapping[str, Given], wanted: DType | None
-) -> Mapping[str, Given]:
+def widened(assignment: Assignment, given: Mapping[str, Given]) -> Mapping[str, Given]:
     """Convert integer operands that store a coordinate twice to the wider type they are read in.
 
     Other operands are as they were. An operand that is read in several types is left in its own.
-
-    wanted  what all is computed in, where the user says so
     """
-    dtypes = {name: each.data.dtype for name, each in given.items()}
     lists = {name for name, each in given.items() if not each.data.format.is_dense}
-    read = read_types(assignment, dtypes, wanted) if lists else {}
+    if not any(computes_exactly(given[name].data.dtype) for name in lists):
+        return given
+    dtypes = {name: np.dtype(each.operand.type.dtype) for name, each in given.items()}
+    read = read_types(assignment, dtypes)
     found, inform = dict(given), informer(given)
     for name in lists.intersection(read):
-        data = given[name].data
-        if _may_repeat(inform(name, data)):
-            data = replace(data, values=data.values.astype(read[name]))
+        data, wide = given[name].data, read[name]
+        narrow = computes_exactly(data.dtype) and wide != data.dtype
+        if narrow and np.can_cast(data.dtype, wide) and _may_repeat(inform(name, data)):
+            data = replace(data, values=data.values.astype(wide))
             operand = replace(given[name].operand, type=type_of(data))
             found[name] = replace(given[name], data=data, operand=operand)
     return found if any(found[name] is not each for name, each in given.items()) else given
@@ -51,27 +50,12 @@ def _may_repeat(data: TensorData) -> bool:
     return not is_unique(data)
 
 
-def read_types(
-    assignment: Assignment, dtypes: Mapping[str, DType], wanted: DType | None = None
-) -> dict[str, DType]:
-    """Find the integer operands that are read in one wider type, and this type, by name.
-
-    wanted  as `widened` has it
-    """
-    narrow = {name for name in dtypes if computes_exactly(dtypes[name])}
-    if not narrow:
-        return {}
+def read_types(assignment: Assignment, dtypes: Mapping[str, DType]) -> dict[str, DType]:
+    """Find the operands that are converted to one type alone where they are read, and this type."""
     types: dict[str, set[DType]] = {}
     for access, dtype in _reads(assignment.value, result_dtype(assignment, dtypes), dtypes):
-        types.setdefault(access.tensor, set()).add(wanted or dtype)
-    return {
-        name: wide
-        for name, (wide, *others) in types.items()
-        if name in narrow
-        and not others
-        and wide != dtypes[name]
-        and np.can_cast(dtypes[name], wide, "same_kind")
-    }
+        types.setdefault(access.tensor, set()).add(dtype)
+    return {name: dtype for name, (dtype, *others) in types.items() if not others}
 
 
 def _reads(

@@ -30,6 +30,8 @@ class Operator:
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
+    exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
+                 products.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -49,6 +51,7 @@ class Operator:
     signs: tuple[int, ...] = ()
     scales: bool = False
     true_division: bool = False  # integers promote to floating point, as in NumPy
+    exponent: int | None = field(default=None, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
     @property
@@ -104,6 +107,19 @@ WHERE = Operator(
 )  # fmt: skip
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
 own."""
+
+MOST_FACTORS = 64
+"""The largest exponent, also of powers of powers: a power is computed as so many factors."""
+
+
+def power(exponent: int) -> Operator:
+    """Make the operator of a power with an integer exponent, which is 0 or more."""
+    zero = 0 if exponent else None
+    return Operator(
+        "power", f"**{exponent}", 1, "*", 4, annihilators=(zero,), exponent=exponent,
+        evaluate=lambda x: np.power(x, exponent),
+    )  # fmt: skip
+
 
 OPERATORS: dict[str, Operator] = {
     op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO, STORED, WHERE)

@@ -320,8 +320,10 @@ def _all_have(index: str, parts: Iterable[Signed]) -> bool:
 
 
 def _moves_through(expr: Expr, place: int) -> bool:
-    """Whether `expr` of a sum is the sum of `expr` of its terms, over a divisor of 0 too: (3 - 1) / 0
-    is infinite, and 3 / 0 - 1 / 0 is NaN."""
+    """Whether `expr` of a sum is the sum of `expr` of its terms, over a divisor of 0 too.
+
+    (3 - 1) / 0 is infinite, and 3 / 0 - 1 / 0 is NaN.
+    """
     if isinstance(expr, Reduce):
         return expr.operator.additive
     if isinstance(expr, Call) and divides(expr) and not is_nonzero_number(expr.args[1]):
