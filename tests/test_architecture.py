@@ -100,6 +100,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.call.prepare",
         "taco_py.call.subscripts",
         "taco_py.cost.sets",
+        "taco_py.interop.scipy_arrays",
     }
 )
 

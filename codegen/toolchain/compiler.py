@@ -17,9 +17,9 @@ flush-to-zero for the whole Python process). Sums are reordered only where the s
   neighbours are read under one condition, as in `if (k < m) { a += v[2*k]; b += v[2*k + 1]; }`, gcc
   12 may read v[2*k + 2] for the first (`tests/toolchain/test_compiler.py`). Elsewhere nothing is
   read in such pairs, and loops with conditions profit from becoming vectors.
-- `-fvect-cost-model=very-cheap`: gcc makes vectors of the loops that the source marks, and of others
-  only what has no cost. It would add four products at a time to a sum and finish it in a second
-  loop, which costs sums of few terms more than they take: three times as long for rows of one.
+- `-fvect-cost-model=very-cheap`: gcc makes vectors of the loops that the source marks, and of
+  others where that costs nothing. It would add four products at a time to a sum and finish it in a
+  second loop, which costs a sum of few terms more than it takes: three times as long for one term.
 - no gathers: gcc's vector gather makes `s += v[q] * x[c[q]]` 2 to 5 times slower than scalar loads.
 """
 
