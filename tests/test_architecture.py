@@ -101,6 +101,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.call.subscripts",
         "taco_py.cost.sets",
         "taco_py.interop.scipy_arrays",
+        "taco_py.storage.size_classes",
     }
 )
 
