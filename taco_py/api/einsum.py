@@ -75,7 +75,8 @@ def einsum(
         if type(first) is not str:
             first, rest = interleaved(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        usual = out is dtype is optimize is static is schedule_budget is None and libraries is True
+        usual = out is None and dtype is None and optimize is None and static is None
+        usual = usual and schedule_budget is None and libraries is True
         if not usual or order != "K" or forbid != ():
             more = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, more)

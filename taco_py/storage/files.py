@@ -23,10 +23,10 @@ from taco_py.formats import COO, CSC, CSF, CSR, Format, named
 from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
 from taco_py.storage.check import check, check_shape
 from taco_py.storage.mtx import Matrix, mtx_text, read_mtx
-from taco_py.storage.pack import dense_data, pack_coo, unpack
+from taco_py.storage.pack import pack_coo, unpack
 from taco_py.storage.room import room
 from taco_py.storage.sources import COMPRESSIONS, Source, as_path, source_of, suffix
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, dense_data
 from taco_py.storage.text import TableReader
 from taco_py.storage.tns import read_tns, tns_text
 
