@@ -19,9 +19,8 @@ from taco_py.notation.nodes import Assignment
 from taco_py.replay.call_text import by_place
 from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call
-from taco_py.replay.operand_text import arrays_of
 from taco_py.replay.state import Task
-from taco_py.storage.tensor_data import Array
+from taco_py.storage.tensor_data import Array, arrays_of
 from taco_py.values.operands import copies_made
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from codegen.records import dataclass
 from taco_py.formats import COO, CSC, CSR, Format, dense
 from taco_py.notation.checks import accesses
@@ -20,8 +18,9 @@ from taco_py.plan.ir.formats import (
     without_modes,
 )
 from taco_py.storage.tensor_data import TensorData, ordered
+from taco_py.values.hand_out import handed_out
 from taco_py.values.operands import INT32_MAX, Given, is_scipy, is_tensor
-from taco_py.values.tensor import Tensor, as_format
+from taco_py.values.tensor import as_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +110,4 @@ def index_dtype(given: Mapping[str, Given], sizes: Mapping[str, int]) -> str:
 
 def hand_out(data: TensorData, kind: ResultKind) -> Any:
     """The result as the object the user expects; a 0-d array as a NumPy scalar."""
-    if kind.kind == "ndarray":
-        values = data.values
-        return values[()] if isinstance(values, np.ndarray) and not values.ndim else values
-    if kind.kind == "tensor":
-        return Tensor(data)
-    from taco_py.interop.scipy_arrays import to_scipy
-
-    return to_scipy(data, kind.kind)
+    return handed_out(data, kind.kind)
