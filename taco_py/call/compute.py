@@ -9,6 +9,7 @@ import numpy as np
 
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
+from taco_py.call.views import shared_look
 from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import compile_recipes
@@ -16,6 +17,7 @@ from taco_py.execute.run import copies_in_order, run
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place
 from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call
@@ -43,6 +45,13 @@ def compute(
     cautions  what such calls are warned of
     """
     give(cautions)
+    look = (
+        None if out is not None or axes or squeezed else shared_look(assignment, objects, settings)
+    )
+    if look is not None:
+        if key is not None:
+            KERNELS.memo.put(key, look)
+        return look(*objects.values())
     begin, target = "", assignment.target.tensor
     if assignment.operator is not None and out is not None and target not in objects:
         begin, objects = target, {target: out, **objects}  # y += value, written where y is
@@ -115,6 +124,12 @@ def warned(call: ShortCall, cautions: tuple[UserWarning, ...]) -> ShortCall:
         return result
 
     return warn_too
+
+
+def told_view(assignment: Assignment) -> str:
+    """What explain() says where nothing runs."""
+    shown = f"{to_text(assignment.target)} is {to_text(assignment.value)}, modes permuted"
+    return f"runs      0 kernels, 0 copies\nresult    {shown}: it shares the operand's arrays"
 
 
 def planned_text(

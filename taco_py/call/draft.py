@@ -21,14 +21,14 @@ from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.wide_sums import wide_sums
-from taco_py.plan.ir.formats import default_format
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import ordered
 from taco_py.values.operands import Given, check_names, check_orders, check_sizes, describe
-from taco_py.values.results import ResultKind, result_kind
+from taco_py.values.result_table import TENSOR, Question, ResultKind, look_up
+from taco_py.values.results import result_kind
 from taco_py.values.settings import check_static, check_static_index, merged
 from taco_py.values.tensor import Tensor, as_format
 
@@ -209,10 +209,9 @@ def _kind(
     if asked is None and arrays and len(arrays) == len(formats):
         return result_kind(assignment, arrays, None)
     order = len(assignment.target.indices)
-    target = assignment.target.tensor
-    wanted = default_format(assignment, formats) if asked is None else _format(asked, order, target)
-    natural = wanted.is_dense and wanted.mode_order == tuple(range(order))
-    return ResultKind(wanted, "ndarray" if natural else "tensor")
+    wanted = None if asked is None else _format(asked, order, assignment.target.tensor)
+    containers = dict.fromkeys(formats, TENSOR)
+    return look_up(Question(assignment, formats, containers, wanted))
 
 
 def _format(given: Any, order: int, name: str) -> Format:

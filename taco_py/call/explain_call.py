@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from taco_py.call.compute import planned_text
+from taco_py.call.compute import planned_text, told_view
 from taco_py.call.libraries import libraries_of
 from taco_py.call.prepare import prepare
+from taco_py.call.views import shared_look
 from taco_py.cost.effort import Effort
 from taco_py.explanation.standing import report
 from taco_py.notation.einsum import Squeezed
@@ -29,6 +30,8 @@ def explained(
     squeezed: Squeezed = (),
 ) -> str:
     """What is planned, and where it stands."""
+    if not squeezed and shared_look(assignment, objects, settings) is not None:
+        return told_view(assignment)
     told = planned_text(assignment, objects, settings, squeezed)
     return "\n".join(
         filter(None, (told, standing(assignment, objects, settings, seconds, squeezed)))

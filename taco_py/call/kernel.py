@@ -47,7 +47,8 @@ from taco_py.values.operands import (
     informer,
     is_number,
 )
-from taco_py.values.results import ResultKind, hand_out, kind_for
+from taco_py.values.result_table import ResultKind
+from taco_py.values.results import hand_out, kind_for
 from taco_py.values.settings import (
     Settings,
     check_apart,
@@ -233,7 +234,9 @@ class Kernel:
 
     def _kind(self, given: Mapping[str, Given]) -> ResultKind:
         """What the result is handed out as: a sparse one as the sparse operands are."""
-        return self.kind if self.kind.kind == "ndarray" else kind_for(self.kind.format, given)
+        if self.kind.kind == "ndarray":
+            return self.kind
+        return kind_for(self.kind.format, self.assignment, given)
 
     def _remember(
         self, prepared: Prepared, objects: Mapping[str, Any], out: Array | None, begin: str

@@ -43,7 +43,8 @@ from taco_py.values.operands import (
     joined_of,
     type_of,
 )
-from taco_py.values.results import ResultKind, index_dtype, result_kind
+from taco_py.values.result_table import ResultKind
+from taco_py.values.results import index_dtype, result_kind
 from taco_py.values.settings import Settings, check_static_size, merged
 
 

@@ -1,13 +1,19 @@
-"""Calls that only permute the modes of an array or take a diagonal of it: views, as NumPy's are."""
+"""Calls that only permute the modes of an operand or take a diagonal of an array: views, as NumPy's
+and SciPy's are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.storage.tensor_data import Array
+from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.operands import describe, taken
+from taco_py.values.result_table import permuted
+from taco_py.values.results import hand_out, result_kind
 from taco_py.values.settings import Settings
 
 Look = Callable[[Array], Array | None]
@@ -68,3 +74,39 @@ def _along(
         found = found.transpose(axes)
     found.setflags(write=array.flags.writeable)
     return found
+
+
+def shared_look(
+    assignment: Assignment, objects: Mapping[str, Any], settings: Settings
+) -> Callable[[Any], Any] | None:
+    """Give the function that shows a sparse operand with its modes permuted, in its own arrays.
+
+    B[j,i] = A[i,j]    A a csr_array   ->   what A.T is: a csc_array
+
+    None where a result must be computed: where something else is asked for, be it the same format.
+    """
+    access = assignment.value
+    if not isinstance(access, Access) or objects.keys() != {access.tensor}:
+        return None
+    asked = settings.format, settings.schedule, settings.path
+    if any(each is not None for each in asked) or settings.measure or settings.static:
+        return None
+    given = describe(objects[access.tensor], access.tensor)
+    if given.data.format.is_dense or permuted(assignment, given.data.format) is None:
+        return None
+    if settings.dtype is not None and settings.dtype != given.data.dtype:
+        return None
+    name, kind = access.tensor, result_kind(assignment, {access.tensor: given}, None)
+
+    def look(operand: Any) -> Any:
+        return hand_out(_with_modes(assignment, taken(operand, f"operand {name}")), kind)
+
+    return look
+
+
+def _with_modes(assignment: Assignment, data: TensorData) -> TensorData:
+    """The same arrays as a tensor whose modes have the order of the result's."""
+    form, access = permuted(assignment, data.format), assignment.value
+    assert form is not None and isinstance(access, Access)
+    shape = tuple(data.shape[access.indices.index(i)] for i in assignment.target.indices)
+    return replace(data, format=form, shape=shape)

@@ -17,7 +17,7 @@ from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.replay.operand_text import Reading
 from taco_py.values.operands import Given
-from taco_py.values.results import ResultKind
+from taco_py.values.result_table import ResultKind
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,97 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codegen.records import dataclass
-from taco_py.formats import COO, CSC, CSR, Format, dense
+from taco_py.formats import Format
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Assignment, Reduce
-from taco_py.notation.tree import walk
-from taco_py.plan.ir.formats import (
-    compressed_indices,
-    default_format,
-    levels_of,
-    unordered_last,
-    without_modes,
-)
+from taco_py.notation.nodes import Assignment
+from taco_py.plan.ir.formats import without_modes
 from taco_py.storage.tensor_data import TensorData, ordered
 from taco_py.values.hand_out import handed_out
-from taco_py.values.operands import INT32_MAX, Given, is_scipy, is_tensor
+from taco_py.values.operands import INT32_MAX, Given, is_tensor
+from taco_py.values.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.values.tensor import as_format
 
+MANY_BITS = 21
+"""Bits of a size up to which an array over an index is never too long."""
 
-@dataclass(frozen=True, slots=True)
-class ResultKind:
-    """`format` is what is computed, `kind` what it is handed out as: "ndarray", "tensor", or a
-    scipy class's name."""
-
-    format: Format
-    kind: str
+FEW_BITS = 6
+"""By how many bits fewer than coordinates entries are where an array over these is too long."""
 
 
 def result_kind(
     assignment: Assignment, given: Mapping[str, Given], format: Format | str | None
 ) -> ResultKind:
-    """The rule of the README: dense results are arrays; sparse ones are as the sparse operands are.
+    """Look the kind of a result up in the table (`result_table`).
 
     Raises FormatError when `format` has not as many levels as the result has indices.
     """
-    order = len(assignment.target.indices)
-    used = [given[a.tensor] for a in accesses(assignment)]
     formats = {name: g.data.format for name, g in given.items()}
     for access in accesses(assignment):
         if len(access.indices) != formats[access.tensor].order:  # modes of size 1 are taken off it
             formats[access.tensor] = without_modes(formats[access.tensor], len(access.indices))
-    wanted = as_format(format, order)
-    if wanted is not None:
-        return _asked_for(wanted, used)
-    if any(is_tensor(g) for g in used):
-        form = default_format(assignment, formats)
-        return ResultKind(form, "ndarray" if form.is_dense else "tensor")
-    if not any(is_scipy(g) for g in used) or not _scipy_sparse(assignment, formats):
-        return ResultKind(dense(order), "ndarray")
-    sparse = [g for g in used if is_scipy(g)]
-    family = "matrix" if order == 2 and all(_is_matrix(g.object) for g in sparse) else "array"
-    if order != 2:
-        return ResultKind(COO(order), "coo_array")
-    if all(g.object.format == "csc" for g in sparse):
-        return ResultKind(unordered_last(CSC), f"csc_{family}")
-    return ResultKind(unordered_last(CSR), f"csr_{family}")
+    wanted = as_format(format, len(assignment.target.indices))
+    containers = {name: container(g) for name, g in given.items()}
+    vast = frozenset(_vast(assignment, given))
+    return look_up(Question(assignment, formats, containers, wanted, vast))
 
 
-def _scipy_sparse(assignment: Assignment, formats: Mapping[str, Format]) -> bool:
-    """Whether scipy operands make a sparse result: each index is restricted by a sparse operand in
-    each term. A vector that is a sum is dense, as scipy's products and sums are."""
-    levels = levels_of(assignment, formats, every=True)
-    indices = assignment.target.indices
-    sums = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))
-    if not indices or (len(indices) == 1 and sums):
-        return False
-    return compressed_indices(assignment, levels) == frozenset(indices)
+def kind_for(wanted: Format, assignment: Assignment, given: Mapping[str, Given]) -> ResultKind:
+    """How a kernel's result in the format `wanted` is handed out."""
+    return result_kind(assignment, given, ordered(wanted))
 
 
-def kind_for(wanted: Format, given: Mapping[str, Given]) -> ResultKind:
-    """How a result in the format `wanted` is handed out: dense ones as arrays, sparse ones as the
-    sparse operands are, where scipy has such a format."""
-    return _asked_for(ordered(wanted), list(given.values()))
+def container(given: Given) -> str:
+    """What the user passed, in the words of the table."""
+    if is_tensor(given):
+        return TENSOR
+    if given.data.format.is_dense:
+        return ARRAY
+    return "sparse_matrix" if _is_matrix(given.object) else "sparse_array"
 
 
-def _asked_for(wanted: Format, used: list[Given]) -> ResultKind:
-    if wanted.is_dense and wanted.mode_order == tuple(range(wanted.order)):
-        return ResultKind(wanted, "ndarray")
-    if any(is_tensor(g) for g in used) or not any(is_scipy(g) for g in used):
-        return ResultKind(wanted, "tensor")
-    sparse = [g for g in used if is_scipy(g)]
-    family = "matrix" if all(_is_matrix(g.object) for g in sparse) else "array"
-    if wanted == CSR:
-        return ResultKind(wanted, f"csr_{family}")
-    if wanted == CSC:
-        return ResultKind(wanted, f"csc_{family}")
-    if wanted.is_coo and wanted.mode_order == tuple(range(wanted.order)):
-        return ResultKind(wanted, f"coo_{family}" if wanted.order == 2 else "coo_array")
-    return ResultKind(wanted, "tensor")
+def _vast(assignment: Assignment, given: Mapping[str, Given]) -> Iterator[str]:
+    """The result's indices with far more coordinates than the operands that have them have entries,
+    where no operand has an array as long.
+
+    Numbers of bits are compared, for operands of one size class share plans (`size_classes`).
+    """
+    met = [(access, given[access.tensor].data) for access in accesses(assignment)]
+    longest = max((data.nnz for _, data in met if data.format.is_dense), default=0)
+    for index in assignment.target.indices:
+        using = [(a, data) for a, data in met if index in a.indices]
+        if any(len(a.indices) != data.format.order for a, data in using):
+            continue
+        levels = [(data, data.format.stored(a.indices).index(index)) for a, data in using]
+        if any(data.format.levels[level].full for data, level in levels):
+            continue
+        size = max((d.shape[d.format.mode_order[level]] for d, level in levels), default=0)
+        entries = max((data.nnz for data, _ in levels), default=0).bit_length()
+        if size.bit_length() > max(MANY_BITS, entries + FEW_BITS, longest.bit_length()):
+            yield index
 
 
 def _is_matrix(obj: Any) -> bool:

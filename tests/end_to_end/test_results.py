@@ -211,7 +211,7 @@ SPARSE_RESULTS = (
     "C[i,j] = A[i,j] * B[i,j]",
     "C[i,k] = A[i,j] * B[j,k]",
     "C[i,k] = A[i,j] * B[k,j]",
-    "C[j,i] = A[i,j]",
+    "C[j,i] = 2 * A[i,j]",
 )
 
 

@@ -70,18 +70,18 @@ def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> F
     are there have few of all k.
     """
     usual = default_format(assignment, formats)
-    listed = {a: _listed(a, formats[a.tensor]) for a in accesses(assignment)}
-    restricted = compressed_indices(assignment, listed)
+    levels = {a: listed(a, formats[a.tensor]) for a in accesses(assignment)}
+    restricted = compressed_indices(assignment, levels)
     if not restricted:
         return usual
     target = assignment.target.indices
     root, *rest = storage_order(assignment, formats)
     first = usual.levels[usual.stored(target).index(root)]
-    levels = (COMPRESSED if index in restricted else DENSE for index in rest)
-    return Format((first, *levels), tuple(target.index(i) for i in (root, *rest)))
+    below = (COMPRESSED if index in restricted else DENSE for index in rest)
+    return Format((first, *below), tuple(target.index(i) for i in (root, *rest)))
 
 
-def _listed(access: Access, form: Format) -> dict[str, Iterator]:
+def listed(access: Access, form: Format) -> dict[str, Iterator]:
     """The levels that store coordinates, or that have some below that do."""
     indices = form.stored(access.indices)[: form.depth]
     return {index: Iterator(access, level) for level, index in enumerate(indices)}
