@@ -34,6 +34,7 @@ import taco_py.schedule  # noqa: E402, F401 - its first import would hide the fu
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
+from taco_py.diagnostics.cautions import NarrowSumWarning, NotationWarning  # noqa: E402
 from taco_py.diagnostics.errors import (  # noqa: E402
     BoundError,
     CompilerError,
@@ -109,7 +110,9 @@ __all__ = [
     "InternalError",
     "Kernel",
     "MissingExtraError",
+    "NarrowSumWarning",
     "NotationError",
+    "NotationWarning",
     "NumberOverflowError",
     "OperandError",
     "OperandTypeError",

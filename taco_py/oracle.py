@@ -6,7 +6,8 @@ in it; the compiler's results are compared with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, assert_never
 
@@ -16,10 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
 from taco_py.notation.checks import accesses, check_assignment, operand_names, unique
-from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, result_dtype
+from taco_py.notation.dtypes import (
+    DType,
+    expression_dtype,
+    in_place_dtype,
+    is_weak,
+    operand_dtype,
+)
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import Operator
+from taco_py.notation.operators import ADD, Operator
 from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.tree import map_children
 
 Array = NDArray[Any]
 
@@ -38,6 +46,7 @@ def evaluate_dense(
     operands: Mapping[str, ArrayLike],
     initial: ArrayLike | None = None,
     stored: Mapping[str, ArrayLike] | None = None,
+    sum_type: Callable[[DType], DType] = np.dtype,
 ) -> Array:
     """The left-hand side of `assignment`, a new array.
 
@@ -45,8 +54,9 @@ def evaluate_dense(
 
     Sums that the text leaves unsaid are inserted (`insert_reductions`); every node is computed in
     the dtype that `expression_dtype` says. For booleans that makes products "and" and sums "or";
-    integers wrap around. Scalar operands count with their NumPy dtype, Python's 2.0 as float64;
-    only literals are weak.
+    integers wrap around. Where `sum_type` says another dtype for a sum, all operands that it sums
+    are converted to that first, also for the sums inside it. Scalar operands count with their
+    NumPy dtype, Python's 2.0 as float64; only literals are weak.
 
     What a sparse operand does not store, and the literal 0, is absent: the operators' annihilators
     make a product with an absent factor and a quotient with an absent numerator absent too, and a
@@ -56,13 +66,11 @@ def evaluate_dense(
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
         b[i] / A[i,j] = b[i] / 0 where A stores nothing: a divisor annihilates nothing
 
-    A kernel may keep sum(j, …) dense on the way. Where none of its terms is stored, it is then a
-    zero that is present, and NaN rather than 0 comes out over a divisor of 0 or times infinity.
-
     operands  arrays or scalars by name; names that the assignment does not use are ignored
     initial   what the left-hand side holds before `+=`; the operator's identity when not given
     stored    by name, where an operand stores something, an array of its shape; others do so
               everywhere, as NumPy arrays do
+    sum_type  from the dtype of terms to that of their sum; the same where not given, as in einsum
 
     Raises:
         NotationError, OperandError: as `insert_reductions` and `check_assignment`; an operand is
@@ -82,17 +90,17 @@ def evaluate_dense(
     sizes = _sizes(assignment, arrays)
     dtypes = {name: array.dtype for name, array in arrays.items()}
     leaves = {name: _Leaf(array, _places(name, array, stored)) for name, array in arrays.items()}
-    expression_dtype(assignment.value, dtypes)  # which raises where an operator is not defined
+    world = _World(leaves, dtypes, sum_type)
     target = assignment.target
     with np.errstate(all="ignore"):
-        found = _evaluate(assignment.value, leaves, dtypes)
+        found = _evaluate(assignment.value, world)
         value = _spread(found.array, found.indices, target.indices)
         shape = tuple(sizes[index] for index in target.indices)
         result = np.broadcast_to(value, shape)
         if assignment.operator is None or initial is None:
-            return result.astype(result_dtype(assignment, dtypes))
+            return np.array(result)
         start = _initial(target, initial, shape)
-        dtype = result_dtype(assignment, {**dtypes, target.tensor: start.dtype})
+        dtype = in_place_dtype(assignment, result.dtype, start.dtype)
         return np.asarray(assignment.operator.evaluate(start, result)).astype(dtype)
 
 
@@ -179,16 +187,42 @@ def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int
 # ---------------------------------------------------------------- nodes
 
 
-def _evaluate(expr: Expr, leaves: Mapping[str, _Leaf], dtypes: Mapping[str, DType]) -> _Value:
+@dataclass(frozen=True, slots=True, eq=False)
+class _World:
+    """What expressions are evaluated in: operands, their dtypes, and those of sums."""
+
+    leaves: Mapping[str, _Leaf]
+    dtypes: Mapping[str, DType]
+    sum_type: Callable[[DType], DType]
+
+    def inside(self, expr: Reduce) -> _World:
+        """Convert the operands to the dtype of a sum where that is not the dtype of its terms."""
+        terms = expression_dtype(_with_ones(expr.body), self.dtypes)
+        wide = self.sum_type(terms) if expr.operator == ADD else terms
+        if wide == terms:
+            return self
+        summed = {access.tensor: self.leaves[access.tensor] for access in accesses(expr.body)}
+        leaves = {n: _Leaf(leaf.array.astype(wide), leaf.stored) for n, leaf in summed.items()}
+        return _World(leaves, dict.fromkeys(leaves, wide), np.dtype)
+
+
+def _with_ones(expr: Expr) -> Expr:
+    """Integers as ones: a type that has to hold them is that of the sum, not that of its terms."""
+    if isinstance(expr, Literal) and type(expr.value) is int:
+        return replace(expr, value=1)
+    return map_children(expr, _with_ones)
+
+
+def _evaluate(expr: Expr, world: _World) -> _Value:
     match expr:
         case Access():
-            return _access(expr, leaves[expr.tensor])
+            return _access(expr, world.leaves[expr.tensor])
         case Literal():
-            number = np.asarray(expr.value, dtype=expression_dtype(expr, dtypes))
+            number = np.asarray(expr.value, dtype=expression_dtype(expr, world.dtypes))
             return _Value((), number, np.asarray(expr.value != 0))
         case Call():
-            dtype = operand_dtype(expr, dtypes)
-            args = [_evaluate(arg, leaves, dtypes) for arg in expr.args]
+            args = [_evaluate(arg, world) for arg in expr.args]
+            dtype = _common_dtype(expr, args)
             indices = unique(index for arg in args for index in arg.indices)
             values = [_spread(arg.array, arg.indices, indices).astype(dtype) for arg in args]
             places = [_spread(arg.stored, arg.indices, indices) for arg in args]
@@ -196,9 +230,22 @@ def _evaluate(expr: Expr, leaves: Mapping[str, _Leaf], dtypes: Mapping[str, DTyp
             stored = np.broadcast_to(_stored(expr.operator, places), value.shape)
             return _Value(indices, np.where(stored, value, value.dtype.type(0)), stored)
         case Reduce():
-            return _reduce(expr, _evaluate(expr.body, leaves, dtypes))
+            return _reduce(expr, _evaluate(expr.body, world.inside(expr)))
         case _:
             assert_never(expr)
+
+
+def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
+    """The dtype in which a call is computed, given its arguments' values; numbers are weak."""
+    names = [f"a{place}" for place in range(len(args))]
+    known = {name: arg.array.dtype for name, arg in zip(names, args, strict=True)}
+    stand_ins = tuple(
+        arg if is_weak(arg) else Access(name, ())
+        for name, arg in zip(names, call.args, strict=True)
+    )
+    stand_in = replace(call, args=stand_ins)
+    expression_dtype(stand_in, known)  # which raises where the operator is not defined
+    return operand_dtype(stand_in, known)
 
 
 def _stored(operator: Operator, places: Sequence[Array]) -> Array:

@@ -100,6 +100,8 @@ MEMO_ALLOWED = frozenset(
         "taco_py.call.prepare",
         "taco_py.call.subscripts",
         "taco_py.cost.sets",
+        "taco_py.interop.scipy_arrays",
+        "taco_py.storage.size_classes",
     }
 )
 

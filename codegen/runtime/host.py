@@ -31,12 +31,14 @@ from codegen.toolchain.store import Store
 class Host:
     """cffi's `ffi` and `lib` for the functions of `taco_host.c`.
 
-    `bind(entry, number, name, rows)` makes a Python callable of function `number` of a kernel.
+    `bind(entry, number, name, rows)` makes a Python callable of function `number` of a kernel, or
+    of the host, whose own entry point is at the address `entry`.
     """
 
     ffi: Any
     lib: Any
     bind: Callable[[int, int, bytes, tuple[tuple[str, int, int, str], ...]], Callable[..., Any]]
+    entry: int
 
     def load(self, library: Path) -> int:
         """The address of the entry point of a kernel's shared object. Raises OSError."""
@@ -80,7 +82,9 @@ def _load(entry: Entry) -> Host:
     lib = ffi.dlopen(str(entry.library))
     lib.taco_start()
     # PyDLL keeps the interpreter lock and passes exceptions on, as a function of the C API needs.
-    bind = ctypes.PyDLL(str(entry.library)).taco_bind
+    functions = ctypes.PyDLL(str(entry.library))
+    bind = functions.taco_bind
     bind.argtypes = (ctypes.c_int64, ctypes.c_int, ctypes.c_char_p, ctypes.py_object)
     bind.restype = ctypes.py_object
-    return Host(ffi, lib, bind)
+    own = ctypes.cast(functions.taco_host_call, ctypes.c_void_p).value
+    return Host(ffi, lib, bind, own or 0)

@@ -23,6 +23,7 @@ from codegen.records import dataclass
 from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
+from codegen.runtime.host_functions import HOST_SIGNATURES
 from codegen.runtime.memo import Memo
 from codegen.runtime.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
@@ -98,7 +99,8 @@ class KernelCache:
     flags     more compiler flags
 
     `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
-    from them and holds a number of threads is `derived`.
+    from them and holds a number of threads is `derived`. `host_functions` has those of the host by
+    name, none before it is loaded.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class KernelCache:
         self._kept_memory: int | None = None
         self._kernels: dict[str, LoadedKernel] = {}
         self._hosted: tuple[Host, Pool] | None = None
+        self.host_functions: Mapping[str, KernelCall] = {}
         self._objects: dict[Part, Path] = {}
         self._environment: str | None = None
         self._background: threading.Thread | None = None
@@ -328,7 +331,9 @@ class KernelCache:
         with self._host_lock:
             if self._hosted is None:
                 host = load_host(self._store, lambda: self.compiler)
-                self._hosted = (host, Pool(host, self._kept_memory))
+                pool = Pool(host, self._kept_memory)
+                self.host_functions = callables(host, pool, host.entry, HOST_SIGNATURES)
+                self._hosted = (host, pool)
             return self._hosted
 
     def _renew_locks(self) -> None:

@@ -237,7 +237,10 @@ class Pool:
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Like `numpy.empty`, but arrays are recycled, and large ones in huge pages throughout."""
-        plain = self._plain(np.empty, shape, dtype)  # which touches nothing
+        try:
+            plain = np.empty(shape, dtype)  # which touches nothing
+        except MemoryError:
+            plain = self._plain(np.empty, shape, dtype)
         if plain.nbytes < _SMALL:
             return plain
         again = self._again(plain)

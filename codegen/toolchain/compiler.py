@@ -17,6 +17,9 @@ flush-to-zero for the whole Python process). Sums are reordered only where the s
   neighbours are read under one condition, as in `if (k < m) { a += v[2*k]; b += v[2*k + 1]; }`, gcc
   12 may read v[2*k + 2] for the first (`tests/toolchain/test_compiler.py`). Elsewhere nothing is
   read in such pairs, and loops with conditions profit from becoming vectors.
+- `-fvect-cost-model=very-cheap`: gcc makes vectors of the loops that the source marks, and of
+  others where that costs nothing. It would add four products at a time to a sum and finish it in a
+  second loop, which costs a sum of few terms more than it takes: three times as long for one term.
 - no gathers: gcc's vector gather makes `s += v[q] * x[c[q]]` 2 to 5 times slower than scalar loads.
 """
 
@@ -56,6 +59,7 @@ _NO_GATHER: Alternatives = (
     "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather",
     "-mtune-ctrl=^use_gather",
 )
+_MARKED_LOOPS: Alternatives = ("-fvect-cost-model=very-cheap", "-fvect-cost-model=dynamic")
 _NO_MASKED_PAIRS = "-fno-tree-loop-if-convert"
 WITHOUT_MASKED_PAIRS = """\
 #if defined(__GNUC__) && !defined(__clang__)
@@ -217,16 +221,19 @@ def _kind(command: tuple[str, ...], name: str) -> str:
 
 
 def _wishes(kind: str) -> tuple[Alternatives, ...]:
+    wishes = (*_ANYWHERE, _MARKED_LOOPS) if kind == "gcc" else _ANYWHERE
     if platform.machine().lower() in ("x86_64", "amd64") and kind != "zig":
-        return (*_ANYWHERE, _NO_GATHER)
-    return _ANYWHERE
+        return (*wishes, _NO_GATHER)
+    return wishes
 
 
 def _likely(wish: Alternatives, kind: str, program: Path) -> str:
     """The alternative this compiler most likely accepts, found without starting it."""
-    if wish is not _NO_GATHER or kind != "gcc":
+    if kind != "gcc" or wish not in (_MARKED_LOOPS, _NO_GATHER):
         return wish[0]
     version = _gcc_version(program)
+    if wish is _MARKED_LOOPS:
+        return wish[0] if version is None or version >= 11 else wish[1]
     if version is None or version >= 14:
         return wish[0]
     return wish[1] if version == 13 else wish[2] if version >= 11 else wish[3]

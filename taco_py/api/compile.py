@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import DTypeLike
 
 from taco_py.call.draft import draft
 from taco_py.call.kernel import Kernel, compile_draft
+from taco_py.call.prepare import by_name
 from taco_py.formats import Format
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.settings import (
@@ -19,7 +20,6 @@ from taco_py.values.settings import (
     check_libraries,
     check_static,
     check_threads,
-    merged,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def compile(
     text: str,
     formats: Mapping[str, Format | str] | None = None,
     /,
-    *,
+    *others: Any,
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
@@ -56,6 +56,7 @@ def compile(
     text         index notation
     formats, named  the format of each operand, and of the result unless it is to be chosen, as a
                  mapping or by name: a Format, its letters or its name
+    others       nothing: formats go by name
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
@@ -63,7 +64,9 @@ def compile(
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
-    drafted = draft(text, merged(formats, named, "formats"), dtypes, index_dtype, static)
+    drafted = draft(
+        text, by_name(text, formats, others, named, "formats"), dtypes, index_dtype, static
+    )
     settings = Settings(
         schedule=as_schedule(schedule),
         threads=check_threads(threads),

@@ -59,7 +59,7 @@ def einsum(
     """
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    if order != "K" and order != "C":
+    if order not in ("K", "C"):
         from taco_py.call.subscripts import laid_out
 
         return laid_out(
@@ -74,10 +74,10 @@ def einsum(
         first, *rest = operands
         if type(first) is not str:
             first, rest = interleaved(operands)
-        usual = out is None and dtype is None and optimize is None and static is None
-        usual = usual and order == "K" and libraries is True and schedule_budget is None
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        if not usual or forbid != ():
+        usual = out is None and dtype is None and optimize is None and static is None
+        usual = usual and schedule_budget is None and libraries is True
+        if not usual or order != "K" or forbid != ():
             more = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, more)
         key = call_key(identity, rest)

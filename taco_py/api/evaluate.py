@@ -21,7 +21,7 @@ def evaluate(
     text: str,
     operands: Mapping[str, Any] | None = None,
     /,
-    *,
+    *others: Any,
     format: Format | str | None = None,
     out: Array | None = None,
     dtype: DTypeLike | None = None,
@@ -50,15 +50,17 @@ def evaluate(
     The result is an array, or a number, where it is dense; of scipy.sparse operands a scipy.sparse
     array, of Tensors a Tensor, where it is sparse.
 
-    text      `+ - * /`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
+    text      `+ - * / **`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
               summed within each additive term that uses it, over the smallest product that holds
               its uses, or where `sum(j, …)` says so.
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
+    others    nothing: operands go by name
     format    how to store the result; by default an index is compressed when every term
               restricts it
     out       an array of the result's shape and dtype to write into; a new array by default
-    dtype     compute in this dtype; by default in the one that NumPy's promotion gives
+    dtype     compute in this dtype; by default in the one that NumPy's promotion gives, and sums of
+              small integers in 64 bits, as `numpy.sum` does
     casting   which conversions to `dtype` are allowed, in NumPy's words; "safe" by default
     schedule  scheduling commands: a text such as "reorder(i,k,j)", a Schedule, or what
               `tp.schedule` builds; "auto" to choose without timing, as where it is left out, or
@@ -82,12 +84,12 @@ def evaluate(
     OutOfMemoryError where the result has no room.
     """
     given = named
-    if type(operands) is dict and operands.keys().isdisjoint(named):
+    if type(operands) is dict and not others and operands.keys().isdisjoint(named):
         given = {**operands, **named}
     elif operands is not None:
-        from taco_py.values.settings import merged
+        from taco_py.call.prepare import by_name
 
-        given = merged(operands, named)
+        given = by_name(text, operands, others, named)
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     key = None
@@ -105,12 +107,13 @@ def evaluate(
                 return result
     from taco_py.call.compute import compute
     from taco_py.call.given_path import along
-    from taco_py.call.prepare import parsed
+    from taco_py.call.prepare import understood
     from taco_py.values.settings import settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
-    settings, assignment = settings_of(format, schedule, *options), parsed(text)
-    return compute(assignment, given, along(settings, assignment, path), out, key=key)
+    settings, read = settings_of(format, schedule, *options), understood(text)
+    settings = along(settings, read.assignment, path)
+    return compute(read.assignment, given, settings, out, key=key, cautions=read.cautions)
 
 
 def explain(
@@ -159,8 +162,8 @@ def explain(
     """
     from taco_py.call.explain_call import explained
     from taco_py.call.given_path import along
-    from taco_py.call.prepare import parsed
-    from taco_py.values.settings import check_budget, merged, settings_of
+    from taco_py.call.prepare import by_name, parsed
+    from taco_py.values.settings import check_budget, settings_of
 
     settings = settings_of(
         format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
@@ -170,6 +173,6 @@ def explain(
         from taco_py.call.subscripts import explain_subscripts
 
         return explain_subscripts((text, *operands), optimize, settings, seconds)
-    first: Any = operands[0] if len(operands) == 1 else operands or None
-    assignment = parsed(text)
-    return explained(assignment, merged(first, named), along(settings, assignment, path), seconds)
+    first, others = (operands[0], operands[1:]) if operands else (None, ())
+    given, assignment = by_name(text, first, others, named), parsed(text)
+    return explained(assignment, given, along(settings, assignment, path), seconds)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
-from taco_py.call.prepare import accumulated, parsed
+from taco_py.call.prepare import accumulated, by_name, parsed, target_of
+from taco_py.call.widened import read_types
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.legal.types import computes_exactly
+from taco_py.notation.checks import operand_names
+from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.wide_sums import wide_sums
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import taken
@@ -42,7 +49,8 @@ def evaluate_dense(
         A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
 
-    text      index notation, or a parsed assignment
+    text      index notation, or a parsed assignment, whose sums have the type of their terms, as
+              einsum's have
     operands, named  as a mapping or by name: arrays, scipy.sparse arrays, Tensors, numbers
     initial   what the left-hand side holds before `+=`; where it is not given, the operand of that
               name, or zeros where there is none
@@ -51,13 +59,25 @@ def evaluate_dense(
 
     Raises what `evaluate` raises for a mistake in the text or the operands.
     """
-    given = merged(operands, named)
+    given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
-    arrays = {name: _array(obj, name) for name, obj in given.items()}
     assignment = parsed(text) if isinstance(text, str) else text
-    if initial is None and isinstance(assignment, Assignment):
+    arrays = {name: _array(obj, name) for name, obj in given.items()}
+    places = {**masks, **(stored or {})}
+    if not isinstance(text, str):
+        if initial is None and isinstance(assignment, Assignment):
+            assignment = accumulated(assignment, given)
+        return oracle.evaluate_dense(assignment, arrays, initial, places)
+    added = arrays.get(target_of(assignment, given)) if initial is None else initial
+    target = None if added is None else np.asarray(added).dtype
+    sum_type = partial(sum_dtype, target=target)
+    if initial is None:
         assignment = accumulated(assignment, given)
-    return oracle.evaluate_dense(assignment, arrays, initial, {**masks, **(stored or {})})
+    dtypes = {name: np.asarray(array).dtype for name, array in arrays.items()}
+    for name in masks.keys() & set(operand_names(assignment)):
+        if computes_exactly(dtypes[name]):
+            arrays[name] = _array(given[name], name, _added_in(name, assignment, dtypes, target))
+    return oracle.evaluate_dense(assignment, arrays, initial, places, sum_type)
 
 
 def _is_sparse(obj: Any) -> bool:
@@ -65,9 +85,19 @@ def _is_sparse(obj: Any) -> bool:
     return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
 
 
-def _array(obj: Any, name: str) -> Any:
+def _added_in(name: str, assignment: Assignment, dtypes: Mapping[str, Any], target: Any) -> Any:
+    """The type in which duplicates of an operand are added up: the one it is read in."""
+    wide = wide_sums(assignment, dtypes, target)
+    if name in wide.same.values():
+        return dtypes[name]
+    return read_types(wide.assignment, {**dtypes, **wide.read}).get(name, dtypes[name])
+
+
+def _array(obj: Any, name: str, dtype: Any = None) -> Any:
+    """An operand as an array; entries with equal coordinates are added up in `dtype`."""
     if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
-        return to_dense(taken(obj, f"operand {name}"))
+        data = taken(obj, f"operand {name}")
+        return to_dense(replace(data, values=data.values.astype(dtype or data.dtype)))
     return obj
 
 

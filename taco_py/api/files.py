@@ -40,9 +40,11 @@ def read(
     Raises FileNotFoundError, FileFormatError naming the file and the line that is malformed,
     MissingExtraError for .zst without its library, or OutOfMemoryError.
     """
-    from taco_py.storage import files  # seldom needed, and a tenth of the time to import tensors
+    # seldom needed, and a tenth of the time to import tensors
+    from taco_py.convert.read_table import read_table
+    from taco_py.storage import files
 
-    return Tensor(files.read(path, format, shape, dtype))
+    return Tensor(files.read(path, format, shape, dtype, read_table))
 
 
 def write(obj: Any, path: str | Path) -> None:

@@ -11,7 +11,7 @@ from taco_py.asymptotic.frontier_search import Frontier
 from taco_py.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.asymptotic.tasks import Scope
 from taco_py.call.draft import draft
-from taco_py.call.prepare import accumulated, parsed
+from taco_py.call.prepare import accumulated, understood
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
@@ -55,7 +55,7 @@ def frontier(
 
     Raises NotationError, OperandError, FormatError, ScheduleError.
     """
-    written = parsed(text)
+    written = understood(text).assignment
     assignment = accumulated(written, {written.target.tensor: None})
     for access in accesses(assignment):
         if len(set(access.indices)) < len(access.indices):

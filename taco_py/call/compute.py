@@ -10,6 +10,7 @@ import numpy as np
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look
+from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import compile_recipes
 from taco_py.execute.run import copies_in_order, run
@@ -18,11 +19,10 @@ from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place
-from taco_py.replay.find import no_short_way
+from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call
-from taco_py.replay.operand_text import arrays_of
 from taco_py.replay.state import Task
-from taco_py.storage.tensor_data import Array
+from taco_py.storage.tensor_data import Array, arrays_of
 from taco_py.values.operands import copies_made
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings
@@ -36,12 +36,15 @@ def compute(
     squeezed: Squeezed = (),
     key: tuple[object, ...] | None = None,
     axes: tuple[int, ...] = (),
+    cautions: tuple[UserWarning, ...] = (),
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
 
     key   under which to remember the short way for calls like this one
     axes  of the result in the order in which they are wanted, () for that of `assignment`
+    cautions  what such calls are warned of
     """
+    give(cautions)
     look = (
         None if out is not None or axes or squeezed else shared_look(assignment, objects, settings)
     )
@@ -58,9 +61,10 @@ def compute(
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = run(prepared.plan, execution)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
-        task = None if execution.wide else task_of(prepared, objects, out, begin, axes)
+        once = execution.wide or prepared.copied
+        task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
-            remember(key, task, settings, execution.threads)
+            remember(key, task, settings, execution.threads, cautions)
     if out is not None:
         if not np.may_share_memory(data.values, out):  # else it was written there
             np.copyto(out, data.values, casting="unsafe")
@@ -83,6 +87,8 @@ def task_of(
     axes   as `compute` has them
     """
     plan = prepared.plan
+    if len(prepared.given) > len(objects):  # an operand is read in two types
+        return None
     kernels = compiled_kernels(prepared.kernels, [step.target for step in plan.kernels])
     if kernels is None:
         return None
@@ -91,11 +97,33 @@ def task_of(
     return Task(assignment, objects, given, plan, kernels, kind, dtype, begin, axes)
 
 
-def remember(key: tuple[object, ...], task: Task, settings: Settings, threads: int) -> None:
-    """The short way for later calls with this key and, where it can be, for later processes."""
+def remember(
+    key: tuple[object, ...],
+    task: Task,
+    settings: Settings,
+    threads: int,
+    cautions: tuple[UserWarning, ...] = (),
+) -> None:
+    """The short way for later calls with this key and, where it can be, for later processes.
+
+    Calls that are warned are so each time, and a later process finds what to warn of by itself.
+    """
     call, parts = make_call(task, by_place, threads)
-    KERNELS.memo.put(key, call)
-    keep_call(key, parts, settings.threads)
+    KERNELS.memo.put(key, warned(call, cautions) if cautions else call)
+    if not cautions:
+        keep_call(key, parts, settings.threads)
+
+
+def warned(call: ShortCall, cautions: tuple[UserWarning, ...]) -> ShortCall:
+    """A short way that gives warnings where it does not leave the call to the long one."""
+
+    def warn_too(*operands: Any) -> Any:
+        result = call(*operands)
+        if result is not None:
+            give(cautions)
+        return result
+
+    return warn_too
 
 
 def told_view(assignment: Assignment) -> str:

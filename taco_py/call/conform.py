@@ -30,11 +30,11 @@ def conforming(name: str, given: Given, wanted: TensorType, told: Format) -> Giv
             f"Expected {name} in the format {told} that the kernel was compiled for, found {form}",
             hint=f'convert it: tp.tensor({name}, format="{told}")',
         )
-    if found.dtype != wanted.dtype:
+    if found.dtype != wanted.element:
         raise OperandTypeError(
-            f"Expected {name} of dtype {wanted.dtype} that the kernel was compiled for, "
+            f"Expected {name} of dtype {wanted.element} that the kernel was compiled for, "
             f"found {found.dtype}",
-            hint=f"{name}.astype({wanted.dtype!r}), or compile with "
+            hint=f"{name}.astype({wanted.element!r}), or compile with "
             f"dtypes={{{name!r}: {found.dtype!r}}}",
         )
     if form.is_dense:

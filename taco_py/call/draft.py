@@ -4,7 +4,7 @@ nominal sizes to choose loop orders for."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from numbers import Number
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from codegen.records import dataclass
-from taco_py.call.prepare import accumulated, parsed
+from taco_py.call.prepare import accumulated, parsed, understood
 from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
 from taco_py.formats import Format, dense
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -20,6 +20,7 @@ from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
@@ -42,6 +43,7 @@ class Draft:
 
     begin    the operand that a result is added to, as `y` in y += value; "" where there is none
     assumed  the indices whose sizes are not known
+    same     the operand that another name of it, read in another type, stands for
     """
 
     assignment: Assignment
@@ -52,6 +54,7 @@ class Draft:
     request: Request
     begin: str = ""
     assumed: tuple[str, ...] = ()
+    same: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def size_note(self) -> str:
@@ -84,7 +87,37 @@ def draft(
     if written.operator is not None:
         given.setdefault(target, dense(len(written.target.indices)))
     drafted = _drafted(assignment, target, given, dtypes, index_dtype, static)
-    return drafted if written.operator is None else replace(drafted, begin=target)
+    begin = "" if written.operator is None else target
+    return replace(_with_wide_sums(drafted, begin), begin=begin)
+
+
+def _with_wide_sums(drafted: Draft, added: str) -> Draft:
+    """Read operands in the types that sums of small integers are computed in.
+
+    added  the operand that a value is added to, or ""
+    """
+    dtypes = {name: np.dtype(o.type.dtype) for name, o in drafted.operands.items()}
+    wide = wide_sums(drafted.assignment, dtypes, dtypes.get(added))
+    if not wide.read:
+        return drafted
+    operands = dict(drafted.operands)
+    operands.update((name, operands[other]) for name, other in wide.same.items())
+    for name, dtype in wide.read.items():
+        type = operands[name].type
+        operands[name] = replace(
+            operands[name], type=replace(type, dtype=dtype.name, stored=type.dtype)
+        )
+    read = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
+    dtype = result_dtype(wide.assignment, read)
+    result = replace(drafted.request.type, dtype=dtype.name)
+    return replace(
+        drafted,
+        assignment=wide.assignment,
+        operands=operands,
+        dtype=dtype,
+        request=replace(drafted.request, type=result),
+        same=wide.same,
+    )
 
 
 def draft_einsum(
@@ -108,7 +141,7 @@ def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -
 
     Raises OperandError.
     """
-    names = operand_names(parsed(text)) if formats else ()
+    names = operand_names(understood(text).assignment) if formats else ()
     if len(formats) > len(names):
         raise OperandError(
             f"Expected at most {len(names)} formats, found {len(formats)}",

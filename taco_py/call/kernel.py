@@ -27,6 +27,7 @@ from taco_py.explanation.plan_report import explain
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of, schedule_of
 from taco_py.formats import Format
 from taco_py.kernels import KERNELS
+from taco_py.notation.checks import rename
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.plan import Plan
@@ -84,6 +85,7 @@ class Kernel:
     compiled: tuple[CompiledKernel, ...]
     kernels: dict[tuple[str, str], CompiledKernel]
     begin: str = ""
+    same: Mapping[str, str] = field(default_factory=dict)
     ways: Ways = field(default_factory=Ways)
     writing: Ways = field(default_factory=Ways)
 
@@ -148,7 +150,9 @@ class Kernel:
         objects = merged(operands, named)
         if not objects:
             static, bounds = dict(self.settings.static), self.schedule.bounds
-            objects = example(self.assignment, self.types, static, bounds)
+            assignment = rename(self.assignment, tensors=self.same)
+            types = {name: self.types[name] for name in self.formats}
+            objects = example(assignment, types, static, bounds)
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)
@@ -160,12 +164,12 @@ class Kernel:
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
         told = (self.assignment, self.plan, self.formats, self.types, self.kind, self.dtype)
-        return compile_plan, (*told, self.settings, self.begin)
+        return compile_plan, (*told, self.settings, self.begin, dict(self.same))
 
     def __repr__(self) -> str:
         """The assignment, and each operand's format and dtype, in one line."""
         operands = (
-            f"{name}: {str(form) or 'scalar'}/{self.types[name].dtype}"
+            f"{name}: {str(form) or 'scalar'}/{self.types[name].element}"
             for name, form in self.formats.items()
         )
         target = self.assignment.target.tensor
@@ -307,10 +311,11 @@ class Kernel:
         return {**dict(zip(names, operands, strict=False)), **named}
 
     def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:
-        check_names(self.assignment, objects)
+        check_names(rename(self.assignment, tensors=self.same), objects)
         found = give({name: self._typed(name, obj) for name, obj in objects.items()})
+        found.update((name, found[other]) for name, other in self.same.items())
         given = {
-            name: conforming(name, g, self.types[name], self.formats[name])
+            name: conforming(name, g, self.types[name], self.formats[self.same.get(name, name)])
             for name, g in found.items()
         }
         shapes = {name: g.data.shape for name, g in given.items()}
@@ -327,7 +332,7 @@ class Kernel:
         """
         if not is_number(obj):
             return obj
-        wanted = np.dtype(self.types[name].dtype)
+        wanted = np.dtype(self.types[name].element)
         common = np.result_type(wanted, obj)
         if common != wanted:
             raise OperandTypeError(
@@ -364,6 +369,7 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
         drafted.dtype,
         settings,
         drafted.begin,
+        dict(drafted.same),
     )
 
 
@@ -376,9 +382,11 @@ def compile_plan(
     dtype: np.dtype[Any],
     settings: Settings,
     begin: str,
+    same: Mapping[str, str],
 ) -> Kernel:
     """A plan as what can be called: all its kernels compiled, or found where they are already."""
     steps = plan.kernels
     compiled = compile_recipes([recipe_of(step) for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
-    return Kernel(assignment, plan, formats, types, kind, dtype, settings, compiled, kernels, begin)
+    told = (assignment, plan, formats, types, kind, dtype, settings)
+    return Kernel(*told, compiled, kernels, begin, same)

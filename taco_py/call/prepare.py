@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,9 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
+from taco_py.call.widened import widened
 from taco_py.cost.effort import Effort
+from taco_py.diagnostics.cautions import give as give_cautions
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
@@ -23,6 +25,8 @@ from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.traps import traps
+from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
@@ -41,19 +45,59 @@ from taco_py.values.operands import (
 )
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import index_dtype, result_kind
-from taco_py.values.settings import Settings, check_static_size
+from taco_py.values.settings import Settings, check_static_size, merged
 
 
 def parsed(text: str) -> Assignment:
-    """The assignment of a text, checked, with its sums explicit."""
-    return _parsed(text) if isinstance(text, str) else parse_assignment(text)
+    """The assignment of a text, checked, with its sums explicit; its cautions are given."""
+    found = understood(text)
+    give_cautions(found.cautions)
+    return found.assignment
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Understood:
+    """The assignment of a text, checked, with its sums explicit, and what to warn of."""
+
+    assignment: Assignment
+    cautions: tuple[UserWarning, ...]
+
+
+def understood(text: str) -> Understood:
+    """Read a text. Raises NotationError or OperandError."""
+    if not isinstance(text, str):
+        return Understood(parse_assignment(text), ())
+    return _understood(text)
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str) -> Assignment:
-    assignment = parse_assignment(text)
-    check_assignment(assignment)
-    return insert_reductions(assignment)
+def _understood(text: str) -> Understood:
+    written = parse_assignment(text)
+    check_assignment(written)
+    return Understood(insert_reductions(written), traps(written))
+
+
+def by_name(
+    text: str,
+    given: Any,
+    others: Sequence[Any],
+    named: Mapping[str, Any],
+    what: str = "operands",
+) -> dict[str, Any]:
+    """What was passed in a mapping and by keyword.
+
+    given, others  what was passed by position
+
+    Raises OperandTypeError for anything else by position, OperandError for a name in both.
+    """
+    if not others and (given is None or isinstance(given, Mapping)):
+        return merged(given, named, what)
+    names = operand_names(understood(text).assignment)
+    found = ", ".join(type(each).__name__ for each in (given, *others))
+    raise OperandTypeError(
+        f"Expected the {what} by name or as a mapping, found {found} by position",
+        hint=f"write {', '.join(f'{name}=…' for name in names)}: these are the names in the text",
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +105,7 @@ class Prepared:
     """Checked operands and a plan.
 
     kernels  those of the plan that are compiled, shared by all calls with this plan
+    copied   whether an operand was converted because of what it stores, as other calls need not
     """
 
     assignment: Assignment
@@ -70,6 +115,7 @@ class Prepared:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     kernels: dict[tuple[str, str], CompiledKernel]
+    copied: bool = False
 
 
 def prepare(
@@ -79,24 +125,32 @@ def prepare(
     squeezed: Squeezed = (),
 ) -> Prepared:
     """All checks, then the plan."""
+    added = target_of(assignment, objects)
     assignment = accumulated(assignment, objects)
     check_names(assignment, objects)
-    given = converted(give(objects, settings.dtype, settings.weak), settings)
-    shapes = {name: g.data.shape for name, g in given.items()}
+    as_they_are = give(objects, settings.dtype, settings.weak)
+    if settings.dtype is not None:
+        check_casts(as_they_are, settings.dtype, settings.casting)
+        as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, settings.dtype))
+    elif settings.wide_sums:
+        assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
+    shapes = {name: g.data.shape for name, g in as_they_are.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
     check_orders(assignment, shapes)
     sizes = check_sizes(assignment, shapes)
     for index, size in settings.static:
         check_static_size(index, size, sizes)
+    given = widened(assignment, as_they_are)
     key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
     planned = KERNELS.memo.get(key)
     if planned is None:
         planned = _planned(assignment, given, settings, squeezed, sizes)
         KERNELS.memo.put(key, planned)
     shape = tuple(sizes[i] for i in assignment.target.indices)
+    copied = given is not as_they_are
     return Prepared(
-        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels
+        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels, copied
     )
 
 
@@ -118,7 +172,7 @@ def _planned(
     sizes: Mapping[str, int],
 ) -> Planned:
     kind = result_kind(assignment, given, settings.format)
-    dtypes = {name: g.data.dtype for name, g in given.items()}
+    dtypes = {name: np.dtype(g.operand.type.dtype) for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
     type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
@@ -153,24 +207,44 @@ def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignmen
     return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)
 
 
-def converted(given: Mapping[str, Given], settings: Settings) -> dict[str, Given]:
-    """The operands in the dtype to compute in: by a copy where kernels cannot convert each value
-    as they read it.
+def target_of(assignment: Assignment, objects: Mapping[str, Any]) -> str:
+    """Return the operand that a value is added to by `+=`, or "" where there is none."""
+    name = assignment.target.tensor
+    return name if assignment.operator is not None and name in objects else ""
 
-    Raises OperandTypeError where `casting` forbids it.
+
+def with_wide_sums(
+    assignment: Assignment, given: dict[str, Given], added: str
+) -> tuple[Assignment, dict[str, Given]]:
+    """Read operands in the types that sums of small integers are computed in.
+
+    added  the operand that a value is added to, or ""
     """
-    wanted = settings.dtype
-    if wanted is None:
-        return dict(given)
-    found = {}
+    dtypes = {name: g.data.dtype for name, g in given.items()}
+    wide = wide_sums(assignment, dtypes, dtypes.get(added))
+    if not wide.read:
+        return assignment, given
+    whole = {**given, **{name: given[other] for name, other in wide.same.items()}}
+    return wide.assignment, {**whole, **read_as({n: whole[n] for n in wide.read}, wide.read)}
+
+
+def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str) -> None:
+    """Raise OperandTypeError where `casting` forbids to convert an operand to the dtype asked."""
     for name, g in given.items():
-        if not np.can_cast(g.data.dtype, wanted, settings.casting):  # type: ignore[arg-type]
+        if not np.can_cast(g.data.dtype, wanted, casting):  # type: ignore[arg-type]
             raise OperandTypeError(
-                f"Expected operands that can be cast to {wanted} by the rule {settings.casting!r}, "
+                f"Expected operands that can be cast to {wanted} by the rule {casting!r}, "
                 f"found {name} of dtype {g.data.dtype}",
                 hint='allow it with casting="unsafe", or choose another dtype',
             )
-        data = g.data
+
+
+def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:
+    """The operands in the dtypes to compute in: by a copy where kernels cannot convert each value
+    as they read it."""
+    found = {}
+    for name, g in given.items():
+        wanted, data = types[name], g.data
         if not converts_in_place(data.dtype, wanted):
             data = replace(data, values=data.values.astype(wanted, copy=False))
         type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides

@@ -14,6 +14,7 @@ from codegen.records import dataclass
 from taco_py.call.compute import compute
 from taco_py.call.given_path import checked_path
 from taco_py.call.kept_order import kept_order
+from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
 from taco_py.kernels import KERNELS
@@ -63,7 +64,8 @@ def contract(
     whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
     asked = whole.assignment, whole.operands, whole.settings
     short = None if whole.settings.counts else key
-    found = compute(*asked, out, whole.squeezed, short, whole.axes)
+    cautions = () if settings.dtype is not None else narrow_sum(assignment, datas)
+    found = compute(*asked, out, whole.squeezed, short, whole.axes, cautions)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -122,7 +124,8 @@ def _whole(
     dtype = settings.dtype
     if dtype is None and len({d.dtype for d in datas}) > 1:
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
-    settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory, weak=False)
+    settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
+    settings = replace(settings, weak=False, wide_sums=False)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed
     old = assignment.target.indices
     kept = kept_order(assignment, named, settings) if keeps and not squeezed else old

@@ -31,6 +31,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.case_counts import cases_of_sum
+from taco_py.concrete.inner_sums import sum_key
 from taco_py.concrete.nodes import (
     Assign,
     Sequence,
@@ -40,7 +41,6 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
     forall,
 )
-from taco_py.concrete.inner_sums import sum_key
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
 from taco_py.legal.stored import is_sparse, restricts

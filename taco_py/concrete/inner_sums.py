@@ -22,6 +22,25 @@ def sum_key(sum_: Reduce) -> Hashable:
     return _key(sum_, {})
 
 
+def equal_sums(expr: Expr, sum_: Reduce) -> Iterator[Reduce]:
+    """Find the outermost sums of an expression that are equal to one of them, itself included."""
+    key = sum_key(sum_)
+    return (other for other in reductions(expr) if other is sum_ or sum_key(other) == key)
+
+
+def exchange_equal(expr: Expr, sum_: Reduce, new: Expr) -> Expr:
+    """Put `new` in the place of a sum, which is told by identity, and of those equal to it.
+
+    b[i] - sum(j, A[i,j]) * sum(k, A[i,k])  →  b[i] - T[i] * T[i]
+    """
+    inside = expr
+    while isinstance(inside, Reduce):
+        inside = inside.body
+    for other in tuple(equal_sums(inside, sum_)) or (sum_,):
+        expr = exchange(expr, other, new)
+    return expr
+
+
 def distinct(sums: Iterator[Reduce]) -> tuple[Reduce, ...]:
     """Take the first of each group of equal sums."""
     found: dict[Hashable, Reduce] = {}

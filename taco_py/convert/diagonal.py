@@ -8,9 +8,9 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.formats import COO, LETTERS, Format, LevelKind, dense
-from taco_py.storage.pack import dense_data, pack_coo, unpack
+from taco_py.storage.pack import pack_coo, unpack
 from taco_py.storage.sizes import index_dtype_of
-from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import TensorData, dense_data
 
 
 def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-
-import numpy as np
+from typing import Any
 
 from codegen.runtime.signature import Kind
 from taco_py.diagnostics.errors import (
@@ -14,22 +12,19 @@ from taco_py.diagnostics.errors import (
 from taco_py.driver import CompiledKernel
 from taco_py.formats import Format
 from taco_py.plan.ir.nodes import KernelStep
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
-
-BARE = LevelArrays()
-
-Assemble = Callable[[tuple[int, ...], tuple[Array, ...]], TensorData]
+from taco_py.storage.grown import of_grown
+from taco_py.storage.tensor_data import Array, TensorData
 
 
 def assembled(
     kernel: CompiledKernel, step: KernelStep, shape: tuple[int, ...], grown: tuple[Array, ...]
 ) -> TensorData:
     """The arrays a kernel has grown, as a tensor."""
-    return assembly(kernel, step)(shape, grown)
+    return of_grown(shape, grown, **assembly(kernel, step))
 
 
-def assembly(kernel: CompiledKernel, step: KernelStep) -> Assemble:
-    """From a result's shape and the arrays that `kernel` has grown for it, the tensor."""
+def assembly(kernel: CompiledKernel, step: KernelStep) -> dict[str, Any]:
+    """What `of_grown` must know of the arrays that `kernel` has grown, besides the shape."""
     type = step.problem.result
     growing = [s for p, s in kernel.parameters if p.kind is Kind.GROWING]
     places: dict[tuple[str, int], int] = {}
@@ -42,24 +37,11 @@ def assembly(kernel: CompiledKernel, step: KernelStep) -> Assemble:
         (places.get(("pos", level)), places.get(("crd", level)))
         for level in range(type.format.order)
     ]
-    form = plain(type.format)
     ordered, unique = known_order(kernel, step)
-
-    def assemble(shape: tuple[int, ...], grown: tuple[Array, ...]) -> TensorData:
-        levels = tuple(
-            BARE
-            if pos is None and crd is None
-            else LevelArrays(
-                None if pos is None else grown[pos], None if crd is None else grown[crd]
-            )
-            for pos, crd in owned
-        )
-        if values is not None:
-            return TensorData(form, shape, levels, grown[values], ordered, unique)
-        zeros = np.zeros(_positions(form, levels, shape), type.dtype)
-        return TensorData(form, shape, levels, zeros, ordered, unique)
-
-    return assemble
+    return {
+        "form": plain(type.format), "dtype": type.dtype, "owned": owned, "values": values,
+        "ordered": ordered, "unique": unique,
+    }  # fmt: skip
 
 
 def known_order(kernel: CompiledKernel, step: KernelStep) -> tuple[bool | None, bool | None]:
@@ -70,14 +52,6 @@ def known_order(kernel: CompiledKernel, step: KernelStep) -> tuple[bool | None, 
     levels = step.problem.result.format.levels
     ordered = all(level.ordered for level in levels) or None
     return ordered, all(level.unique for level in levels) or bool(kernel.keys) or None
-
-
-def _positions(form: Format, levels: tuple[LevelArrays, ...], shape: tuple[int, ...]) -> int:
-    """The number of positions of the last level."""
-    count = 1
-    for level, mode, arrays in zip(form.levels, form.mode_order, levels, strict=True):
-        count = count * shape[mode] if level.full else len(arrays.crd)  # type: ignore[arg-type]
-    return count
 
 
 def plain(form: Format) -> Format:

@@ -23,7 +23,7 @@ from codegen.runtime.free_memory import TRUSTED, UNKNOWN, ShortageError
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory_errors import out_of_memory
-from taco_py.execute.transform import satisfies
+from taco_py.interop.in_order import satisfies
 from taco_py.kernels import KERNELS
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step

@@ -24,8 +24,10 @@ from taco_py.driver import CompiledKernel, compile_recipe, compile_recipes
 from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.guard import check_plan, check_sparse, shortage, with_room
-from taco_py.execute.transform import gathered, satisfies, transformed, unfused
+from taco_py.execute.new_array import new_array
+from taco_py.execute.transform import gathered, transformed, unfused
 from taco_py.execute.work import useful_threads
+from taco_py.interop.in_order import satisfies
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
@@ -33,7 +35,6 @@ from taco_py.phase import EVALUATE
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step, TakeValues, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import reads
-from taco_py.problem import TensorType
 from taco_py.storage.pack import canonical
 from taco_py.storage.room import bytes_of, too_little
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -253,7 +254,7 @@ def _computed(
     shape = shape_of(step, operands)
     if type.format.is_dense:
         if out is None:
-            out = new_array(shape, type, kernel.covers)
+            out = new_array(shape, type.format.mode_order, type.dtype, kernel.covers)
         else:
             out = out.reshape(shape)  # where indices were fused it has less modes
             if not kernel.covers:
@@ -281,23 +282,6 @@ def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKerne
         kernel = compile_recipe(recipe)
         execution.kernels[step.target, phase] = kernel
     return kernel
-
-
-def new_array(shape: tuple[int, ...], type: TensorType, covered: bool) -> Array:
-    """Zeros, or any values where the kernel overwrites all, laid out in the order of the levels.
-
-    Raises IndexOverflowError or MemoryError.
-    """
-    if prod(shape) * np.dtype(type.dtype).itemsize > np.iinfo(np.intp).max:
-        raise IndexOverflowError(
-            f"Expected a dense result that can be addressed, found one of shape {shape}",
-            hint="ask for a sparse result by format=",
-        )
-    order = type.format.mode_order
-    stored = tuple(shape[mode] for mode in order)
-    make = KERNELS.pool.empty if covered else KERNELS.pool.zeros
-    array: Array = make(stored, type.dtype)
-    return array.transpose(np.argsort(order)) if order != tuple(range(len(order))) else array
 
 
 def _check_keys(

@@ -13,9 +13,10 @@ from taco_py.diagnostics.errors import BoundError, FormatError, InternalError, O
 from taco_py.driver import CompiledKernel, make_source
 from taco_py.execute.assemble_result import known_order
 from taco_py.execute.run import promise_broken_in
-from taco_py.execute.transform import satisfies, transformed
+from taco_py.execute.transform import transformed
 from taco_py.export.main_program import program_text, used_words
 from taco_py.export.prototype import Exported, header_text, release_text
+from taco_py.interop.in_order import satisfies
 from taco_py.plan.ir.nodes import KernelStep, Locate, Reformat, TakeSize
 from taco_py.plan.ir.plan import Plan
 from taco_py.storage.pack import canonical

@@ -9,8 +9,7 @@ import numpy as np
 from taco_py.diagnostics.errors import NumberOverflowError, OperandTypeError
 from taco_py.formats import dense
 from taco_py.storage.borrow import DTYPES, require_dtype
-from taco_py.storage.pack import dense_data
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, dense_data
 
 DENSE = tuple(dense(order) for order in range(9))  # made once: this is on the way of every call
 

@@ -46,23 +46,52 @@ def count_lists(form: Format) -> int:
 # ---------------------------------------------------------------- expressions
 
 
-def restricts(expr: Expr, access: Access) -> bool:
-    """Tell whether an expression is zero wherever an access is not stored.
+def restricts(expr: Expr, part: Expr) -> bool:
+    """Tell whether an expression is zero wherever a part of it, as an access, is not stored.
 
     A[i,j] * x[j] / d[i] is zero without A[i,j], by the annihilators of its operators; A[i,j] + b[i]
     is not.
     """
+    if expr == part:
+        return True
     match expr:
-        case Access():
-            return expr == access
         case Call(operator, args):
             return any(
-                annihilator is not None and annihilator == 0 and restricts(arg, access)
+                annihilator is not None and annihilator == 0 and restricts(arg, part)
                 for arg, annihilator in zip(args, operator.annihilators, strict=False)
             )
         case Reduce(_, _, body):
-            return restricts(body, access)
+            return restricts(body, part)
     return False
+
+
+def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call], bool]) -> bool:
+    """Tell whether an expression has another value where a part is absent than where it is 0.
+
+    A[i] / d[i] is 0 where A stores nothing, and 0 / 0 where A stores a zero and d is 0; so with
+    infinity for a factor. -A[i] and 2 * A[i] are zero either way, and so is A[i] * A[i].
+
+    makes_special  whether an operation may make another number than 0 of 0 and what it meets
+    """
+    if isinstance(expr, Reduce):
+        return differs_where_absent(expr.body, part, makes_special)
+    if not isinstance(expr, Call):
+        return False
+    if restricts(expr, part) and makes_special(expr):
+        others = [arg for arg in expr.args if not restricts(arg, part)]
+        if not all(map(is_nonzero_number, others)):
+            return True
+    return any(differs_where_absent(arg, part, makes_special) for arg in expr.args)
+
+
+def divides(expr: Call) -> bool:
+    """Tell whether an operation divides, which makes NaN of 0 over 0."""
+    return expr.operator.true_division
+
+
+def is_nonzero_number(expr: Expr) -> bool:
+    """Tell whether an expression is a literal other than 0."""
+    return isinstance(expr, Literal) and expr.value != 0
 
 
 def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool]) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from codegen import build
-from codegen.ir import Array, Expr, Storage, Table, Var
+from codegen.ir import Array, Declare, Expr, Storage, Table, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import BOOL, ScalarType, scalar
@@ -48,6 +48,7 @@ class WorkspaceArrays:
 
     base    where in its arrays it begins
     shared  whether several threads add to it at once
+    stored  set instead of adding to the workspace, where only that something is added counts
     """
 
     workspace: Workspace
@@ -60,6 +61,7 @@ class WorkspaceArrays:
     table: Table | None = None
     base: Expr = FIRST
     shared: bool = False
+    stored: Declare | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ class Scope:
     origins      for each index of a dense workspace over tiles: where its tile begins
     carry        where tiles keep what they would add to such elements
     read         the indices whose coordinates are those that the result has
+    serial       whether no loop is shared among threads
+    zeroing      whether what is absent is stored as zero, where nothing else would write it
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -168,6 +172,8 @@ class Scope:
     carry: Carry | None = None
     origins: Mapping[tuple[str, str], Expr] = field(default_factory=dict)
     read: frozenset[str] = frozenset()
+    serial: bool = False
+    zeroing: bool = False
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 or what was said above the root, None while it is unknown."""

@@ -14,6 +14,7 @@ from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
+from taco_py.notation.operators import STORED, WHERE
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
@@ -36,10 +37,14 @@ def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarTy
 def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
     operator = call.operator
     type = scalar(operand_dtype(call, env.dtypes).name)
+    if operator == STORED:
+        return build.const(True)
     absent = [scope.regions(env).is_absent(arg) for arg in call.args]
     args = [lower_value(env, scope, arg, type) for arg in call.args]
     if operator.arity == 1:
         return _unary(operator.c_operator, args[0], type)
+    if operator == WHERE:
+        return build.select(build.ne(args[1], build.zero(type)), args[0], build.zero(type))
     if absent[0] and operator.identity == 0 and operator.identity is not None:
         return args[1]
     if absent[1] and operator.right_identity == 0 and operator.right_identity is not None:

@@ -135,6 +135,8 @@ def _for(forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt) 
     """The loop over `extent`, carried out as `forall` says."""
     mode = forall.mode
     loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
+    if scope.serial:
+        return loop
     if mode.parallel is not None and scope.piece is None:
         return replace(loop, kind=LoopKind.PARALLEL, unroll=0)
     if not mode.vector:

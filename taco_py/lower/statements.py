@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from codegen import build
-from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store
+from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store, Var
 from codegen.records import dataclass
+from codegen.types import BOOL
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -22,6 +23,7 @@ from taco_py.concrete.tree import assignments
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
+from taco_py.lower.absent_sums import only_values, tells_absent
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
@@ -72,6 +74,8 @@ class Lowerer:
 
     def _assign(self, assign: Assign, scope: Scope) -> Iterator[Stmt]:
         if scope.regions(self.env).is_absent(assign.value):
+            if scope.zeroing and assign.operator is None:
+                yield from self._stored(assign, scope)
             return
         code = tuple(self._stored(assign, scope))
         there = build.and_(*self._marks(assign))
@@ -115,8 +119,36 @@ class Lowerer:
         yield from workspaces.begin(self.env, arrays)
         yield Block(producer)
         yield from workspaces.finish(arrays)
-        yield from self.statement(where.consumer, scope)
+        if arrays.scalar is not None and tells_absent(self.env, where):
+            yield from self._consumed_where_stored(where, arrays.scalar, scope)
+        else:
+            yield from self.statement(where.consumer, scope)
         yield from workspaces.leave(self.env, arrays)
+
+    def _consumed_where_stored(self, where: Where, sum_: Var, scope: Scope) -> Iterator[Stmt]:
+        """The consumer of a sum, for which nothing is another value than zero.
+
+        t_stored = t != 0
+        if (!t_stored) { the loops of the sum, which set t_stored }
+        if (t_stored) { y[i] = t / d[i] } else { y[i] = 0 }
+        """
+        env, name = self.env, where.workspace.name
+        arrays = env.workspaces[name]
+        stored = Declare(Var(env.names.fresh(f"{name}_stored"), BOOL), build.const(False))
+        test: Expr = build.const(True)
+        if only_values(env, where.consumer):
+            nonzero = build.ne(sum_, build.zero(arrays.element))
+            stored = replace(stored, value=nonzero, role=Role.VALUES)
+            test = build.not_(stored.var)
+        looking = {**env.workspaces, name: replace(arrays, scalar=None, stored=stored)}
+        looker = Lowerer(replace(env, workspaces=looking), self.result)
+        yield stored
+        alone = replace(scope, serial=True)
+        yield build.if_(test, Block(tuple(looker.statement(where.producer, alone))))
+        empty = replace(scope.within("", frozenset((where.workspace.access,))), zeroing=True)
+        there = tuple(self.statement(where.consumer, scope))
+        nothing = tuple(self.statement(where.consumer, empty))
+        yield build.if_(stored.var, Block(there), Block(nothing) if nothing else None)
 
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
         race = forall.mode.parallel
@@ -150,6 +182,8 @@ class Lowerer:
     def _strategy(self, forall: Forall, scope: Scope) -> Strategy | None:
         """What is still to be done before the loop itself that threads share."""
         race = forall.mode.parallel
+        if scope.serial:
+            return None
         if race is Race.ATOMICS and scope.atomic is None:
             return lower_atomic
         team = self.env.graph.in_team(self.env.graph.loop_of(forall))

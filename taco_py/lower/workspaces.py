@@ -95,7 +95,9 @@ def accumulate(
     env: Environment, scope: Scope, arrays: WorkspaceArrays, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
     """`workspace op= value` at the current coordinates."""
-    if arrays.scalar is not None:
+    if arrays.stored is not None:
+        yield Assign(arrays.stored.var, build.const(True), role=arrays.stored.role)
+    elif arrays.scalar is not None:
         yield Assign(arrays.scalar, value, op, Role.VALUES)
     elif arrays.table is not None:
         yield from _into_table(env, arrays, value, op)

@@ -55,7 +55,15 @@ def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
     name = assignment.target.tensor
     if assignment.operator is None or name not in dtypes:
         return value
-    target = np.dtype(dtypes[name])
+    return in_place_dtype(assignment, value, np.dtype(dtypes[name]))
+
+
+def in_place_dtype(assignment: Assignment, value: DType, target: DType) -> DType:
+    """Return the dtype of `target += value`, which is the target's.
+
+    Raises OperandTypeError where that would lose a kind of number.
+    """
+    name = assignment.target.tensor
     if not np.can_cast(value, target, "same_kind"):
         raise OperandTypeError(
             f"Expected a right-hand side that can be added to {name} in its dtype {target}, found "
@@ -69,8 +77,8 @@ def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
 def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
     """The dtype of the value of `expr`, given the operands' dtypes by name.
 
-    Sums keep the dtype of what they sum, as in `numpy.einsum`; `numpy.sum` would widen small
-    integers.
+    Sums keep the dtype of what they sum, as in `numpy.einsum`. Where a text sums small integers,
+    `wide_sums` has the operands read in the dtype of `sum_dtype` before.
 
     Raises:
         OperandError: an operand has no dtype here.
@@ -78,6 +86,22 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
             fit.
     """
     return _typed(expr, dtypes).dtype
+
+
+def sum_dtype(terms: DType, target: DType | None = None) -> DType:
+    """Return the dtype of a sum of terms of one dtype, which is that of `numpy.sum`.
+
+    target  the dtype of what the sum is added to by `+=`, which then decides, as in NumPy's
+            in-place addition
+
+    >>> sum_dtype(np.dtype("int8")), sum_dtype(np.dtype("uint16")), sum_dtype(np.dtype("float32"))
+    (dtype('int64'), dtype('uint64'), dtype('float32'))
+    """
+    if terms.kind not in "biu" or terms.itemsize == 8:
+        return terms
+    if target is not None:
+        return np.promote_types(terms, target)
+    return np.dtype(np.uint64 if terms.kind == "u" else np.int64)
 
 
 def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:

@@ -40,8 +40,10 @@ _TOKEN = re.compile(
 
 _HINTS = {
     "@": "write the sum with indices, as in y[i] = A[i,j] * x[j]",
-    "^": "no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)",
-    ":": "slice the operand before passing it",
+    "^": "a power is written x[i]**2",
+    ":": "slice the operand before, as in A=A[:, 0], and write its other indices alone",
+    "'": "names stand without quotes",
+    '"': "names stand without quotes",
     ".": "call functions before, and pass their result as an operand",
     ";": "one assignment at a time",
     "{": "indices stand in square brackets, as in A[i,j]",
@@ -69,6 +71,8 @@ def tokenize(text: str) -> tuple[Token, ...]:
 def _unknown_character(source: Source, position: int) -> NotationError:
     character = source.text[position]
     hint = _HINTS.get(character)
+    if source.text.startswith("...", position):
+        hint = "name every index; tp.einsum takes '...'"
     if hint is None and character.isidentifier():
         hint = "names consist of the letters a-z and A-Z, digits and underscores"
     return NotationError(

@@ -30,6 +30,8 @@ class Operator:
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
+    exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
+                 products.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -49,6 +51,7 @@ class Operator:
     signs: tuple[int, ...] = ()
     scales: bool = False
     true_division: bool = False  # integers promote to floating point, as in NumPy
+    exponent: int | None = field(default=None, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
     @property
@@ -92,4 +95,32 @@ NONZERO = Operator(
 )  # fmt: skip
 """1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
 
-OPERATORS: dict[str, Operator] = {op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO)}
+STORED = Operator(
+    "stored", "stored", 1, "true", 4, annihilators=(0,), linear=(True,),
+    evaluate=lambda x: np.ones(np.shape(x), bool),
+)  # fmt: skip
+"""True where the argument is stored, whatever its value. The compiler's own."""
+
+WHERE = Operator(
+    "where", "where", 2, "?", 4, annihilators=(0, 0),
+    evaluate=lambda x, condition: np.where(condition != 0, x, np.zeros_like(x)),
+)  # fmt: skip
+"""The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
+own."""
+
+MOST_FACTORS = 64
+"""The largest exponent, also of powers of powers: a power is computed as so many factors."""
+
+
+def power(exponent: int) -> Operator:
+    """Make the operator of a power with an integer exponent, which is 0 or more."""
+    zero = 0 if exponent else None
+    return Operator(
+        "power", f"**{exponent}", 1, "*", 4, annihilators=(zero,), exponent=exponent,
+        evaluate=lambda x: np.power(x, exponent),
+    )  # fmt: skip
+
+
+OPERATORS: dict[str, Operator] = {
+    op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO, STORED, WHERE)
+}

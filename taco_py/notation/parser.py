@@ -3,7 +3,9 @@
     assignment = access ("=" | "+=") expression
     expression = term (("+" | "-") term)*                       left associative
     term       = factor (("*" | "/") factor)*                   left associative
-    factor     = ("-" | "+")* primary                           -a * b is (-a) * b, as in Python
+    factor     = ("-" | "+")* power                             -a * b is (-a) * b, as in Python
+    power      = primary ["**" exponent]                        -a**2 is -(a**2), as in Python
+    exponent   = integer ["**" exponent]
     primary    = number | "(" expression ")" | sum | access
     sum        = "sum" "(" (name ",")+ expression ")" | "sum" "(" "(" names ")" "," expression ")"
     access     = name ["[" [names] "]" | "(" [names] ")"]
@@ -22,15 +24,28 @@ from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.long_products import rebalanced
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+from taco_py.notation.operators import (
+    ADD,
+    DIV,
+    MOST_FACTORS,
+    MUL,
+    NEG,
+    SUB,
+    Operator,
+    power,
+)
+from taco_py.notation.tree import children
 
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
 _FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV)}
+_INDEX_ARITHMETIC = (*_TERM_OPERATORS, *_FACTOR_OPERATORS, "**")
 _ASSIGNMENTS: dict[str, Operator | None] = {"=": None, "+=": ADD}
 _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
 _SUM = "sum"
 _CALL_HINT = "functions are not part of the notation: compute them with NumPy, before or after"
+_REDUCTIONS = ("max", "min", "mean", "prod", "any", "all", "norm", "std", "var")
+_REDUCTION_HINT = "take others with NumPy or SciPy, before or after"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
@@ -100,8 +115,6 @@ class Parser(Cursor):
             return "write all indices in one pair of brackets, as in A[i,j]"
         if found.text in _ASSIGNMENTS or found.text == "==":
             return "one assignment at a time"
-        if found.text == "**":
-            return "no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)"
         if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
             return "write * for a product"
         return None
@@ -118,10 +131,45 @@ class Parser(Cursor):
             sign = self.take()
             if sign.text == NEG.symbol:
                 minuses.append(sign)
-        operand = self.primary()
+        operand = self.power()
         return reduce(
             lambda inner, sign: Call(NEG, (inner,), self.since(sign)), reversed(minuses), operand
         )
+
+    def power(self) -> Expr:
+        first, base = self.token, self.primary()
+        if not self.at("**"):
+            return base
+        self.take()
+        exponent = self.exponent()
+        if max(exponent, 1) * factors_of_powers(base) > MOST_FACTORS:
+            raise NotationError(
+                f"Expected powers of at most {MOST_FACTORS} factors, found {exponent}"
+                + (f" times {factors_of_powers(base)}" if factors_of_powers(base) > 1 else ""),
+                self.since(first),
+                "compute a part of it first, or the power with NumPy",
+            )
+        return Call(power(exponent), (base,), self.since(first))
+
+    def exponent(self) -> int:
+        """The integer that stands after `**`, or that a tower of them is."""
+        token = self.token
+        if token.kind is not TokenKind.NUMBER or not token.text.isdigit():
+            raise self.error("an integer of 0 or more after '**'", self.exponent_hint())
+        value = self.number().value
+        assert isinstance(value, int)
+        if not self.at("**"):
+            return value
+        self.take()
+        above = self.exponent()
+        return value if value < 2 and above else min(value ** min(above, 64), MOST_FACTORS + 1)
+
+    def exponent_hint(self) -> str:
+        if self.at("-"):
+            return "divide by the power: 1 / x[i]**2 is x[i]**-2"
+        if self.at("+", "("):
+            return "write the number alone, as in x[i]**2"
+        return "other powers are not part of the notation: compute them with NumPy, before or after"
 
     def primary(self) -> Expr:
         token = self.token
@@ -183,7 +231,9 @@ class Parser(Cursor):
             hint = _SUM_HINT if first.text == _SUM else None
             if closing == ")" and hint is None:
                 hint = f"{first.text}(…) takes the names of indices; {_CALL_HINT}"
-            indices = self.names(closing, hint, opening)
+                if first.text in _REDUCTIONS:
+                    hint = f"{first.text} is no reduction here, sum alone is; {_REDUCTION_HINT}"
+            indices = self.names(closing, hint, opening, first.text)
             self.take()
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
 
@@ -199,28 +249,68 @@ class Parser(Cursor):
         self.expect(_CLOSING[opening.text], what, hint)
 
     def names(
-        self, closing: str, hint: str | None = None, opening: Token | None = None
+        self,
+        closing: str,
+        hint: str | None = None,
+        opening: Token | None = None,
+        tensor: str = "",
     ) -> list[Token]:
         """Index names with commas between them, up to `closing`, which is not consumed.
 
         opening  the bracket before them, which the error is about where the text ends
+        tensor   whose indices they are, or ""
         """
         names: list[Token] = []
         while not self.at(closing):
             if self.ended and opening is not None:
                 self.closed(opening, "")
             if names:
-                self.expect(",", f"',' or {closing!r}", hint or self.index_hint())
-            names.append(self.name("the name of an index", hint or self.index_hint()))
+                self.expect(",", f"',' or {closing!r}", hint or self.index_hint(tensor))
+            fixed = names or closing == "]"
+            found = self.fixed_hint(tensor, len(names), closing) if fixed and tensor else None
+            names.append(
+                self.name("the name of an index", found or hint or self.index_hint(tensor))
+            )
         return names
 
-    def index_hint(self) -> str | None:
+    def fixed_hint(self, tensor: str, place: int, closing: str) -> str | None:
+        """How to write the access that has a number in the place of an index, None for others."""
+        minus = self.at("-")
+        if self.ahead(minus).kind is not TokenKind.NUMBER:
+            return None
+        if self.ahead(minus + 1).text not in (",", closing):
+            return None
+        number = "-" * minus + self.ahead(minus).text
+        rest, position = 0, self.position
+        while self.tokens[position].text != closing and position < len(self.tokens) - 1:
+            rest += self.tokens[position].text == ","
+            position += 1
+        if not any(token.text in _ASSIGNMENTS for token in self.tokens[: self.position]):
+            return f"the result is a whole tensor: assign it, then copy it to {tensor}[{number}, …]"
+        modes = [":"] * place + [number] + [":"] * rest
+        return (
+            f"an index is a name; pass the slice, {tensor}={tensor}[{', '.join(modes)}], and write "
+            f"{tensor} with its other indices alone"
+        )
+
+    def index_hint(self, tensor: str = "") -> str | None:
         match self.token.kind:
             case TokenKind.NUMBER:
-                return "an index is a name; take a slice of the operand before passing it"
-            case TokenKind.SYMBOL if self.token.text in (*_TERM_OPERATORS, *_FACTOR_OPERATORS):
-                return "an index is a name alone; tp.program takes offsets, as in y[i] = x[i-1]"
+                return f"an index is a name alone; {_offset_hint(tensor)}"
+            case TokenKind.SYMBOL if self.token.text in _INDEX_ARITHMETIC:
+                return f"an index is a name alone; {_offset_hint(tensor)}"
             case TokenKind.SYMBOL if self.token.text == "[":
                 return "an index is a name alone; pass an array that NumPy gathers, as in v[p]"
             case _:
                 return None
+
+
+def _offset_hint(tensor: str) -> str:
+    return f"pass a slice, as {tensor or 'A'}[1:]; tp.program takes offsets, as in y[i] = x[i-1]"
+
+
+def factors_of_powers(expr: Expr) -> int:
+    """Count the factors that powers of powers make of the innermost base."""
+    inner = max(map(factors_of_powers, children(expr)), default=1)
+    exponent = expr.operator.exponent if isinstance(expr, Call) else None
+    return inner if exponent is None else inner * max(exponent, 1)

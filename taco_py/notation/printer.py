@@ -49,6 +49,8 @@ def _call(call: Call) -> str:
     operator = call.operator
     if operator.symbol.isidentifier():
         return f"{operator.symbol}({', '.join(map(_expression, call.args))})"
+    if operator.exponent is not None:
+        return _within(call.args[0], operator.precedence + 1) + operator.symbol
     if operator.arity == 1:
         return operator.symbol + _within(call.args[0], operator.precedence)
     left, right = call.args

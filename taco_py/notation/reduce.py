@@ -8,6 +8,13 @@ uses it, over the smallest sub-expression that holds all of its uses there.
     (A[i,j] + B[i,j]) * x[j]          ->  sum(j, (A[i,j] + B[i,j]) * x[j])
     B[i,k] * (C[k,j] * x[j])          ->  sum(k, B[i,k] * sum(j, C[k,j] * x[j]))
     b[i] / (A[i,j] * x[j])            ->  b[i] / sum(j, A[i,j] * x[j])
+
+A power closes the sums of products inside its base. An index is summed in there where each term of
+the base that has it uses it in several factors, and around the power otherwise. Powers become
+products.
+
+    (y[i] - X[i,a]*v[a])**2           ->  (y[i] - sum(a, X[i,a]*v[a])) * (the same)
+    (x[i] - m)**2                     ->  sum(i, (x[i] - m) * (x[i] - m))
 """
 
 from __future__ import annotations
@@ -16,10 +23,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from taco_py.notation.checks import check_bindings, free_of_parts
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import ADD
-from taco_py.notation.tree import map_children
+from taco_py.notation.checks import check_bindings, free_of_parts, unique
+from taco_py.notation.long_products import product
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, NONZERO, SUB
+from taco_py.notation.tree import children, map_children, walk
 
 
 def insert_reductions(assignment: Assignment) -> Assignment:
@@ -39,7 +47,7 @@ def insert_reductions(assignment: Assignment) -> Assignment:
 
 def with_sums(assignment: Assignment) -> Assignment:
     """Insert the same sums into an assignment that has none, so that none can be wrong."""
-    free = free_of_parts(assignment.value)
+    free = free_inside_powers(assignment.value)
     value = _reduced(assignment.value, assignment.target.indices, free)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
@@ -52,12 +60,64 @@ def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
     """`expr` with sums over all of its free indices but those that are `kept`."""
     if isinstance(expr, Call) and expr.operator.additive:
         return map_children(expr, lambda term: _reduced(term, kept, free))
-    here = _summed_here(expr, kept, free)
+    if isinstance(expr, Call) and expr.operator.exponent is not None:
+        return _power(expr, expr.operator.exponent, kept, free)
+    here = summed_here(expr, kept, free)
     inside = {*kept, *here, expr.index} if isinstance(expr, Reduce) else {*kept, *here}
     result = map_children(expr, lambda child: _reduced(child, inside, free))
     for index in reversed(here):
         result = Reduce(ADD, index, result, expr.span)
     return result
+
+
+def free_inside_powers(expr: Expr) -> Free:
+    """Find the free indices of each part, where those that a power closes are free inside alone."""
+    free = free_of_parts(expr)
+    for node, _ in reversed(list(walk(expr))):
+        below = unique(index for child in children(node) for index in free[id(child)])
+        if isinstance(node, Call):
+            power = node.operator.exponent is not None
+            free[id(node)] = tuple(
+                i for i in below if not (power and contracts(node.args[0], i, free))
+            )
+        elif isinstance(node, Reduce):
+            free[id(node)] = tuple(index for index in below if index != node.index)
+    return free
+
+
+def contracts(expr: Expr, index: str, free: Free) -> bool:
+    """Tell whether each term of an expression that has an index uses it in several factors.
+
+    free  as `free_of_parts` finds them
+    """
+    users = [child for child in children(expr) if index in free[id(child)]]
+    match expr:
+        case Access() | Literal():
+            return False
+        case Call() if expr.operator.exponent is not None:
+            return False
+        case Call() if not expr.operator.additive and len(users) > 1:
+            return True
+        case _:
+            return bool(users) and all(contracts(child, index, free) for child in users)
+
+
+def _power(expr: Call, exponent: int, kept: Collection[str], free: Free) -> Expr:
+    """Make a power the product of its base, with the sums that the base closes inside."""
+    here = tuple(index for index in free[id(expr)] if index not in kept)
+    base = _reduced(expr.args[0], {*kept, *here}, free)
+    result = replace(_product(base, exponent), span=expr.span)
+    for index in reversed(here):
+        result = Reduce(ADD, index, result, expr.span)
+    return result
+
+
+def _product(base: Expr, count: int) -> Expr:
+    """Multiply a base by itself; the product of none is 1 at every element, whatever that is."""
+    if count:
+        return product([base] * count)
+    present = Call(NONZERO, (base,))
+    return Call(ADD, (Call(SUB, (present, present)), Literal(1)))
 
 
 def _bare(expr: Call) -> list[tuple[str, ...]]:
@@ -73,7 +133,7 @@ def _bare(expr: Call) -> list[tuple[str, ...]]:
     ]
 
 
-def _summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...]:
+def summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...]:
     """The indices to sum for which no single part of `expr` holds all uses."""
     left = tuple(index for index in free[id(expr)] if index not in kept)
     match expr:

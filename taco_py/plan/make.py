@@ -81,6 +81,7 @@ def make_plan(
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
+    split = tried(catalogue.ABSENT, split, context)
     kernels, loops = with_kernels(split, context, split.result)
     tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
@@ -104,7 +105,8 @@ def program_of(
     context = context_of(request, options)
     program = _program(assignment, operands, context.goal)
     prepared = tried(catalogue.PREPARATION, program, context)
-    return Search().split_result(prepared, context), context
+    split = Search().split_result(prepared, context)
+    return tried(catalogue.ABSENT, split, context), context
 
 
 def context_of(request: Request, options: Options) -> Context:

@@ -33,41 +33,41 @@ an OverflowError where a result passes its index type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from codegen.records import dataclass
-from taco_py.execute.transform import gathered, in_order, number_of, transformed
-from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.interop.scipy_arrays import is_ascending, is_canonical
+from taco_py.execute.transform import transform_of
 from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSize, Unfuse
 from taco_py.problem import TensorType
+from taco_py.replay.helpers import Helper
 from taco_py.replay.kernel_text import KernelText
 from taco_py.replay.operand_text import (
     READINGS,
     Reading,
-    arrays_of,
     as_it_is,
     read_array,
     read_data,
+    read_tensor,
 )
 from taco_py.replay.state import CallState, Task, listed, says_order, sizes_disagree
-from taco_py.storage.tensor_data import TensorData
 from taco_py.values.operands import Given
-from taco_py.values.results import hand_out
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.values.tensor import Tensor
 
 WRITEABLE = 0x0400  # in the flags of a NumPy array as one number
-HELPERS: Mapping[str, Any] = {
-    "arrays_of": arrays_of,
-    "as_data": as_data,
-    "from_numpy": from_numpy,
-    "in_order": in_order,
-    "is_ascending": is_ascending,
-    "is_canonical": is_canonical,
+HELPERS: Mapping[str, Helper] = {
+    place.partition(":")[2]: Helper(place)
+    for place in (
+        "taco_py.interop.in_order:in_order",
+        "taco_py.interop.numpy_arrays:from_numpy",
+        "taco_py.interop.scipy_arrays:from_scipy",
+        "taco_py.interop.scipy_arrays:is_ascending",
+        "taco_py.interop.scipy_arrays:is_canonical",
+        "taco_py.storage.tensor_data:arrays_of",
+        "taco_py.values.tensor:as_data",
+    )
 }
 
 
@@ -152,15 +152,16 @@ class _Writer(CallState):
         read = READINGS.get(type(obj))
         own = getattr(obj, "dtype", given.data.dtype).newbyteorder("=")
         if own != given.data.dtype:
-            self.more["converted_to"] = converted_to
-            return read_data(a, type_, f"converted_to({a}_dtype, as_data({a}))")
+            self.more["converted_to"] = Helper("taco_py.storage.tensor_data:converted_to")
+            return read_data(a, type_, f"converted_to({a}_dtype, {stored(obj)}({a}))")
         coordinates = getattr(obj, "format", "") == "coo" and task.needs_order(name)
         if isinstance(obj, Tensor) and task.needs_distinct(name):
             return read_data(a, type_, f"{a}.examined()")
         if read is None or coordinates or task.is_transformed(name) or not _usual(obj, given):
-            return read_data(a, type_, f"as_data({a})")
+            return read_data(a, type_, f"{stored(obj)}({a})")
         if isinstance(obj, Tensor):
             self.more[f"{a}_format"] = type_.format
+            return read_tensor(a, type_, task.needs_order(name))
         return read(a, type_)
 
     def disordered(self) -> Iterator[str]:
@@ -184,10 +185,9 @@ class _Writer(CallState):
         """A step without a kernel."""
         source = self.readings[step.source].data
         if isinstance(step, Gather):
-            self.more[f"step{number}"] = partial(gathered, step)
             source = f"{source}, {self.readings[step.pattern].data}"
-        else:
-            self.more[f"step{number}"] = partial(transformed, step)
+        name, arguments = transform_of(step)
+        self.more[f"step{number}"] = Helper(f"taco_py.interop.transforms:{name}", arguments)
         type = self.type_of(step)
         reading = read_data(t, type, f"step{number}({source})")
         self.readings[step.target] = reading
@@ -224,9 +224,11 @@ class _Writer(CallState):
         """A number without modes."""
         source = self.readings[step.source]
         size = source.sizes[step.mode] if source.sizes else f"{source.data}.shape[{step.mode}]"
-        self.more[f"{t}_number"] = partial(number_of, step.dtype)
+        self.more[f"{t}_number"] = Helper(
+            "taco_py.storage.tensor_data:number_of", {"dtype": step.dtype}
+        )
         self.readings[step.target] = self.view(t, ())
-        return f"{t} = {t}_number({size})"
+        return f"{t} = {t}_number(size={size})"
 
     def view(self, t: str, sizes: tuple[str, ...]) -> Reading:
         """How an array is read that has been looked at."""
@@ -235,7 +237,8 @@ class _Writer(CallState):
     def results(self, reading: Reading) -> Iterator[str]:
         """Hand out the last step's result."""
         if self.task.kind.kind != "ndarray":
-            self.more["finish"] = partial(hand_out, kind=self.task.kind)
+            kind = {"kind": self.task.kind.kind}
+            self.more["finish"] = Helper("taco_py.values.hand_out:handed_out", kind)
             yield f"return finish({reading.data})"
         elif self.task.out is not None:
             fused = self.fused_shape()
@@ -252,9 +255,11 @@ class _Writer(CallState):
             yield f"return {reading.values}{whole}{turned}"
 
 
-def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
-    """The tensor with its values in another dtype."""
-    return replace(data, values=data.values.astype(dtype, copy=False))
+def stored(obj: Any) -> str:
+    """What makes TensorData of objects like this one; the ways for Tensors take long to import."""
+    if isinstance(obj, np.ndarray):
+        return "from_numpy"
+    return "from_scipy" if sp.issparse(obj) else "as_data"
 
 
 def _usual(obj: Any, given: Given) -> bool:

@@ -51,12 +51,14 @@ class Parts:
     results  for each kernel its number in the text, where a dense result comes from, a name of
              `array_maker`, and the dtype of that
     dtypes   other dtypes, by the names they have in the text
+    more     what else it calls (`helpers.to_plain`)
     """
 
     text: str
     recipes: tuple[str, ...]
     results: tuple[tuple[int, str, str], ...]
     dtypes: Mapping[str, str]
+    more: Mapping[str, Any]
 
 
 def define(
@@ -123,7 +125,10 @@ def keep(key: tuple[object, ...], parts: Parts, limit: int | None) -> None:
 
     limit   the threads that the call allows, None for as many as there are
     """
-    rows = [parts.text, list(parts.recipes), list(parts.results), dict(parts.dtypes), limit]
+    rows = [
+        parts.text, list(parts.recipes), list(parts.results), dict(parts.dtypes), dict(parts.more),
+        limit,
+    ]  # fmt: skip
     KERNELS.write_note(repr(key), json.dumps(rows))
 
 
@@ -135,7 +140,10 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
         if note is None:
             KERNELS.prepare()  # beside the planning that comes next
         found = None if note is None else _restored(note)
-    except (TypeError, ValueError, KeyError, SyntaxError, ToolchainError, OSError):
+    except (
+        TypeError, ValueError, KeyError, SyntaxError, ToolchainError, OSError, AttributeError,
+        ImportError,
+    ):  # fmt: skip
         return None
     KERNELS.memo.put(key, no_short_way if found is None else found)
     return found
@@ -153,11 +161,17 @@ def _kernel(recipe: str) -> Callable[..., Any] | None:
 
 
 def _restored(note: str) -> ShortCall | None:
-    text, recipes, results, dtypes, limit = json.loads(note)
+    text, recipes, results, dtypes, plain, limit = json.loads(note)
     kernels = []
     for recipe in recipes:
         function = _kernel(recipe)
         if function is None:
             return None
         kernels.append(function)
-    return define(Parts(text, recipes, results, dtypes), kernels, limit or KERNELS.cores, {})
+    more = {}
+    if plain:
+        from taco_py.replay.helpers import from_plain, resolved
+
+        more = resolved(from_plain(plain))
+    parts = Parts(text, recipes, results, dtypes, plain)
+    return define(parts, kernels, limit or KERNELS.cores, more)

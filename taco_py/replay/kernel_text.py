@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from codegen.records import dataclass
 from codegen.runtime.free_memory import TRUSTED
@@ -13,14 +12,13 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.assemble_result import assembly, known_order
 from taco_py.execute.guard import Factor, Meeting, entry_bytes, least_terms
-from taco_py.execute.run import new_array
 from taco_py.execute.work import bounds
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
 from taco_py.plan.ir.nodes import KernelStep
+from taco_py.replay.helpers import Helper
 from taco_py.replay.operand_text import Reading, read_data
 from taco_py.replay.state import CallState, listed, says_order, sizes_disagree
-from taco_py.storage.pack import dense_data
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
 INT64_MAX = 2**63 - 1
@@ -90,7 +88,10 @@ class KernelText:
         if order == tuple(range(len(order))):
             new = f"make{n}({shape}, dtype{n})"
         else:
-            self.state.more[f"new{n}"] = partial(new_array, type=type, covered=self.kernel.covers)
+            self.state.more[f"new{n}"] = Helper(
+                "taco_py.execute.new_array:new_array",
+                {"order": order, "dtype": type.dtype, "covered": self.kernel.covers},
+            )
             new = f"new{n}({shape})"
         if self.last and self.state.task.direct:
             usual = (f"out.flags.num & {PLAIN} == {PLAIN}", *self.state.out_apart())
@@ -107,7 +108,9 @@ class KernelText:
         yield f"kernel{n}({self.arguments()})"
         data = f"from_numpy({t})"
         if self.state.task.kind.kind != "ndarray" and self.last:
-            self.state.more[f"stored{n}"] = partial(dense_data, format=type.format)
+            self.state.more[f"stored{n}"] = Helper(
+                "taco_py.storage.tensor_data:dense_data", {"format": type.format}
+            )
             data = f"stored{n}({t})"
         reading = Reading((), (), t, self.sizes, arrays=t, data=data)
         self.state.readings[self.step.target] = reading
@@ -115,7 +118,9 @@ class KernelText:
     def sparse(self) -> Iterator[str]:
         """A result in arrays that the kernel grows."""
         t, n = self.name, self.number
-        self.state.more[f"assemble{n}"] = assembly(self.kernel, self.step)
+        self.state.more[f"assemble{n}"] = Helper(
+            "taco_py.storage.grown:of_grown", assembly(self.kernel, self.step)
+        )
         yield from self.room_for_product()
         made = f"assemble{n}({listed(self.sizes)}, kernel{n}({self.arguments()}))"
         type = None if self.last else self.state.task.type_of(self.step.target)

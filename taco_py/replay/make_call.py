@@ -15,6 +15,7 @@ from taco_py.driver import CompiledKernel
 from taco_py.kernels import KERNELS
 from taco_py.replay.call_text import Prelude, call_text
 from taco_py.replay.find import Parts, ShortCall, define, keep
+from taco_py.replay.helpers import resolved, to_plain
 from taco_py.replay.operand_text import NUMBERS, READINGS, as_it_is
 from taco_py.replay.state import Task
 from taco_py.values.operands import Given
@@ -39,9 +40,10 @@ def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Part
         tuple(kernel.key for kernel in kernels),
         _results(task),
         _dtypes(task),
+        to_plain(more) or {},
     )
-    call = define(parts, [kernel.call for kernel in kernels], limit, more)
-    return call, None if more else parts
+    call = define(parts, [kernel.call for kernel in kernels], limit, resolved(more))
+    return call, None if to_plain(more) is None else parts
 
 
 def _results(task: Task) -> tuple[tuple[int, str, str], ...]:

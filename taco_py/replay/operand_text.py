@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from codegen.records import dataclass
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import DTYPES
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import TensorData
 from taco_py.values.tensor import Tensor
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
@@ -107,11 +107,21 @@ def read_coo(a: str, type: TensorType) -> Reading:
     )
 
 
-def read_tensor(a: str, type: TensorType) -> Reading:
-    """A Tensor, whose arrays were found to fit together when it was made."""
+def read_tensor(a: str, type: TensorType, examined: bool = False) -> Reading:
+    """A Tensor, whose arrays were found to fit together when it was made.
+
+    examined  whether the order of its coordinates is asked for, which is looked up once
+    """
     data = f"{a}_data"
     other = f"({data}.format is not {a}_format and {data}.format != {a}_format)"
-    return _stored(a, f"{a}.data", type, (other,), f"{data}.sorted", f"{data}.unique")
+    return _stored(
+        a,
+        f"{a}.examined()" if examined else f"{a}.data",
+        type,
+        (other,),
+        f"{data}.sorted",
+        f"{data}.unique",
+    )
 
 
 def read_data(a: str, type: TensorType | None, made: str) -> Reading:
@@ -179,14 +189,6 @@ def as_it_is(obj: Any, data: TensorData) -> bool:
         return data.values is obj.data and all(level.crd is crd for level, crd in pairs)
     own = data.levels[-1].pos is obj.indptr and data.levels[-1].crd is obj.indices
     return own and data.values is obj.data
-
-
-def arrays_of(data: TensorData) -> list[Array]:
-    """All arrays of a stored tensor."""
-    found = [data.values]
-    for level in data.levels:
-        found += [a for a in (level.pos, level.crd) if a is not None]
-    return found
 
 
 def _sizes(a: str, shape: str, type: TensorType) -> tuple[tuple[str, ...], tuple[str, ...]]:

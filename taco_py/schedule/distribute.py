@@ -106,7 +106,7 @@ def count_terms(expr: Expr) -> int:
     counts = [count_terms(arg) for arg in expr.args]
     if expr.operator.additive:
         return sum(counts)
-    linear = zip(counts, expr.operator.linear, strict=True)
+    linear = zip(counts, expr.operator.linear[: len(counts)], strict=True)
     return prod(count for count, each in linear if each)
 
 
@@ -126,7 +126,7 @@ def multiplied(expr: Expr) -> tuple[Signed, ...]:
         )
     choices = [
         multiplied(arg) if linear else ((False, arg),)
-        for arg, linear in zip(expr.args, operator.linear, strict=True)
+        for arg, linear in zip(expr.args, operator.linear[: len(expr.args)], strict=True)
     ]
     found = []
     for choice in product(*choices):

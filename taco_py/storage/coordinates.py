@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 KEY_BITS = 63  # an int64 without its sign
+FEW = 16
+"""Entries a duplicate from which on duplicates are added one by one."""
 
 
 def bits_of(size: int) -> int:
@@ -136,6 +138,20 @@ def sum_runs(values: Array, starts: Array) -> Array:
     return np.add.reduceat(values, starts, dtype=values.dtype)
 
 
+def sum_duplicates(values: Array, kept: NDArray[np.bool_]) -> Array:
+    """The kept values, each plus those from it to the next one, in this order (bool: or).
+
+    >>> sum_duplicates(np.array([5, 6, 7]), np.array([True, True, False]))
+    array([ 5, 13])
+    """
+    added = np.flatnonzero(~kept)
+    if values.dtype == np.bool_ or len(added) * FEW > len(values):
+        return sum_runs(values, np.flatnonzero(kept))
+    sums = values[kept]
+    np.add.at(sums, added - np.arange(1, len(added) + 1), values[added])
+    return sums
+
+
 def sort_and_sum(
     columns: Sequence[Array], values: Array, sizes: Sequence[int]
 ) -> tuple[list[Array], Array]:
@@ -159,12 +175,12 @@ def sort_and_sum(
     if not ascends(keys, strictly=False).all():
         keys, permutation = sort_keys(keys)
         values = values[permutation]
-        columns = split(keys, sizes)
         rises = ascends(keys, strictly=True)
-    if rises.all():
-        return list(columns), values
-    starts = np.flatnonzero(np.concatenate(([True], rises)))
-    return [column[starts] for column in columns], sum_runs(values, starts)
+    if not rises.all():
+        kept = np.concatenate(([True], rises))
+        keys = [key[kept] for key in keys]
+        values = sum_duplicates(values, kept)
+    return split(keys, sizes), values
 
 
 def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:

@@ -22,11 +22,12 @@ from taco_py.diagnostics.errors import (
 from taco_py.formats import COO, CSC, CSF, CSR, Format, named
 from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
 from taco_py.storage.check import check, check_shape
-from taco_py.storage.mtx import mtx_text, read_mtx
-from taco_py.storage.pack import dense_data, pack_coo, unpack
+from taco_py.storage.mtx import Matrix, mtx_text, read_mtx
+from taco_py.storage.pack import pack_coo, unpack
 from taco_py.storage.room import room
 from taco_py.storage.sources import COMPRESSIONS, Source, as_path, source_of, suffix
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, dense_data
+from taco_py.storage.text import TableReader
 from taco_py.storage.tns import read_tns, tns_text
 
 KNOWN = ".tns, .ttx, .mtx, .npz, each also with .gz, .bz2, .xz or .zst"
@@ -37,6 +38,7 @@ def read(
     format: Format | str | None = None,
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
+    reader: TableReader | None = None,
 ) -> TensorData:
     """Read the tensor in a file, and check its structure.
 
@@ -46,6 +48,7 @@ def read(
     shape   where the file does not say, or to enlarge it; else the largest coordinates
     dtype   of the values, which must be numbers that it holds, but for rounding to float32; where
             not given, float64 for .tns, and as the file says elsewhere
+    reader  of long tables of numbers, where there is one that is faster
 
     Duplicates are summed. Raises FileNotFoundError, FileFormatError naming the file and the line,
     StructureError for an .npz whose arrays contradict each other, or OutOfMemoryError.
@@ -54,23 +57,26 @@ def read(
     sizes = None if shape is None else check_shape(shape)
     with room(f"the tensor in {str(path)!r}"):
         source = source_of(path)
-        data = data_from(source, format, sizes)
+        data = data_from(source, format, sizes, reader)
         if wanted_dtype is None:
             return data
         return replace(data, values=converted(data.values, wanted_dtype, source.name))
 
 
 def data_from(
-    source: Source, format: Format | str | None, shape: tuple[int, ...] | None
+    source: Source,
+    format: Format | str | None,
+    shape: tuple[int, ...] | None,
+    reader: TableReader | None,
 ) -> TensorData:
     """The tensor in the text or the archive of a source."""
     content, name = source.content, source.name
     match source.suffix:
         case ".tns" | ".ttx":
-            coords, values, found = read_tns(content, name, shape)
+            coords, values, found = read_tns(content, name, shape, reader)
             return pack_coo(coords, values, found, chosen(format, CSF(len(found)), name))
         case ".mtx":
-            return data_from_mtx(content, name, format, shape)
+            return data_from_mtx(read_mtx(content, name, reader), name, format, shape)
         case ".npz":
             return data_from_npz(content, name, format, shape)
         case other:
@@ -158,10 +164,9 @@ def chosen(format: Format | str | None, default: Format, name: str) -> Format:
 
 
 def data_from_mtx(
-    content: bytes, name: str, format: Format | str | None, shape: tuple[int, ...] | None
+    matrix: Matrix, name: str, format: Format | str | None, shape: tuple[int, ...] | None
 ) -> TensorData:
     """A Matrix Market file's matrix: sparse for coordinates, dense for arrays."""
-    matrix = read_mtx(content, name)
     found = enlarged(shape, matrix.shape, name)
     if matrix.array is None:
         usual = matrix_format(found, len(matrix.values))

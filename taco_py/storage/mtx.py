@@ -18,7 +18,7 @@ from taco_py.storage.pack import unpack
 from taco_py.storage.plain import Row
 from taco_py.storage.table import read_entries, read_values
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import Text, shown
+from taco_py.storage.text import TableReader, Text, shown
 from taco_py.storage.tns import header_line
 
 CHOICES = (
@@ -57,13 +57,13 @@ class Banner:
         return Row(len(shape), words, False, shape)
 
 
-def read_mtx(content: bytes, name: str) -> Matrix:
+def read_mtx(content: bytes, name: str, reader: TableReader | None = None) -> Matrix:
     """The matrix in a Matrix Market text. Integers are int64, patterns are ones of float64.
 
     Raises FileFormatError naming the line with a malformed banner, sizes, coordinate or value, or
     at which the file ends before all entries it announces (or goes on).
     """
-    text = Text(content, 1, name)
+    text = Text(content, 1, name, reader=reader)
     banner = read_banner(text)
     _, text = text.split_comments()
     is_array = banner.layout == "array"

@@ -39,7 +39,7 @@ from taco_py.storage.sizes import (
     level_sizes,
     position_count,
 )
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, dense_data, ordered
 
 ENTRIES = "the entries alone are what .to_coo() gives"
 SPARSER = 'store modes with few coordinates compressed, as in tp.COO(2) or "ss"'
@@ -103,12 +103,6 @@ def pack_dense(
         places += column
     array = scatter_sum(size, places, values).reshape(sizes)
     return dense_data(array.transpose(np.argsort(format.mode_order)), format)
-
-
-def dense_data(array: Array, format: Format) -> TensorData:
-    """An n-D array, in its own mode order and any strides, as the values of an all-dense format."""
-    levels = (LevelArrays(),) * format.order
-    return TensorData(format, array.shape, levels, array, sorted=True, unique=True)
 
 
 def pack_sorted(

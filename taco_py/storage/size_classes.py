@@ -4,6 +4,7 @@ which loops have compiled in (`plan.rules.kernel.static_short_sizes`)."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 SHORT = (2, 3)
 """Sizes of a class of their own: points, colours, the sides of small matrices."""
@@ -11,6 +12,7 @@ SHORT = (2, 3)
 _class: Callable[[int, int], int] = {size: -size for size in SHORT}.get
 
 
+@lru_cache(maxsize=1024)
 def size_classes(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The class of each size; 0, 1 and what passes 32 bits are told apart too.
 

@@ -1,7 +1,8 @@
-"""The numbers of a table in text, read by scipy's Matrix Market reader (Lugowski 2023).
+"""The numbers of a table in text, read by a compiled kernel where the caller has one and the text
+is long, otherwise by scipy's Matrix Market reader (Lugowski 2023).
 
-It is given chunks that are known to be plain (`regular`), in the thread that calls it, while its
-own threads read the numbers of the chunks before.
+That one is given chunks that are known to be plain (`regular`), in the thread that calls it, while
+its own threads read the numbers of the chunks before.
 """
 
 from __future__ import annotations
@@ -60,6 +61,10 @@ def read_entries(
     Raises FileFormatError naming the line of the first that is wrong, and MemoryError.
     """
     require_count(text, row, count)
+    known = text.numbers(row)
+    if known is not None and len(known[0][0]) == count:
+        (rows, columns), values = known
+        return rows, columns, values_of(values, field, count)
     if not count:  # scipy's reader divides by it
         return (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, TYPES[field]))
     header = f"coordinate {field} general\n{shape[0]} {shape[1]} {count}"
@@ -70,10 +75,24 @@ def read_entries(
 def read_values(text: Text, row: Row, count: int, field: str) -> Array:
     """The values of `count` lines; raises as `read_entries` does."""
     require_count(text, row, count)
+    known = text.numbers(row)
+    if known is not None and len(known[1]) == count * row.words:
+        return values_of(known[1], field, count)
     if not count:
         return np.zeros(0, TYPES[field])
     values: Array = numbers_of(text, row, f"array {field} general\n{count} 1", count)
     return values.reshape(-1)
+
+
+def values_of(numbers: Array, field: str, count: int) -> Array:
+    """The values that the numbers of `count` lines stand for; ones for the field "pattern"."""
+    match field:
+        case "pattern":
+            return np.ones(count)
+        case "complex":
+            return numbers.view(np.complex128)
+        case _:
+            return numbers
 
 
 def numbers_of(text: Text, row: Row, header: str, count: int) -> Any:
@@ -135,6 +154,9 @@ def read_table(text: Text, columns: int) -> NDArray[np.float64]:
     Raises FileFormatError naming the first line with another number of words, or one that is no
     number.
     """
+    known = text.numbers(Row(0, columns))
+    if known is not None:
+        return known[1].reshape(-1, columns)
     parts = list(regular_parts(text, Row(0, columns)))
     count = sum(words for _, words in parts)
     if not count:

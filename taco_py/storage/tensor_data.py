@@ -64,6 +64,12 @@ class TensorData:
         return int(self.values.size)
 
 
+def dense_data(array: Array, format: Format) -> TensorData:
+    """An n-D array, in its own mode order and any strides, as the values of an all-dense format."""
+    levels = (LevelArrays(),) * format.order
+    return TensorData(format, array.shape, levels, array, sorted=True, unique=True)
+
+
 def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
     """`data` with index arrays of another integer type, copied where they are not of it.
 
@@ -78,3 +84,21 @@ def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
         for level in data.levels
     )
     return replace(data, levels=levels)
+
+
+def arrays_of(data: TensorData) -> list[Array]:
+    """All arrays of a stored tensor."""
+    found = [data.values]
+    for level in data.levels:
+        found += [a for a in (level.pos, level.crd) if a is not None]
+    return found
+
+
+def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
+    """The tensor with its values in another dtype."""
+    return replace(data, values=data.values.astype(dtype, copy=False))
+
+
+def number_of(dtype: str, size: int) -> Array:
+    """A size as a number of this type, without modes; as it wraps there, or is rounded."""
+    return np.array(size).astype(dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
@@ -10,9 +10,12 @@ from itertools import islice
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FileFormatError
 from taco_py.storage.plain import Row
+from taco_py.storage.tensor_data import Array
 
 COMMENTS = (b"#", b"%")
 EXACT = 2**53  # integers a float64 holds exactly
+TableReader = Callable[["Text", Row], tuple[Sequence[Array], Array] | None]
+"""Coordinates (from 0, an array a word of digits) and values of all rows of a text."""
 FORTRAN = bytes.maketrans(b"Dd", b"ee")
 BLANKS_HINT = "separate numbers by blanks, not by commas"
 
@@ -20,12 +23,20 @@ BLANKS_HINT = "separate numbers by blanks, not by commas"
 @dataclass(frozen=True, slots=True)
 class Text:
     """The rest of a file: its bytes from `start` on, the number of the line there (from 1), and the
-    file's name."""
+    file's name.
+
+    reader  of long tables, None where there is none
+    """
 
     body: bytes
     first_line: int
     name: str
     start: int = 0
+    reader: TableReader | None = None
+
+    def numbers(self, row: Row) -> tuple[Sequence[Array], Array] | None:
+        """What the reader finds in all rows, None where it leaves them to others."""
+        return None if self.reader is None else self.reader(self, row)
 
     def __len__(self) -> int:
         """The number of bytes."""

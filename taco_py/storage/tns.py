@@ -19,7 +19,7 @@ from taco_py.storage.check import MOST
 from taco_py.storage.pack import unpack
 from taco_py.storage.table import read_table
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import BLANKS_HINT, EXACT, Text, shown
+from taco_py.storage.text import BLANKS_HINT, EXACT, TableReader, Text, shown
 
 SHAPE_COMMENT = re.compile(rb"[#%]+\s*shape\s*[:=]?\s*[\[(]?([\d\s,x]+)", re.IGNORECASE)
 
@@ -34,7 +34,10 @@ class Header:
 
 
 def read_tns(
-    content: bytes, name: str, shape: tuple[int, ...] | None = None
+    content: bytes,
+    name: str,
+    shape: tuple[int, ...] | None = None,
+    reader: TableReader | None = None,
 ) -> tuple[tuple[Array, ...], NDArray[np.float64], tuple[int, ...]]:
     """Coordinates (from 0, one array a mode), values and shape of a .tns text.
 
@@ -43,7 +46,7 @@ def read_tns(
     coordinate that is no integer or out of range; or which ends the file before all entries it
     announces.
     """
-    header = read_header(Text(content, 1, name))
+    header = read_header(Text(content, 1, name, reader=reader))
     known = shape if shape is not None else header.shape
     words = next(header.entries.entries(), None)
     if words is None and known is None:

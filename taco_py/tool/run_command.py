@@ -19,7 +19,7 @@ from taco_py.api.files import write
 from taco_py.api.tensor import tensor
 from taco_py.call.draft import draft
 from taco_py.call.kernel import Kernel, compile_draft
-from taco_py.call.prepare import accumulated, parsed
+from taco_py.call.prepare import accumulated, understood
 from taco_py.driver import make_source
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
@@ -74,7 +74,7 @@ def prepare(line: CommandLine) -> Job:
     """Read, make up, compile. Raises what can go wrong with any of it."""
     check_prefix(line.last("prefix"))
     check_written(line)
-    written = parsed(line.text)
+    written = understood(line.text).assignment
     result = written.target.tensor
     assignment = accumulated(written, {result: None})
     used = (written.target, *accesses(assignment))

@@ -201,7 +201,7 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
     """For each operand that is not taken as the user stores it: what it is copied to, and why."""
     found = []
     for name, g in given.items():
-        obj = objects[name]
+        obj = objects.get(name, g.object)
         if is_scipy_sparse(obj) and obj.format not in ("csr", "csc", "coo"):
             found.append(f"{name}: converted from scipy's {obj.format} to {g.data.format}")
         reason = copy_reason(obj) if isinstance(obj, np.ndarray) else None

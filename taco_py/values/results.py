@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.formats import without_modes
 from taco_py.storage.tensor_data import TensorData, ordered
+from taco_py.values.hand_out import handed_out
 from taco_py.values.operands import INT32_MAX, Given, is_tensor
 from taco_py.values.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
-from taco_py.values.tensor import Tensor, as_format
+from taco_py.values.tensor import as_format
 
 MANY_BITS = 21
 """Bits of a size up to which an array over an index is never too long."""
@@ -90,11 +89,4 @@ def index_dtype(given: Mapping[str, Given], sizes: Mapping[str, int]) -> str:
 
 def hand_out(data: TensorData, kind: ResultKind) -> Any:
     """The result as the object the user expects; a 0-d array as a NumPy scalar."""
-    if kind.kind == "ndarray":
-        values = data.values
-        return values[()] if isinstance(values, np.ndarray) and not values.ndim else values
-    if kind.kind == "tensor":
-        return Tensor(data)
-    from taco_py.interop.scipy_arrays import to_scipy
-
-    return to_scipy(data, kind.kind)
+    return handed_out(data, kind.kind)

@@ -33,6 +33,7 @@ class Settings:
     """What a call says besides its text and operands; `path` and `contract` are einsum's.
 
     weak       whether a Python number takes the dtype of what it meets; for einsum it is an array
+    wide_sums  whether a sum of small integers is of the type of `numpy.sum`; einsum's is not
     measure    whether the best few schedules are timed on the operands and the fastest is taken
     libraries  whether routines of libraries may be called in place of generated code
     budget     seconds that a schedule may be searched for, None for as long as it takes
@@ -50,6 +51,7 @@ class Settings:
     path: tuple[tuple[int, ...], ...] | None = None
     contract: bool = True
     weak: bool = True
+    wide_sums: bool = True
     measure: bool = False
     libraries: bool = True
     budget: float | None = None

@@ -25,9 +25,10 @@ from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 from taco_py.values.coordinate_table import coordinate_columns, exact_numbers, numbers
 from taco_py.values.keys import of_array
+from taco_py.values.no_operators import NoOperators
 
 
-class Tensor:
+class Tensor(NoOperators):
     """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
     >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))
@@ -41,7 +42,6 @@ class Tensor:
     """
 
     __slots__ = ("_data", "_signature")
-    __array_ufunc__ = None  # NumPy arrays leave operators with a Tensor to the Tensor
 
     def __init__(self, data: TensorData) -> None:
         if not isinstance(data, TensorData):
@@ -243,7 +243,7 @@ class Tensor:
         """Refused, so that no tensor becomes a dense array by accident."""
         raise OperandTypeError(
             "Expected an array, found a Tensor, which is not made dense silently",
-            hint="call .to_numpy() if the dense array fits and is meant",
+            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits",
         )
 
     def __iter__(self) -> NoReturn:

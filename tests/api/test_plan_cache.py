@@ -113,8 +113,8 @@ def test_numbers_of_other_types_have_other_plans(planned: list[Any]) -> None:
 def test_scipy_looks_at_its_indices_once(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = csr(30, 30), csr(30, 30)
     tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b)
-    monkeypatch.setattr("taco_py.execute.transform.is_sorted", pytest.fail)
-    monkeypatch.setattr("taco_py.execute.transform.is_unique", pytest.fail)
+    monkeypatch.setattr("taco_py.interop.in_order.is_sorted", pytest.fail)
+    monkeypatch.setattr("taco_py.interop.in_order.is_unique", pytest.fail)
     KERNELS.memo.clear()
     for _ in range(2):
         result = tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b)

@@ -195,10 +195,8 @@ def test_what_is_not_finite_stays_numpys(long_way: list[int]) -> None:
 
 def test_one_kernel_reads_each_operand_in_its_own_dtype() -> None:
     given = [np.ones((3, 3), "f4"), np.ones(3), np.ones(3, "i2")]
-    found = checked.converted(
-        checked.give({str(n): each for n, each in enumerate(given)}),
-        checked.Settings(dtype=np.dtype("f8")),
-    )
+    named = checked.give({str(n): each for n, each in enumerate(given)})
+    found = checked.read_as(named, dict.fromkeys(named, np.dtype("f8")))
     assert all(found[str(n)].data.values is each for n, each in enumerate(given))
     assert [g.operand.type.dtype for g in found.values()] == ["float64"] * 3
     assert [g.operand.type.element for g in found.values()] == ["float32", "float64", "int16"]

@@ -98,7 +98,7 @@ def test_dtypes(dtype: Any, index: Any, long_way: Counter) -> None:
         a.indices, a.indptr = a.indices.astype(index), a.indptr.astype(index)
         x = (RNG.random(11) * 10).astype(dtype)
         result = tp.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x)
-        expected = np.einsum("ij,j->i", a.toarray(), x)
+        expected = np.einsum("ij,j->i", a.toarray(), x, dtype=np.sum(np.empty(0, dtype)).dtype)
         assert result.dtype == expected.dtype
         np.testing.assert_allclose(result, expected, rtol=1e-5)
     assert long_way.count == 1

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from taco_py.formats import Format
+from taco_py.formats.format import LETTERS, Level, LevelKind
+from taco_py.replay.helpers import Helper, from_plain, resolved, to_plain
 
 ROOT = Path(__file__).parent.parent.parent
 CODE = """
@@ -21,10 +27,12 @@ print(*sorted(m for m in sys.modules if m.startswith(("taco_py.", "codegen.", "p
 """
 
 
-def modules(folder: Path, size: int = 20, sparse: bool = False) -> set[str]:
+def modules(
+    folder: Path, size: int = 20, sparse: bool = False, code: str | None = None
+) -> set[str]:
     """What a process has loaded after some calls."""
     done = subprocess.run(
-        [sys.executable, "-c", CODE.format(size=size, sparse=sparse)],
+        [sys.executable, "-c", code or CODE.format(size=size, sparse=sparse)],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -44,9 +52,58 @@ def test_nothing_of_the_compiler_is_loaded_the_second_time(tmp_path: Path) -> No
     assert "taco_py.plan.make" not in modules(tmp_path)
 
 
-def test_sparse_results_need_more_than_a_text(tmp_path: Path) -> None:
-    for _ in range(2):
-        assert "taco_py.plan.make" in modules(tmp_path, sparse=True)
+def test_sparse_results_are_made_without_the_compiler_too(tmp_path: Path) -> None:
+    assert "taco_py.plan.make" in modules(tmp_path, sparse=True)
+    assert "taco_py.plan.make" not in modules(tmp_path, sparse=True)
+
+
+KINDS = """
+import sys, numpy as np, scipy.sparse as sp, taco_py as tp
+r = np.random.default_rng(0)
+A, B = (sp.random_array((30, 30), density=0.2, format="csr", rng=k) for k in (1, 2))
+T, x = tp.tensor(A), r.random(30)
+U = tp.Tensor.from_coo([r.integers(0, 9, 50) for _ in range(3)], r.random(50), (9, 9, 9))
+a, b, u = A.toarray(), B.toarray(), U.to_numpy()
+def equal(found, expected):
+    dense = found.to_numpy() if isinstance(found, tp.Tensor) else found
+    np.testing.assert_allclose(dense.toarray() if sp.issparse(dense) else dense, expected, 1e-12)
+equal(tp.einsum("ij->", A), a.sum())
+equal(tp.einsum("ij,ij->", A, B), (a * b).sum())
+equal(tp.einsum("ij->ji", A), a.T)
+equal(tp.einsum("ii->i", A), np.diag(a))
+equal(tp.einsum("ij,jk->ik", A, B), a @ b)
+equal(tp.einsum("ij,j->i", T, x), a @ x)
+equal(tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=T, B=B), a + b)
+equal(tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=A, B=B.tocsc()), a + b)
+equal(tp.evaluate("C[i,j] = A[i,j] * B[i,j]", A=A.tocoo(), B=B, format="ss"), a * b)
+equal(tp.evaluate("C[i,j] = A[j,i]", A=A, format="dd:1,0"), a.T)
+equal(tp.evaluate("C[i,j] = k * A[i,j]", k=2.0, A=sp.csr_matrix(A)), 2 * a)
+equal(tp.evaluate("y[i,j] = U[i,j,k] * v[k]", U=U, v=x[:9]), u @ x[:9])
+equal(tp.einsum("ij,j->i", A.astype(np.float32), x), a.astype(np.float32) @ x)
+equal(tp.einsum("ij,j->i", A, x.astype(">f8")), a @ x)
+print(*sorted(m for m in sys.modules if m.startswith(("taco_py.", "codegen.", "polyhedral."))))
+"""
+
+
+def test_all_kinds_of_results_come_from_disk(tmp_path: Path) -> None:
+    """Sparse, scalar and transposed results of matrices of all kinds and of Tensors."""
+    assert "taco_py.plan.make" in modules(tmp_path, code=KINDS)
+    again = modules(tmp_path, code=KINDS)
+    assert not {"taco_py.plan.make", "taco_py.call.compute", "taco_py.driver"} & again
+
+
+def test_helpers_are_read_as_they_were_written() -> None:
+    unordered = Format((LETTERS["d"], Level(LevelKind.COMPRESSED, ordered=False)), (1, 0))
+    given: dict[str, Any] = {
+        "a": Helper("math:floor"),
+        "b": Helper("builtins:dict", {"format": unordered, "axes": (0, (1, None)), "x": "y"}),
+        "c": unordered,
+    }
+    plain = to_plain(given)
+    assert plain is not None
+    assert from_plain(json.loads(json.dumps(plain))) == {**given, "a": Helper("math:floor", {})}
+    assert resolved(given)["b"](z=1) == {"z": 1, **(given["b"].keywords or {})}
+    assert to_plain({"a": print}) is None
 
 
 def test_damaged_or_lost_files_lead_to_the_long_way(tmp_path: Path) -> None:

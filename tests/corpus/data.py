@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -67,10 +68,12 @@ def dense_result(
     start: Array | None = None,
     stored: Mapping[str, Array] | None = None,
 ) -> Array:
-    """What the oracle makes of index notation."""
+    """What the oracle makes of index notation, whose sums have the type of `numpy.sum`."""
+    from taco_py.notation.dtypes import sum_dtype
     from taco_py.notation.parser import parse_assignment
     from taco_py.notation.reduce import insert_reductions
     from taco_py.oracle import evaluate_dense
 
     assignment = insert_reductions(parse_assignment(text))
-    return np.asarray(evaluate_dense(assignment, arrays, start, stored))
+    sum_type = partial(sum_dtype, target=None if start is None else start.dtype)
+    return np.asarray(evaluate_dense(assignment, arrays, start, stored, sum_type))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB
+from taco_py.notation.operators import ADD, DIV, MOST_FACTORS, MUL, NEG, SUB, power
+from taco_py.notation.parser import factors_of_powers
 
 INDICES = ("i", "j", "k")
 # `sum` is a legal name of a tensor, and the one that the grammar has to tell from a keyword.
@@ -30,10 +31,13 @@ def _compound(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     )
     negation = st.builds(lambda part: Call(NEG, (part,)), parts)
     sums = st.builds(lambda index, body: Reduce(ADD, index, body), names, parts)
-    return st.one_of(binary, binary, negation, sums)
+    powers = st.builds(lambda part, n: Call(power(n), (part,)), parts, st.integers(0, 4))
+    return st.one_of(binary, binary, negation, sums, powers)
 
 
-expressions = st.recursive(accesses | literals, _compound, max_leaves=12)
+expressions = st.recursive(accesses | literals, _compound, max_leaves=12).filter(
+    lambda expr: factors_of_powers(expr) <= MOST_FACTORS
+)
 assignments = st.builds(Assignment, accesses, expressions, st.sampled_from((None, ADD)))
 
 _TOKENS = (

@@ -151,9 +151,9 @@ ERRORS = [
         "hint: write all indices in one pair of brackets, as in A[i,j]",
     ),
     (
-        "y = a ** 2",
-        "Expected an operator or the end of the text, found '**'\n  y = a ** 2\n        ^^\n"
-        "hint: no powers in the notation: write x[i] * x[i], and sums inside as sum(j, …)",
+        "y = a ** b",
+        "Expected an integer of 0 or more after '**', found 'b'\n  y = a ** b\n           ^\n"
+        "hint: other powers are not part of the notation: compute them with NumPy, before or after",
     ),
     (
         "y = exp(x[i])",
@@ -179,12 +179,14 @@ ERRORS = [
     (
         "y = A[0]",
         "Expected the name of an index, found '0'\n  y = A[0]\n        ^\n"
-        "hint: an index is a name; take a slice of the operand before passing it",
+        "hint: an index is a name; pass the slice, A=A[0], and write A with its other indices "
+        "alone",
     ),
     (
         "y = A[i+1]",
         "Expected ',' or ']', found '+'\n  y = A[i+1]\n         ^\n"
-        "hint: an index is a name alone; tp.program takes offsets, as in y[i] = x[i-1]",
+        "hint: an index is a name alone; pass a slice, as A[1:]; tp.program takes offsets, as in "
+        "y[i] = x[i-1]",
     ),
     (
         "y = sum(A[i,j])",

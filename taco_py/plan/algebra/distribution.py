@@ -29,7 +29,7 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import reductions
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.legal.stored import is_sparse
+from taco_py.legal.stored import divides, is_nonzero_number, is_sparse
 from taco_py.legal.types import rounds, sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
@@ -320,9 +320,14 @@ def _all_have(index: str, parts: Iterable[Signed]) -> bool:
 
 
 def _moves_through(expr: Expr, place: int) -> bool:
-    """Whether `expr` of a sum is the sum of `expr` of its terms."""
+    """Whether `expr` of a sum is the sum of `expr` of its terms, over a divisor of 0 too.
+
+    (3 - 1) / 0 is infinite, and 3 / 0 - 1 / 0 is NaN.
+    """
     if isinstance(expr, Reduce):
         return expr.operator.additive
+    if isinstance(expr, Call) and divides(expr) and not is_nonzero_number(expr.args[1]):
+        return False
     return isinstance(expr, Call) and not expr.operator.additive and expr.operator.linear[place]
 
 

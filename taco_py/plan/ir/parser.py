@@ -200,9 +200,12 @@ class _TypedParser(Parser):
         if word in _OPERATORS:
             self.take()
             opening = self.take()
-            argument = self.nested(self.expression, opening)
+            arguments = [self.nested(self.expression, opening)]
+            while len(arguments) < _OPERATORS[word].arity:
+                self.expect(",", "',' and the next argument")
+                arguments.append(self.nested(self.expression, opening))
             self.expect(")", "')'")
-            return Call(_OPERATORS[word], (argument,))
+            return Call(_OPERATORS[word], tuple(arguments))
         if self.ahead(2).kind is TokenKind.NUMBER or self.ahead(2).text == "-":
             self.take()
             self.take()

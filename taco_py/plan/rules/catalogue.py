@@ -37,6 +37,7 @@ from taco_py.plan.rules.layout import (
 )
 from taco_py.plan.rules.needed import (
     few_cases,
+    keep_absent,
     narrow_sums,
     normal_form,
     sum_in_chunks,
@@ -98,6 +99,9 @@ REST: Entries = (
 )
 """What is done to the assignment after its terms were split."""
 
+ABSENT: Entries = ((keep_absent.RULE, "after all splits: which temporaries are dense is known"),)
+"""What is done to the assignments of the program once all are split."""
+
 OPERANDS: Entries = (
     (values_only.RULE, "first: an operand of which values alone are read needs no other copy"),
     (dense_root.RULE, "before locate_entries: rows at hand cost less than located entries"),
@@ -124,7 +128,7 @@ TIDY: Entries = (
 """What is done to the program of kernels as a whole."""
 
 CATALOGUE: Entries = (
-    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *OPERANDS, *KERNELS, *TIDY
+    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS, *TIDY
 )  # fmt: skip
 
 NORMAL: Entries = tuple(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from codegen.names import Names
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.formats import dense
-from taco_py.legal.stored import is_sparse, restricts
+from taco_py.legal.stored import differs_where_absent, divides, is_sparse, restricts
 from taco_py.notation.checks import accesses, all_indices, with_linearity
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import NEG
@@ -37,8 +37,8 @@ def take_values(
     value = assignment.value
     for sum_ in tuple(reductions(value)):
         access = _walked_alone(sum_, known)
-        if access is None:
-            continue
+        if access is None or differs_where_absent(value, sum_, divides):
+            continue  # a sum over an array of no values would be a zero that is there
         (term,) = split_terms(sum_)
         source, index = known[access.tensor], free.fresh("e")
         target = names.fresh(f"{access.tensor}_values")

@@ -3,7 +3,11 @@
     y[i] = sum(j, A[i,j] * sum(k, B[j,k]))
     → T[j] = sum(k, B[j,k]);  y[i] = sum(j, A[i,j] * T[j])
 
-The sum comes with what is around it where that is sparse and costs less (`hoist_around_sum`).
+The sum comes with what is around it where that is sparse and costs less (`hoist_around_sum`). Sums
+that are equal but for the names of their own indices are computed once:
+
+    y[i] = (b[i] - sum(j, A[i,j])) * (b[i] - sum(k, A[i,k]))
+    → T[i] = sum(j, A[i,j]);  y[i] = (b[i] - T[i]) * (b[i] - T[i])
 """
 
 from __future__ import annotations
@@ -12,13 +16,12 @@ from dataclasses import replace
 from itertools import takewhile
 
 from codegen.records import dataclass
-from taco_py.concrete.inner_sums import around_loose, loose_sums, sum_key
+from taco_py.concrete.inner_sums import around_loose, equal_sums, exchange_equal, loose_sums
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
-from taco_py.notation.tree import exchange
 from taco_py.order.orders import best_order
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
@@ -59,11 +62,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 def _hoisted(program: Program, site: Site, context: Context, sum_: Reduce, why: str) -> Rewrite:
     """The program with an inner sum of a term, and those equal to it, in a temporary."""
     program, access = with_temporary(program, context, sum_, free_indices(sum_), why)
-    expr, key = site.term(program), sum_key(sum_)
-    for other in tuple(_inner(expr)):
-        if sum_key(other) == key:
-            expr = exchange(expr, other, access)
-    return Rewrite(site.put(program, expr), why)
+    return Rewrite(site.put(program, exchange_equal(site.term(program), sum_, access)), why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +96,7 @@ class _Loops:
         needs = free_indices(sum_)
         depth = max((self.order.index(i) + 1 for i in needs), default=0)
         depth = max(depth, self.shared)
+        equal = tuple(equal_sums(self.term.body, sum_))
         around = frozenset(self.order[:depth]) | own
         inside = self.stats.iterations(self.term.body, around)
         if len(needs) > 1 and any(sum_ is loose for loose in loose_sums(self.term.body)):
@@ -111,6 +111,8 @@ class _Loops:
             alone += self._own_copies(sum_)
         others = tuple(index for index in self.order[:depth] if index not in needs)
         why = "by itself, this sum needs no copies of operands in another order, or fewer"
+        if len(equal) > 1:
+            why = f"this sum occurs {len(equal)} times, and is computed once"
         if others:
             why = f"this sum does not depend on {','.join(others)}, whose loop would repeat it"
         return Candidate(inside, alone, lambda: _hoisted(program, site, context, sum_, why))
@@ -142,7 +144,7 @@ def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce)
     one = term_cost(problem, term, stats, context.effort)
     draft = draft.only_of(draft.last)
     draft, access = with_temporary(draft, priced, sum_, free_indices(sum_), "")
-    last = replace(draft.last, value=exchange(expr, sum_, access))
+    last = replace(draft.last, value=exchange_equal(expr, sum_, access))
     two = priced.costs.in_loops(draft.with_assignment(last), priced)
     dense = is_full(draft.facts[access.tensor].type.format)
     why = f"about {two:.2g} operations instead of {one:.2g} in loops around this sum"

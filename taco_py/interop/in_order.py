@@ -1,0 +1,33 @@
+"""Stored tensors with their coordinates in the order that a kernel relies on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.formats import CSC, CSR
+from taco_py.interop.scipy_arrays import coordinate_order
+from taco_py.storage.pack import canonical, is_sorted, is_unique
+from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import ordered as ordered_format
+
+
+def in_order(data: TensorData, ordered: bool, unique: bool) -> TensorData:
+    """`data`, or a sorted copy without duplicates where that is asked for and does not hold.
+
+    What is found out about the coordinates is known of the tensor that is returned.
+    """
+    unknown = data.sorted is None or (data.sorted and data.unique is None)
+    if unknown and ordered_format(data.format) in (CSR, CSC):
+        level = data.levels[-1]
+        assert level.pos is not None and level.crd is not None
+        is_ordered, is_distinct = coordinate_order(level.pos, level.crd)
+        known = data.unique if is_distinct is None else is_distinct
+        data = replace(data, sorted=is_ordered, unique=known)
+    return data if satisfies(data, ordered, unique) else canonical(data)
+
+
+def satisfies(data: TensorData, ordered: bool, unique: bool) -> bool:
+    """Whether the coordinates are as asked, looking at them where nobody has."""
+    is_ordered = data.sorted if data.sorted is not None else not ordered or is_sorted(data)
+    is_distinct = data.unique if data.unique is not None else not unique or is_unique(data)
+    return (is_ordered or not ordered) and (is_distinct or not unique)

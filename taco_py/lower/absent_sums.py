@@ -1,0 +1,54 @@
+"""Sums that may be absent: whether their readers see another value than zero then.
+
+    y[i] = t / d[i]   where   t += A[i,j] * x[j]
+
+Where A stores nothing in row i, y[i] is 0 whatever d[i] is; a `t` of zero would be NaN over 0.
+"""
+
+from __future__ import annotations
+
+from taco_py.concrete.nodes import Assign, Statement, Where
+from taco_py.concrete.tree import assignments, walk
+from taco_py.legal.stored import differs_where_absent, is_everywhere, is_full, restricts
+from taco_py.legal.types import has_special_values
+from taco_py.lower.environment import Environment
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Call
+
+
+def tells_absent(env: Environment, where: Where) -> bool:
+    """Tell whether the reader of a sum has another value where none of its terms is stored."""
+    access = where.workspace.access
+
+    def special(expr: Call) -> bool:
+        return has_special_values(expression_dtype(expr, env.dtypes))
+
+    def reads(assign: Assign) -> bool:
+        target = env.workspaces.get(assign.target.tensor)
+        if target is not None and target.stored is not None and restricts(assign.value, access):
+            return True
+        return differs_where_absent(assign.value, access, special)
+
+    return any(map(reads, assignments(where.consumer))) and not _is_stored(env, where)
+
+
+def _is_stored(env: Environment, where: Where) -> bool:
+    """Whether a sum has a term that is stored whatever sparse operands store."""
+    inner = {w.workspace.name: w for w in walk(where.producer) if isinstance(w, Where)}
+
+    def full(name: str) -> bool:
+        if name in inner:
+            return _is_stored(env, inner[name])
+        return name in env.workspaces or is_full(env.tensors[name].type.format)
+
+    name = where.workspace.name
+    adding = (each for each in assignments(where.producer) if each.target.tensor == name)
+    return any(is_everywhere(each.value, full) for each in adding)
+
+
+def only_values(env: Environment, consumer: Statement) -> bool:
+    """Tell whether a reader computes one value, and appends no coordinate."""
+    if not isinstance(consumer, Assign):
+        return False
+    arrays = env.workspaces.get(consumer.target.tensor)
+    return arrays is None or arrays.scalar is not None

@@ -1,0 +1,214 @@
+"""Keep what is absent zero over a divisor, where a temporary does not tell it from a zero.
+
+    T[i,f] = sum(j, A[i,j] * X[j,f]);  y[i,f] = T[i,f] / d[i]           A in ds, T dense
+    → T_1[i] = sum(j, stored(A[i,j]));  y[i,f] = where(T[i,f] / d[i], T_1[i])
+
+Where A stores nothing y is 0, also over a divisor of 0 or NaN. Dense factors leave nothing out and
+are not asked. Sums of booleans are "or", so that T_1 is one byte for each of its elements.
+
+So with other factors, which may be infinite, where no sum is around the product. Inside of a sum,
+as in A[i,j] * T[j], they are taken for finite: to ask for each entry would slow all such products.
+
+A sum over an operand with a coordinate for each entry (COO) is computed first under a divisor:
+loops over the operand's coordinates would divide each entry by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import reduce
+from math import prod
+
+from codegen.records import dataclass
+from taco_py.formats import dense
+from taco_py.legal.stored import divides, is_nonzero_number
+from taco_py.legal.types import has_special_values
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, MUL, STORED, WHERE, Operator
+from taco_py.notation.tree import children, exchange, map_children, walk
+from taco_py.plan.context import Context
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, assignments
+from taco_py.plan.temporaries import with_temporary
+
+
+def apply(program: Program, site: Site, context: Context) -> Trials:
+    """Keep products and quotients of an assignment zero where a factor is absent."""
+    for sum_ in tuple(_in_pieces(program, site.term(program))):
+        why = "a sum under a divisor, whose operand has a coordinate for each entry"
+        changed, access = _before(program, site, context, sum_, why)
+        value = exchange(site.term(program), sum_, access)
+        program = yield Rewrite(site.put(changed, value), why)
+    for product in tuple(_products(site.term(program))):
+        kept = product
+        for part in tuple(_Lost(program).factors(product)):
+            why = "where something is stored: what is absent is 0 whatever it meets"
+            changed, access = _before(program, site, context, part, why)
+            old, kept = kept, Call(WHERE, (kept, access))
+            value = exchange(site.term(program), old, kept)
+            program = yield Rewrite(site.put(changed, value), why)
+
+
+def _before(
+    program: Program, site: Site, context: Context, value: Expr, why: str
+) -> tuple[Program, Access]:
+    """The program with a value in a temporary, dense where it has room, before the assignment at a
+    site."""
+    own = replace(program, results=(site.target,))
+    changed, access = with_temporary(own, context, value, free_indices(value), why)
+    facts = changed.facts[access.tensor]
+    if prod(facts.shape) <= context.goal.machine.dense_elements:
+        type = replace(facts.type, format=dense(len(facts.shape)))
+        changed = changed.with_facts({access.tensor: replace(facts, type=type)})
+    return replace(changed, results=program.results), access
+
+
+def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
+    """The products and quotients that make another number than 0 of 0, the innermost first, each
+    with all of its factors.
+
+    summed  whether a sum is around the expression
+    """
+    for child in _ends(expr) if _multiplies(expr) else children(expr):
+        yield from _products(child, summed or isinstance(expr, Reduce))
+    if _multiplies(expr):
+        meets = [end for end in _ends(expr) if not is_nonzero_number(end)]
+        if any(map(_divides, _inside(expr))) or (len(meets) > 1 and not summed):
+            yield expr
+
+
+def _multiplies(expr: Expr) -> bool:
+    """Whether an operation is zero where one of its arguments is absent."""
+    return isinstance(expr, Call) and any(zero == 0 for zero in expr.operator.annihilators)
+
+
+def _divides(expr: Expr) -> bool:
+    return isinstance(expr, Call) and divides(expr) and not is_nonzero_number(expr.args[1])
+
+
+def _inside(expr: Expr) -> Iterator[Expr]:
+    """The operations of one product, from the outermost."""
+    if _multiplies(expr):
+        yield expr
+        for child in children(expr):
+            yield from _inside(child)
+
+
+def _ends(expr: Expr) -> Iterator[Expr]:
+    """The factors and divisors of a product."""
+    if not _multiplies(expr):
+        yield expr
+        return
+    for child in children(expr):
+        yield from _ends(child)
+
+
+def _in_pieces(program: Program, expr: Expr) -> Iterator[Reduce]:
+    """The sums in numerators that loops over COO operands meet in pieces."""
+    for product in _products(expr):
+        for factor in _factors(product) if any(map(_divides, _inside(product))) else ():
+            for node, _ in walk(factor):
+                if isinstance(node, Reduce) and any(
+                    not level.unique
+                    for access in accesses(node)
+                    for level in program.facts[access.tensor].type.format.levels
+                ):
+                    yield node
+                    break
+
+
+def _factors(expr: Expr) -> Iterator[Expr]:
+    """The factors of a product, without its divisors."""
+    if not isinstance(expr, Call) or not _multiplies(expr):
+        yield expr
+        return
+    for arg, zero in zip(expr.args, expr.operator.annihilators, strict=False):
+        if zero == 0:
+            yield from _factors(arg)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """What temporaries do not tell: which of their elements have no term."""
+
+    program: Program
+
+    def factors(self, product: Expr) -> Iterator[Expr]:
+        """What is stored where the factors are that read such temporaries."""
+        if not has_special_values(expression_dtype(product, self.program.dtypes)):
+            return
+        for factor in dict.fromkeys(_factors(product)):
+            if any(self.loses(access) for access in accesses(factor)):
+                found = self.stored(factor)
+                if found is not None:
+                    yield found
+
+    def loses(self, access: Access) -> bool:
+        """Whether a temporary stores elements that have no terms."""
+        return self.is_made(access) and self.stored(access) is not None
+
+    def is_made(self, access: Access) -> bool:
+        """Whether a tensor is a temporary that may store zeros where no term is: a dense one, or
+        one whose coordinates may come from loops over whole dimensions."""
+        made = next((s for s in self.program.temporaries if s.target == access.tensor), None)
+        if made is None or self.program.is_full(access.tensor):
+            return made is not None
+        form = self.program.facts[access.tensor].type.format
+        target = made.assignment.target
+        pairs = zip(form.stored(target.indices), form.levels, strict=True)
+        listed = {index for index, level in pairs if not level.full}
+        return not form.levels[0].full or not listed <= self.below_roots(made.assignment.value)
+
+    def below_roots(self, expr: Expr) -> set[str]:
+        """The indices that operands store in lists below their roots."""
+        found: set[str] = set()
+        for access in accesses(expr):
+            form = self.program.facts[access.tensor].type.format
+            pairs = zip(form.stored(access.indices)[1:], form.levels[1:], strict=True)
+            found.update(index for index, level in pairs if not level.full)
+        return found
+
+    def stored(self, expr: Expr) -> Expr | None:
+        """True where an expression is stored; None where that is everywhere."""
+        match expr:
+            case Access() if self.is_made(expr):
+                return self.stored(self.definition(expr))
+            case Access():
+                return None if self.program.is_full(expr.tensor) else Call(STORED, (expr,))
+            case Literal(value):
+                return None if value != 0 else Call(STORED, (expr,))
+            case Reduce(operator, index, body):
+                found = self.stored(body)
+                if found is None or index not in free_indices(found):
+                    return found
+                return Reduce(operator, index, found)
+            case Call(_, args) if _multiplies(expr):
+                pairs = zip(args, expr.operator.annihilators, strict=False)
+                parts = [self.stored(arg) for arg, zero in pairs if zero == 0]
+                return _joined(MUL, parts) if any(parts) else None
+            case Call(_, args):
+                parts = [self.stored(arg) for arg in args]
+                return _joined(ADD, parts) if all(parts) else None
+
+    def definition(self, access: Access) -> Expr:
+        """What a temporary is computed from, at the indices of an access."""
+        define = self.program.define(access.tensor).assignment
+        names = dict(zip(define.target.indices, access.indices, strict=True))
+        return _renamed(define.value, names)
+
+
+def _joined(operator: Operator, parts: Iterable[Expr | None]) -> Expr:
+    return reduce(lambda a, b: Call(operator, (a, b)), (part for part in parts if part is not None))
+
+
+def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """An expression with other names of indices, all replaced at once."""
+    if isinstance(expr, Access):
+        return replace(expr, indices=tuple(names.get(index, index) for index in expr.indices))
+    return map_children(expr, lambda child: _renamed(child, names))
+
+
+RULE = Rule("keep_absent", Phase.NEEDED, apply, assignments, Numbers.EXACT)

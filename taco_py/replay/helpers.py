@@ -1,0 +1,90 @@
+"""What a short way calls besides kernels, as plain data that a later process reads.
+
+    Helper("taco_py.values.hand_out:handed_out", {"kind": "csr_array"})
+    ->  functools.partial(taco_py.values.hand_out.handed_out, kind="csr_array")
+
+The modules named here import nothing of the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.formats import Format
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A function with some of its arguments.
+
+    place     its module and its name
+    keywords  plain data and formats
+    """
+
+    place: str
+    keywords: Mapping[str, Any] | None = None
+
+    def function(self) -> Callable[..., Any]:
+        """The function itself, imported."""
+        module, _, name = self.place.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module), name)
+        return partial(found, **self.keywords) if self.keywords else found
+
+
+def resolved(more: Mapping[str, Any]) -> dict[str, Any]:
+    """Each by its name, helpers as functions."""
+    return {name: m.function() if isinstance(m, Helper) else m for name, m in more.items()}
+
+
+def to_plain(more: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same as data for JSON; None where something is neither a helper nor a format."""
+    plain: dict[str, Any] = {}
+    for name, each in more.items():
+        if isinstance(each, Format):
+            plain[name] = _format_to_plain(each)
+        elif isinstance(each, Helper):
+            keywords = each.keywords or {}
+            plain[name] = [each.place, {key: _argument(value) for key, value in keywords.items()}]
+        else:
+            return None
+    return plain
+
+
+def from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `to_plain`. Raises what reading wrong data raises."""
+    more: dict[str, Any] = {}
+    for name, each in plain.items():
+        if isinstance(each, dict):
+            more[name] = _format_from_plain(each)
+        else:
+            place, keywords = each
+            more[name] = Helper(place, {key: _given(value) for key, value in keywords.items()})
+    return more
+
+
+def _argument(value: Any) -> Any:
+    return _format_to_plain(value) if isinstance(value, Format) else value
+
+
+def _given(plain: Any) -> Any:
+    """The argument that plain data stand for: lists were tuples."""
+    if isinstance(plain, list):
+        return tuple(map(_given, plain))
+    return _format_from_plain(plain) if isinstance(plain, dict) else plain
+
+
+def _format_to_plain(format: Format) -> dict[str, Any]:
+    """Its letters, which do not say which levels are ordered, and that."""
+    return {"format": str(format), "ordered": [level.ordered for level in format.levels]}
+
+
+def _format_from_plain(plain: Mapping[str, Any]) -> Format:
+    format = Format.parse(plain["format"])
+    pairs = zip(format.levels, plain["ordered"], strict=True)
+    levels = tuple(replace(level, ordered=ordered) for level, ordered in pairs)
+    return Format(levels, format.mode_order)

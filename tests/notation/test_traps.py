@@ -1,0 +1,84 @@
+"""Texts that mean something else than they are often written for, and texts that do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from taco_py.notation.parser import parse_assignment
+from taco_py.notation.traps import traps
+
+AROUND = [
+    "s = (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a]) * w[i]",
+    "s = w[i] * (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a])",
+    "s = -(y[i] - X[i,a]*v[a]) * (z[i] - X[i,a]*u[a]) / n",
+    "q[i] = (y[i] - X[i,a]*v[a]) / (z[i] - X[i,a]*u[a])",
+    "K[i,j] = (X[i,k]*Y[j,k] + c) * (X[i,k]*Y[j,k] + c)",
+]
+LEFT = [
+    "g[u,k] = (Y[u,i] - P[u,k]*Q[i,k]) * Q[i,k]",
+    "g[a] = (y[i] - X[i,a]*v[a]) * X[i,a]",
+    "g[a] = -2 * X[i,a] * (X[i,a]*v[a] - y[i]) / n",
+]
+ALONE = [
+    "y[i] = X[i,j] * v[k]",
+    "C[i,k] = A[i,j] * B[l,k]",
+    "y[i] = x[i] * v[k]",
+    "D[i,j] = S[i,j] * U[i,k] * V[j,l]",
+    "M[i,r] = T[i,k,l] * C[k,r] * D[m,r]",
+    "s = x[i] * y[j]",
+    "p[i] = x[i] / x[k]",
+]
+ORDINARY = [
+    "y[i] = A[i,j] * x[j] + b[i]",
+    "d[i] = A[i,j]",
+    "s = A[i,j]",
+    "s = 2 * A[i,j]",
+    "y[i] = b[i] * A[i,j]",
+    "m[j] = A[i,j] / n",
+    "n = A[i,j] * A[j,k]",
+    "n = A[i,j] * A[j,k] * A[k,l]",
+    "y[i] = A[i,j] * B[j,k]",
+    "y[i] = T[i,j,k] * x[j]",
+    "y[i] = b[i] / D[i,j]",
+    "y[i] = b[i] * sum(j, A[i,j])",
+    "y[i] = x[i] * sum(k, v[k])",
+    "p[i] = x[i] / sum(k, x[k])",
+    "y[i] = x[i] * A[k,k]",
+    "C[i,j] = a[i] * b[j]",
+    "D[i,j] = (X[i,k] - Y[j,k]) * (X[i,k] - Y[j,k])",
+    "D[i,j] = (X[i,k]*w[k] - Y[j,k]*w[k]) * (X[i,k]*w[k] - Y[j,k]*w[k])",
+    "v[j] = (X[i,j] - m[j]) * (X[i,j] - m[j])",
+    "s = (A[i,j] - u[i]*v[j]) * (A[i,j] - u[i]*v[j])",
+    "s = (y[i] - X[i,a]*v[a])**2 * w[i]",
+    "s = (y[i] - X[i,a]*v[a]) * (y[i] - X[i,b]*v[b])",
+    "s = sum(a, (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a]))",
+    "g[a] = (y[i] - X[i,b]*v[b]) * X[i,a]",
+    "g[u,k] = sum(i, (Y[u,i] - P[u,k]*Q[i,k]) * Q[i,k])",
+    "C[i,j] = (A[i,j]*s[i] + b[j]) * M[i,j]",
+    "y[i] = (A[i,j]*d[i] + B[j]) * x[j]",
+    "y[i] = (x[i]*d[i] - A[i,j]*x[j]) * d[i]",
+    "y[i] = (A[i,j] + B[i,j]) * x[j]",
+    "D[i,j] = S[i,j] * U[i,k] * V[j,k]",
+    "M[i,r] = T[i,k,l] * C[k,r] * D[l,r]",
+    "J[i,j] = A[i,j]*sum(k, A[i,k]*A[j,k]) / (d[i] + d[j] - sum(k, A[i,k]*A[j,k]))",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        *((text, "is summed around the whole product") for text in AROUND),
+        *((text, "so nothing is summed over it in") for text in LEFT),
+        *((text, "is used once, so") for text in ALONE),
+    ],
+)
+def test_traps_are_told_with_the_place_and_the_other_way(text: str, says: str) -> None:
+    (found,) = traps(parse_assignment(text))
+    message = str(found)
+    assert says in message
+    assert "^" in message and "hint: " in message
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_texts_are_not_warned_of(text: str) -> None:
+    assert traps(parse_assignment(text)) == ()
