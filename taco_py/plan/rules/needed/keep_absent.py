@@ -15,8 +15,8 @@ loops over the operand's coordinates would divide each entry by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
 from functools import reduce
 from math import prod
 
@@ -28,11 +28,13 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, STORED, WHERE, Operator
-from taco_py.notation.tree import children, exchange, map_children, walk
+from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, assignments
 from taco_py.plan.temporaries import with_temporary
+
+WHY = "where something is stored: what is absent is 0 whatever it meets"
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
@@ -43,13 +45,12 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         value = exchange(site.term(program), sum_, access)
         program = yield Rewrite(site.put(changed, value), why)
     for product in tuple(_products(site.term(program))):
-        kept = product
-        for part in tuple(_Lost(program).factors(product)):
-            why = "where something is stored: what is absent is 0 whatever it meets"
-            changed, access = _before(program, site, context, part, why)
-            old, kept = kept, Call(WHERE, (kept, access))
-            value = exchange(site.term(program), old, kept)
-            program = yield Rewrite(site.put(changed, value), why)
+        kept, stored = product, _Stored(program, site, context)
+        for part in stored.factors(product):
+            kept = Call(WHERE, (kept, stored.in_temporary(part)))
+        if kept is not product:
+            value = exchange(site.term(program), product, kept)
+            program = yield Rewrite(site.put(stored.program, value), WHY)
 
 
 def _before(
@@ -130,25 +131,41 @@ def _factors(expr: Expr) -> Iterator[Expr]:
             yield from _factors(arg)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lost:
-    """What temporaries do not tell: which of their elements have no term."""
+@dataclass(slots=True)
+class _Stored:
+    """Where temporaries store something, each in a temporary of its own, made when it is asked for.
+
+    program  with those made so far
+    made     the access to each at its own indices, by the temporary that it is about; None for one
+             that has terms everywhere
+    """
 
     program: Program
+    site: Site
+    context: Context
+    made: dict[str, Access | None] = field(default_factory=dict)
 
-    def factors(self, product: Expr) -> Iterator[Expr]:
-        """What is stored where the factors are that read such temporaries."""
+    def factors(self, product: Expr) -> list[Expr]:
+        """What is stored where the factors are that read temporaries with elements without terms."""
         if not has_special_values(expression_dtype(product, self.program.dtypes)):
-            return
-        for factor in dict.fromkeys(_factors(product)):
-            if any(self.loses(access) for access in accesses(factor)):
-                found = self.stored(factor)
-                if found is not None:
-                    yield found
+            return []
+        found = (
+            self.stored(factor)
+            for factor in dict.fromkeys(_factors(product))
+            if any(map(self.loses, accesses(factor)))
+        )
+        return [each for each in found if each is not None]
 
     def loses(self, access: Access) -> bool:
         """Whether a temporary stores elements that have no terms."""
         return self.is_made(access) and self.stored(access) is not None
+
+    def in_temporary(self, part: Expr) -> Access:
+        """What is stored, in a temporary before the assignment at the site."""
+        if isinstance(part, Access):
+            return part
+        self.program, access = _before(self.program, self.site, self.context, part, WHY)
+        return access
 
     def is_made(self, access: Access) -> bool:
         """Whether a tensor is a temporary that may store zeros where no term is: a dense one, or
@@ -175,7 +192,7 @@ class _Lost:
         """True where an expression is stored; None where that is everywhere."""
         match expr:
             case Access() if self.is_made(expr):
-                return self.stored(self.definition(expr))
+                return self.of_temporary(expr)
             case Access():
                 return None if self.program.is_full(expr.tensor) else Call(STORED, (expr,))
             case Literal(value):
@@ -193,22 +210,21 @@ class _Lost:
                 parts = [self.stored(arg) for arg in args]
                 return _joined(ADD, parts) if all(parts) else None
 
-    def definition(self, access: Access) -> Expr:
-        """What a temporary is computed from, at the indices of an access."""
+    def of_temporary(self, access: Access) -> Access | None:
+        """Where a temporary has terms, at the indices of an access to it."""
         define = self.program.define(access.tensor).assignment
+        if access.tensor not in self.made:
+            found = self.stored(define.value)
+            self.made[access.tensor] = None if found is None else self.in_temporary(found)
+        own = self.made[access.tensor]
+        if own is None:
+            return None
         names = dict(zip(define.target.indices, access.indices, strict=True))
-        return _renamed(define.value, names)
+        return replace(own, indices=tuple(names.get(index, index) for index in own.indices))
 
 
 def _joined(operator: Operator, parts: Iterable[Expr | None]) -> Expr:
     return reduce(lambda a, b: Call(operator, (a, b)), (part for part in parts if part is not None))
-
-
-def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """An expression with other names of indices, all replaced at once."""
-    if isinstance(expr, Access):
-        return replace(expr, indices=tuple(names.get(index, index) for index in expr.indices))
-    return map_children(expr, lambda child: _renamed(child, names))
 
 
 RULE = Rule("keep_absent", Phase.NEEDED, apply, assignments, Numbers.EXACT)
