@@ -146,7 +146,7 @@ class _Stored:
     made: dict[str, Access | None] = field(default_factory=dict)
 
     def factors(self, product: Expr) -> list[Expr]:
-        """What is stored where the factors are that read temporaries with elements without terms."""
+        """What is stored where the factors are whose temporaries store elements without terms."""
         if not has_special_values(expression_dtype(product, self.program.dtypes)):
             return []
         found = (
