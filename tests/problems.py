@@ -92,6 +92,7 @@ def plan(
     nnz: Mapping[str, float] | None = None,
     options: Options | None = None,
 ) -> Plan:
-    """How `problem` is computed on operands of these sizes."""
+    """How `problem` is computed on operands of these sizes, where digits may cancel."""
     known = operands(problem, sizes, nnz)
-    return make_plan(problem.assignment, known, Request(problem.result), options or Options())
+    request = Request(problem.result, allow=frozenset(("cancellation",)))
+    return make_plan(problem.assignment, known, request, options or Options())

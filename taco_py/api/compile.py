@@ -15,6 +15,7 @@ from taco_py.schedule.schedule import Schedule
 from taco_py.values.settings import (
     Settings,
     as_schedule,
+    check_allow,
     check_budget,
     check_forbid,
     check_libraries,
@@ -39,6 +40,7 @@ def compile(
     libraries: bool = True,
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
+    allow: Collection[str] | str = (),
     **named: Format | str,
 ) -> Kernel:
     """Compile an assignment for operands of given formats, without data.
@@ -60,7 +62,7 @@ def compile(
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
-    schedule, threads, libraries, schedule_budget, forbid   as in `evaluate`
+    schedule, threads, libraries, schedule_budget, forbid, allow   as in `evaluate`
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
@@ -74,5 +76,6 @@ def compile(
         libraries=check_libraries(libraries),
         budget=check_budget(schedule_budget),
         forbid=check_forbid(forbid),
+        allow=check_allow(allow),
     )
     return compile_draft(drafted, settings)

@@ -32,6 +32,7 @@ def evaluate(
     libraries: bool = True,
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
+    allow: Collection[str] | str = (),
     path: Any = None,
     **named: Any,
 ) -> Any:
@@ -75,6 +76,8 @@ def evaluate(
               nothing where such a call was made before.
     forbid    rules of the planner that may not be used, by the names that `explain` shows, as in
               forbid=("multiply_out",); docs/rules.md lists them
+    allow     what a plan may lose: "cancellation" lets it multiply differences out, as (A - B) * x,
+              whose digits may cancel then; docs/how-it-chooses.md says when that pays
     path      the order in which a product's tensors are contracted, as einsum's `optimize` has it:
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
               product, and so on; by default the order of least expected work
@@ -96,8 +99,9 @@ def evaluate(
     if type(threads) in COUNTS:
         usual = out is None and dtype is None and static is None and libraries is True
         more: tuple[object, ...] = ()
-        if not usual or schedule_budget is not None or forbid != () or path is not None:
-            more = (options_key(out, dtype, static, libraries, path, schedule_budget, forbid),)
+        seldom = (schedule_budget, forbid, allow, path)
+        if not usual or seldom != (None, (), (), None):
+            more = (options_key(out, dtype, static, libraries, path, *seldom[:3]),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())
         call = find(key)
@@ -110,7 +114,7 @@ def evaluate(
     from taco_py.call.prepare import understood
     from taco_py.values.settings import settings_of
 
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     settings, read = settings_of(format, schedule, *options), understood(text)
     settings = along(settings, read.assignment, path)
     return compute(read.assignment, given, settings, out, key=key, cautions=read.cautions)
@@ -129,6 +133,7 @@ def explain(
     optimize: Any = None,
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
+    allow: Collection[str] | str = (),
     frontier_budget: float | None = None,
     path: Any = None,
     **named: Any,
@@ -152,8 +157,8 @@ def explain(
     text      index notation, or einsum's subscripts
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
-    format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, path
-              as in `evaluate`
+    format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
+    path      as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
@@ -166,7 +171,16 @@ def explain(
     from taco_py.values.settings import check_budget, settings_of
 
     settings = settings_of(
-        format, schedule, threads, dtype, casting, static, libraries, schedule_budget, forbid
+        format,
+        schedule,
+        threads,
+        dtype,
+        casting,
+        static,
+        libraries,
+        schedule_budget,
+        forbid,
+        allow,
     )
     seconds = check_budget(frontier_budget, "frontier_budget")
     if operands and isinstance(text, str) and "=" not in text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from taco_py.notation.checks import operand_names
 from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.wide_sums import wide_sums
-from taco_py.storage.pack import to_dense, unpack
+from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import taken
 from taco_py.values.settings import merged
@@ -73,10 +73,9 @@ def evaluate_dense(
     sum_type = partial(sum_dtype, target=target)
     if initial is None:
         assignment = accumulated(assignment, given)
-    dtypes = {name: np.asarray(array).dtype for name, array in arrays.items()}
-    for name in masks.keys() & set(operand_names(assignment)):
-        if computes_exactly(dtypes[name]):
-            arrays[name] = _array(given[name], name, _added_in(name, assignment, dtypes, target))
+    repeating = {name for name in masks if _repeats(given[name], name)}
+    if repeating.intersection(operand_names(assignment)):
+        assignment = _added_wide(assignment, given, arrays, places, repeating, target)
     return oracle.evaluate_dense(assignment, arrays, initial, places, sum_type)
 
 
@@ -85,12 +84,34 @@ def _is_sparse(obj: Any) -> bool:
     return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
 
 
-def _added_in(name: str, assignment: Assignment, dtypes: Mapping[str, Any], target: Any) -> Any:
-    """The type in which duplicates of an operand are added up: the one it is read in."""
+def _repeats(obj: Any, name: str) -> bool:
+    """Whether an operand of whole numbers stores a coordinate twice."""
+    data = taken(obj, f"operand {name}")
+    return computes_exactly(data.dtype) and not is_unique(data)
+
+
+def _added_wide(
+    assignment: Assignment,
+    given: Mapping[str, Any],
+    arrays: dict[str, Any],
+    places: dict[str, Any],
+    repeating: Container[str],
+    target: Any,
+) -> Assignment:
+    """Put arrays of the types that operands are read in, in which duplicates are added up."""
+    dtypes = {name: np.asarray(array).dtype for name, array in arrays.items()}
     wide = wide_sums(assignment, dtypes, target)
-    if name in wide.same.values():
-        return dtypes[name]
-    return read_types(wide.assignment, {**dtypes, **wide.read}).get(name, dtypes[name])
+    read = {**dtypes, **wide.read}
+    alone = read_types(wide.assignment, read)
+    for name in dict.fromkeys((*arrays, *wide.same)):
+        source = wide.same.get(name, name)
+        if source in repeating:
+            arrays[name] = _array(given[source], source, alone.get(name, read[name]))
+        elif name in wide.read:
+            arrays[name] = np.asarray(arrays[source]).astype(read[name])
+        if source in places:
+            places[name] = places[source]
+    return wide.assignment
 
 
 def _array(obj: Any, name: str, dtype: Any = None) -> Any:

@@ -357,7 +357,9 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     """The kernel of an assignment over operands of known formats."""
     options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
     effort = Effort(settings.budget)
-    request = replace(drafted.request, effort=effort, left_out=settings.forbid)
+    request = replace(
+        drafted.request, effort=effort, left_out=settings.forbid, allow=settings.allow
+    )
     plan = make_plan(drafted.assignment, drafted.operands, request, options)
     plan = replace(plan, sizes=drafted.size_note)
     return compile_plan(

@@ -186,6 +186,7 @@ def _planned(
         look_up=settings.look_up,
         sized=True,
         left_out=settings.forbid,
+        allow=settings.allow,
         reversed=settings.reversed,
         any_order=kind.kind == "tensor" and settings.format is None,
     )

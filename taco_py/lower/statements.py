@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from codegen import build
-from codegen.ir import AtomicStore, Block, Declare, Expr, Role, Stmt, Store, Var
+from codegen.ir import AtomicStore, Binary, Block, Declare, Expr, Role, Stmt, Store, Var
 from codegen.records import dataclass
-from codegen.types import BOOL
+from codegen.types import BOOL, scalar
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -39,7 +39,9 @@ from taco_py.lower.threads.atomic_updates import (
 from taco_py.lower.threads.value_ranges import Lower, lower_apart
 from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access
+from taco_py.notation.dtypes import operand_dtype
+from taco_py.notation.nodes import Access, Call
+from taco_py.notation.operators import CORRECTED
 
 Strategy = Callable[[Environment, Forall, Scope, Lower], Iterator[Stmt]]
 
@@ -117,13 +119,23 @@ class Lowerer:
             return
         yield from before
         yield from workspaces.begin(self.env, arrays)
-        yield Block(producer)
+        yield build.if_(self._asked(where, scope), Block(producer))
         yield from workspaces.finish(arrays)
         if arrays.scalar is not None and tells_absent(self.env, where):
             yield from self._consumed_where_stored(where, arrays.scalar, scope)
         else:
             yield from self.statement(where.consumer, scope)
         yield from workspaces.leave(self.env, arrays)
+
+    def _asked(self, where: Where, scope: Scope) -> Expr:
+        """Whether the consumer reads the workspace: of `corrected(e, least, t)` where e is less."""
+        consumer, access = where.consumer, where.workspace.access
+        value = consumer.value if isinstance(consumer, Assign) else None
+        if not isinstance(value, Call) or value.operator != CORRECTED or value.args[2] != access:
+            return build.const(True)
+        type = scalar(operand_dtype(value, self.env.dtypes).name)
+        found, least = (lower_value(self.env, scope, arg, type) for arg in value.args[:2])
+        return build.not_(Binary(">=", found, least))
 
     def _consumed_where_stored(self, where: Where, sum_: Var, scope: Scope) -> Iterator[Stmt]:
         """The consumer of a sum, for which nothing is another value than zero.

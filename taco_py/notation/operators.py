@@ -108,6 +108,14 @@ WHERE = Operator(
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
 own."""
 
+CORRECTED = Operator(
+    "corrected", "corrected", 3, "corrected", 4, annihilators=(None, None, None),
+    linear=(False, False, False),
+    evaluate=lambda x, least, written: np.where(x >= least, x, written),
+)  # fmt: skip
+"""The first argument where it is as large as the second at least; else the third, which is computed
+there alone. The compiler's own."""
+
 MOST_FACTORS = 64
 """The largest exponent, also of powers of powers: a power is computed as so many factors."""
 
@@ -122,5 +130,5 @@ def power(exponent: int) -> Operator:
 
 
 OPERATORS: dict[str, Operator] = {
-    op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO, STORED, WHERE)
+    op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO, STORED, WHERE, CORRECTED)
 }

@@ -81,7 +81,7 @@ def make_plan(
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
-    split = tried(catalogue.ABSENT, split, context)
+    split = tried(catalogue.ABSENT, split, context).with_after
     kernels, loops = with_kernels(split, context, split.result)
     tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
@@ -106,7 +106,7 @@ def program_of(
     program = _program(assignment, operands, context.goal)
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
-    return tried(catalogue.ABSENT, split, context), context
+    return tried(catalogue.ABSENT, split, context).with_after, context
 
 
 def context_of(request: Request, options: Options) -> Context:
@@ -154,7 +154,7 @@ def plan_of(
     forms = [
         line
         for entry in log.entries
-        if entry.rule in ("widen_sums", "multiply_out") and entry.why
+        if entry.rule in ("widen_sums", "correct_squares", "multiply_out") and entry.why
         for line in entry.why.splitlines()
     ]
     last = split.facts[split.results[-1]].type

@@ -50,6 +50,7 @@ def options_key(
     optimize: Any = None,
     budget: Any = None,
     forbid: Any = (),
+    allow: Any = (),
 ) -> Signature:
     """What options that are seldom given say; values that are equal and of other types differ."""
     return (
@@ -60,6 +61,7 @@ def options_key(
         None if optimize is None else repr(optimize),
         None if budget is None else repr(budget),
         None if forbid == () else repr(forbid),
+        None if allow == () else repr(allow),
     )
 
 

@@ -40,6 +40,7 @@ class Settings:
     memory     elements that each intermediate of a contraction may store
     forms, look_up, reversed   as `plan.ir.goal` has them
     forbid     the rules that take no part, by name
+    allow      what a plan may lose: see `check_allow`
     """
 
     format: Format | str | None = None
@@ -60,6 +61,7 @@ class Settings:
     look_up: bool = True
     reversed: frozenset[tuple[str, str, int]] = frozenset()
     forbid: frozenset[str] = frozenset()
+    allow: frozenset[str] = frozenset()
 
     @property
     def counts(self) -> bool:
@@ -77,6 +79,7 @@ def settings_of(
     libraries: bool = True,
     budget: float | None = None,
     forbid: Collection[str] | str = (),
+    allow: Collection[str] | str = (),
 ) -> Settings:
     """The arguments as the user gave them, checked.
 
@@ -95,6 +98,7 @@ def settings_of(
         libraries=check_libraries(libraries),
         budget=check_budget(budget),
         forbid=check_forbid(forbid),
+        allow=check_allow(allow),
     )
 
 
@@ -184,6 +188,21 @@ def check_budget(seconds: float | None, name: str = "schedule_budget") -> float 
             hint="leave it out to search to the end",
         )
     return None if seconds is None else float(min(seconds, LONG))
+
+
+ALLOWED = ("cancellation",)
+"""What a plan may lose where the user allows it: digits of differences that are multiplied out."""
+
+
+def check_allow(allow: Collection[str] | str) -> frozenset[str]:
+    """What a user allows a plan to lose, one word or several. Raises OperandTypeError."""
+    words = (allow,) if isinstance(allow, str) else allow
+    if not isinstance(words, Collection) or any(word not in ALLOWED for word in words):
+        raise OperandTypeError(
+            f"Expected {' or '.join(map(repr, ALLOWED))} in allow, found {allow!r}",
+            hint='as in allow=("cancellation",)',
+        )
+    return frozenset(words)
 
 
 def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:

@@ -43,6 +43,7 @@ class Request:
     reversed  comparisons of prices that are decided the other way
     sized   whether the plan is for calls with operands of these size classes only, so that kernels
             may have short sizes compiled in
+    allow   what may be lost where the user says so: "cancellation", the digits of differences
     machine  the machine that the plan is for
     """
 
@@ -58,6 +59,7 @@ class Request:
     path: tuple[tuple[int, ...], ...] | None = None
     left_out: frozenset[str] = frozenset()
     reversed: frozenset[Decision] = frozenset()
+    allow: frozenset[str] = frozenset()
     machine: Machine = NOMINAL
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:

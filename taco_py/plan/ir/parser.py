@@ -17,7 +17,7 @@ from taco_py.notation.nodes import Assignment, Call, Expr
 from taco_py.notation.operators import OPERATORS
 from taco_py.notation.parser import Parser
 from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
-from taco_py.plan.ir.printer import ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
+from taco_py.plan.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
 from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.parser import parse_commands
@@ -40,7 +40,8 @@ def parse_program(text: str) -> Program:
     """The program that `text` spells. Raises NotationError that names the line."""
     given: dict[str, Operand] = {}
     steps: list[Node] = []
-    made: list[Operand] = []
+    made: dict[str, Operand] = {}
+    after: list[Node] = []
     lists: dict[str, str] = {"sizes": "", "static": "", "return": ""}
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -51,9 +52,8 @@ def parse_program(text: str) -> Program:
             elif found := _GIVEN.fullmatch(line):
                 given[found["name"]] = parse_facts(found["facts"])
             elif line.strip():
-                step, facts = _step(line)
-                steps.append(step)
-                made.append(facts)
+                step, made[step.target] = _step(line.removeprefix(AFTER))
+                (after if line.startswith(AFTER) else steps).append(step)
         except NotationError:
             raise
         except (ValueError, SyntaxError, TypeError, KeyError) as error:
@@ -65,8 +65,9 @@ def parse_program(text: str) -> Program:
         raise NotationError("Expected a line 'return' with the results, found none", hint=_SHOWN)
     sizes = {index: float(size) for index, size in _pairs(lists["sizes"])}
     static = tuple((index, int(size)) for index, size in _pairs(lists["static"]))
-    facts_of = given | {step.target: facts for step, facts in zip(steps, made, strict=True)}
-    return Program(tuple(steps), facts_of, tuple(lists["return"].split(", ")), sizes, static)
+    results = tuple(lists["return"].split(", "))
+    last = tuple(step for step in after if isinstance(step, Define))
+    return Program(tuple(steps), given | made, results, sizes, static, last)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

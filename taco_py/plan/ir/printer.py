@@ -32,6 +32,7 @@ from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.problem import TensorType
 
+AFTER = "after "
 ARROW = "    → "
 BY = "    by "
 NOTE = "    # "
@@ -56,12 +57,14 @@ def program_text(program: Program) -> str:
 
 
 def _lines(program: Program) -> Iterator[str]:
-    targets = {step.target for step in program.steps}
+    targets = {step.target for step in (*program.steps, *program.after)}
     for name, facts in program.facts.items():
         if name not in targets:
             yield f"{name}: {facts_text(facts)}"
     for step in program.steps:
         yield _step(step, program)
+    for step in program.after:
+        yield AFTER + _step(step, program)
     if program.sizes:
         yield f"sizes {', '.join(f'{i}={number(n)}' for i, n in program.sizes.items())}"
     if program.static:

@@ -101,6 +101,7 @@ class Program:
     results  the tensors that are wanted; rules see programs of one
     sizes    the size of each index of the steps
     static   the sizes that are compiled in, by index
+    after    assignments of the results, which become the last steps once all others are split
     """
 
     steps: tuple[Node, ...]
@@ -108,6 +109,7 @@ class Program:
     results: tuple[str, ...]
     sizes: Mapping[str, float] = field(hash=False)
     static: tuple[tuple[str, int], ...] = ()
+    after: tuple[Define, ...] = ()
 
     # ------------------------------------------------------------ looking
 
@@ -237,6 +239,14 @@ class Program:
         """The program without facts of tensors that no step reads or makes."""
         used = {name for step in self.steps for name in (step.target, *reads(step))}
         return replace(self, facts={n: each for n, each in self.facts.items() if n in used})
+
+    @property
+    def with_after(self) -> Program:
+        """The program with the assignments that come after all others; they make the results."""
+        if not self.after:
+            return self
+        results = tuple(each.target for each in self.after)
+        return replace(self, steps=(*self.steps, *self.after), results=results, after=())
 
     def with_facts(self, facts: Mapping[str, Operand]) -> Program:
         """The program with facts of more tensors, or other ones."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from taco_py.plan.rules.base import Rule
 from taco_py.plan.rules.forms import (
+    correct_squares,
     divide_last,
     divisor_as_factor,
     flatten_product,
@@ -71,6 +72,7 @@ PREPARATION: Entries = (
     (copy_small_across.RULE, "after factors are multiplied: their product may need no copy"),
     (copy_dense_across.RULE, "of what is a product of two by now"),
     (fuse_modes.RULE, "after copies, which lie in the order that lets modes be fused"),
+    (correct_squares.RULE, "before multiply_out, which leaves differences as they are written"),
     (multiply_out.RULE, "before anything is split: its forms are compared by how they split"),
 )
 """What is done to the text as a whole."""
@@ -136,24 +138,25 @@ NORMAL: Entries = tuple(
 )
 """What is done to a text whose loops the user names."""
 
-FORMS = frozenset(("widen_sums", "multiply_out", "split_dense_product"))
+FORMS = frozenset(("widen_sums", "correct_squares", "multiply_out", "split_dense_product"))
 """The rules that loops of the text leave out: sums stay as they are written."""
 WALKED = frozenset(
     ("values_only", "locate_entries", "copy_into_rows", "look_up_row", "add_term_by_term")
 )
 """The rules that loops of the text leave out: operands are walked as they are stored."""
 ONE_KERNEL = frozenset(
-    ("widen_sums", "absorb_factor", "multiply_small_first", "multiply_out", "divisor_as_factor",
-     "sum_streamed_first", "push_sum_in", "contract", "contract_many", "split_dense_product")
+    ("widen_sums", "absorb_factor", "multiply_small_first", "correct_squares", "multiply_out",
+     "divisor_as_factor", "sum_streamed_first", "push_sum_in", "contract", "contract_many",
+     "split_dense_product")
 )  # fmt: skip
 """The rules that `optimize=False` leaves out: every product stays in one kernel."""
 GIVEN_PATH = frozenset(
-    ("widen_sums", "absorb_factor", "multiply_small_first", "multiply_out", "divisor_as_factor",
-     "sum_streamed_first", "push_sum_in")
+    ("widen_sums", "absorb_factor", "multiply_small_first", "correct_squares", "multiply_out",
+     "divisor_as_factor", "sum_streamed_first", "push_sum_in")
 )  # fmt: skip
 """The rules that would change the factors which a user's contraction order counts."""
 UNDER_COMMANDS = frozenset(
     ("absorb_factor", "multiply_small_first", "copy_small_across", "copy_dense_across",
-     "contract_many", "fuse_modes", "order_result")
+     "contract_many", "fuse_modes", "order_result", "correct_squares")
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""

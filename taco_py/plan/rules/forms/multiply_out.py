@@ -59,6 +59,7 @@ from taco_py.schedule.distribute import count_terms, is_taken, multiplied
 MOST_TERMS, FORMS_AT_ONCE, FURTHER_ROUNDS = 8, 6, 3
 """Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
 that are multiplied out after the first."""
+NOT_ALLOWED = 'and these may cancel; allow=("cancellation",) does it where that is cheaper'
 Price = Callable[[Assignment], float]
 
 
@@ -70,7 +71,10 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     drafts = _Drafts(program.only(program.result), sizes, context.drafting)
     asked = context.goal.forms is True
     effort, machine = context.effort, context.goal.machine
-    forms = cheapest_form(assignment, sizes, drafts.price, effort, asked, drafts.fill, machine)
+    allowed = "cancellation" in context.goal.allow
+    forms = cheapest_form(
+        assignment, sizes, drafts.price, effort, asked, drafts.fill, machine, allowed
+    )
     why = "\n".join((*forms.kept, *drafts.compared(assignment, forms)))
     if forms.chosen is assignment:
         return Refusal(why) if why else None
@@ -173,6 +177,7 @@ def cheapest_form(
     asked: bool = False,
     fill: Fill = lambda _: 1.0,
     machine: Machine = NOMINAL,
+    allowed: bool = True,
 ) -> Forms:
     """The assignment with sums multiplied out, or over entries alone, where its price is clearly
     less then.
@@ -181,6 +186,7 @@ def cheapest_form(
     price  what all kernels of an assignment are expected to cost
     asked  whether they are to be multiplied out, whatever it costs
     fill   the share of its elements that a term is expected to store
+    allowed  whether digits of differences may cancel
     """
     rules, gain = Rules(sizes, fill, machine), machine.detour_gain
     best = _cheaper(assignment, rules, price, effort)
@@ -195,6 +201,9 @@ def cheapest_form(
         counts = price(over) * gain < price(chosen)
         bases, chosen = ((over,), over) if counts else ((over, chosen), chosen)
     for base in bases:
+        if not allowed:
+            why = NOT_ALLOWED
+            break
         apart, why = _differences_out(base, chosen, rules, price, effort)
         if apart is not None:
             kept = tuple(dict.fromkeys(_kept(apart, assignment, rules, why)))
