@@ -40,8 +40,8 @@ def parse_program(text: str) -> Program:
     """The program that `text` spells. Raises NotationError that names the line."""
     given: dict[str, Operand] = {}
     steps: list[Node] = []
-    made: dict[str, Operand] = {}
-    after: list[Node] = []
+    made: list[Operand] = []
+    after: dict[Node, Operand] = {}
     lists: dict[str, str] = {"sizes": "", "static": "", "return": ""}
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -52,8 +52,12 @@ def parse_program(text: str) -> Program:
             elif found := _GIVEN.fullmatch(line):
                 given[found["name"]] = parse_facts(found["facts"])
             elif line.strip():
-                step, made[step.target] = _step(line.removeprefix(AFTER))
-                (after if line.startswith(AFTER) else steps).append(step)
+                step, facts = _step(line.removeprefix(AFTER))
+                if line.startswith(AFTER):
+                    after[step] = facts
+                else:
+                    steps.append(step)
+                    made.append(facts)
         except NotationError:
             raise
         except (ValueError, SyntaxError, TypeError, KeyError) as error:
@@ -65,9 +69,11 @@ def parse_program(text: str) -> Program:
         raise NotationError("Expected a line 'return' with the results, found none", hint=_SHOWN)
     sizes = {index: float(size) for index, size in _pairs(lists["sizes"])}
     static = tuple((index, int(size)) for index, size in _pairs(lists["static"]))
+    facts_of = given | {step.target: facts for step, facts in zip(steps, made, strict=True)}
+    facts_of |= {step.target: facts for step, facts in after.items()}
     results = tuple(lists["return"].split(", "))
     last = tuple(step for step in after if isinstance(step, Define))
-    return Program(tuple(steps), given | made, results, sizes, static, last)
+    return Program(tuple(steps), facts_of, results, sizes, static, last)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
