@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
+USUAL = (None, True, None, None, (), ())
+"""The options of most calls: static, libraries, path, schedule_budget, forbid, allow."""
+
 
 def evaluate(
     text: str,
@@ -97,11 +100,10 @@ def evaluate(
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     key = None
     if type(threads) in COUNTS:
-        usual = out is None and dtype is None and static is None and libraries is True
         more: tuple[object, ...] = ()
-        seldom = (schedule_budget, forbid, allow, path)
-        if not usual or seldom != (None, (), (), None):
-            more = (options_key(out, dtype, static, libraries, path, *seldom[:3]),)
+        seldom = (static, libraries, path, schedule_budget, forbid, allow)
+        if out is not None or dtype is not None or seldom != USUAL:
+            more = (options_key(out, dtype, *seldom),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())
         call = find(key)
