@@ -20,7 +20,7 @@ from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place
 from taco_py.replay.find import ShortCall, no_short_way
-from taco_py.replay.make_call import compiled_kernels, keep_call, make_call
+from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.replay.state import Task
 from taco_py.storage.tensor_data import Array, arrays_of
 from taco_py.values.operands import copies_made
@@ -50,8 +50,8 @@ def compute(
     )
     if look is not None:
         if key is not None:
-            KERNELS.memo.put(key, look)
-        return look(*objects.values())
+            remember_shown(key, look)
+        return look.function()(*objects.values())
     begin, target = "", assignment.target.tensor
     if assignment.operator is not None and out is not None and target not in objects:
         begin, objects = target, {target: out, **objects}  # y += value, written where y is

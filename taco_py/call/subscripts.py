@@ -17,10 +17,10 @@ from taco_py.call.kept_order import kept_order
 from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError
-from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
+from taco_py.replay.make_call import remember_shown
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings
@@ -56,10 +56,10 @@ def contract(
     first, *others = tensors
     if out is None and not others and isinstance(first, np.ndarray):
         look = look_of(assignment, first, settings)
-        view = None if look is None else look(first)
+        view = None if look is None else look.function()(first)
         if view is not None and (order == "K" or view.flags.c_contiguous):
-            if key is not None and order == "K":
-                KERNELS.memo.put(key, look)
+            if look is not None and key is not None and order == "K":
+                remember_shown(key, look)
             return view
     whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
     asked = whole.assignment, whole.operands, whole.settings

@@ -3,23 +3,23 @@ and SciPy's are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.values.operands import describe, taken
+from taco_py.replay.helpers import Helper
+from taco_py.storage.tensor_data import Array
+from taco_py.values.operands import describe
 from taco_py.values.result_table import permuted
-from taco_py.values.results import hand_out, result_kind
+from taco_py.values.results import result_kind
 from taco_py.values.settings import Settings
 
-Look = Callable[[Array], Array | None]
+MODES = "taco_py.values.shown_modes"
 
 
-def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Look | None:
+def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Helper | None:
     """How to see operands like this one as the result; None where a result must be computed.
 
     B[j,i] = A[i,j]   ->   A.transpose(1, 0)
@@ -36,9 +36,7 @@ def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Look 
         return None
     pairs, left = _diagonals(access.indices)
     axes = None if left == target.indices else tuple(map(left.index, target.indices))
-    if not pairs:
-        return (lambda array: array.view()) if axes is None else lambda array: array.transpose(axes)
-    return lambda array: _along(array, pairs, axes)
+    return Helper(f"{MODES}:show_array", {"pairs": pairs, "axes": axes})
 
 
 def _diagonals(indices: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
@@ -59,26 +57,9 @@ def _diagonals(indices: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], t
     return tuple(pairs), left
 
 
-def _along(
-    array: Array, pairs: tuple[tuple[int, int], ...], axes: tuple[int, ...] | None
-) -> Array | None:
-    """The diagonals of `array`, their modes in the order `axes`; None where modes on one of them
-    differ in size."""
-    found = array
-    for one, other in pairs:
-        shape = found.shape
-        if shape[one] != shape[other]:
-            return None
-        found = found.diagonal(0, one, other)
-    if axes is not None:
-        found = found.transpose(axes)
-    found.setflags(write=array.flags.writeable)
-    return found
-
-
 def shared_look(
     assignment: Assignment, objects: Mapping[str, Any], settings: Settings
-) -> Callable[[Any], Any] | None:
+) -> Helper | None:
     """Give the function that shows a sparse operand with its modes permuted, in its own arrays.
 
     B[j,i] = A[i,j]    A a csr_array   ->   what A.T is: a csc_array
@@ -96,17 +77,7 @@ def shared_look(
         return None
     if settings.dtype is not None and settings.dtype != given.data.dtype:
         return None
-    name, kind = access.tensor, result_kind(assignment, {access.tensor: given}, None)
-
-    def look(operand: Any) -> Any:
-        return hand_out(_with_modes(assignment, taken(operand, f"operand {name}")), kind)
-
-    return look
-
-
-def _with_modes(assignment: Assignment, data: TensorData) -> TensorData:
-    """The same arrays as a tensor whose modes have the order of the result's."""
-    form, access = permuted(assignment, data.format), assignment.value
-    assert form is not None and isinstance(access, Access)
-    shape = tuple(data.shape[access.indices.index(i)] for i in assignment.target.indices)
-    return replace(data, format=form, shape=shape)
+    form = permuted(assignment, given.data.format)
+    kind = result_kind(assignment, {access.tensor: given}, None).kind
+    axes = tuple(map(access.indices.index, assignment.target.indices))
+    return Helper(f"{MODES}:show_sparse", {"axes": axes, "form": form, "kind": kind})

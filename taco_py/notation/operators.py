@@ -103,7 +103,7 @@ STORED = Operator(
 
 WHERE = Operator(
     "where", "where", 2, "?", 4, annihilators=(0, 0),
-    evaluate=lambda x, condition: np.where(condition != 0, x, np.zeros_like(x)),
+    evaluate=lambda x, condition: np.where(np.not_equal(condition, 0), x, np.zeros_like(condition)),
 )  # fmt: skip
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
 own."""

@@ -15,7 +15,7 @@ from taco_py.driver import CompiledKernel
 from taco_py.kernels import KERNELS
 from taco_py.replay.call_text import Prelude, call_text
 from taco_py.replay.find import Parts, ShortCall, define, keep
-from taco_py.replay.helpers import resolved, to_plain
+from taco_py.replay.helpers import Helper, resolved, to_plain
 from taco_py.replay.operand_text import NUMBERS, READINGS, as_it_is
 from taco_py.replay.state import Task
 from taco_py.values.operands import Given
@@ -72,6 +72,16 @@ def _dtypes(task: Task) -> dict[str, str]:
     if task.out is not None:
         found["out_dtype"] = task.out.str
     return found
+
+
+SHOW = "def call(a0):\n    return shown(a0)\n"
+"""The text of a short way without kernels."""
+
+
+def remember_shown(key: tuple[object, ...], shown: Helper) -> None:
+    """Keep the function that shows the one operand of calls as their result, on disk too."""
+    KERNELS.memo.put(key, shown.function())
+    keep_call(key, Parts(SHOW, (), (), {}, to_plain({"shown": shown}) or {}), None)
 
 
 def keep_call(key: tuple[object, ...], parts: Parts | None, limit: int | None) -> None:

@@ -215,7 +215,7 @@ def test_why_sparse_and_full_terms_are_left(text: str, nnz: float, why: str) -> 
     known = problem(text, {"A": "CSR"}, dtypes=dict.fromkeys("ADVm", dtype))
     given_ = operands(known, nnz={"A": nnz})
     for seconds, reason in ((None, why), (0.0, "and no time was left to compare")):
-        request = Request(known.result, effort=Effort(seconds))
+        request = Request(known.result, effort=Effort(seconds), **ALLOWED)
         (told,) = make_plan(known.assignment, given_, request, Options()).forms
         assert f"differences keep digits that those of products lose, {reason}" in told
 

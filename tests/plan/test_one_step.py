@@ -40,6 +40,12 @@ def test_what_is_not_stored_is_zero_beside_nan(
 
 
 def test_by_default_sums_are_moved_into_products() -> None:
+    matrix, factor = sp.csr_array([[1.0, -2.0], [1.0, 1.0]]), np.array([np.inf, 1.0])
+    assert tp.einsum("i,ik->i", factor, matrix)[0] == -np.inf
+    assert np.isnan(tp.einsum("i,ik->i", factor, matrix, optimize=False)[0])
+
+
+def test_what_is_not_stored_is_zero_beside_nan_where_sums_are_moved_too() -> None:
     matrix, factor = sp.csr_array(np.eye(3)[:, :2]), np.array([1.0, 1.0, np.nan])
-    assert np.isnan(tp.einsum("i,ik->i", factor, matrix)[2])
-    assert tp.einsum("i,ik->i", factor, matrix, optimize=False)[2] == 0.0
+    for optimize in (True, False):
+        assert tp.einsum("i,ik->i", factor, matrix, optimize=optimize)[2] == 0.0
