@@ -324,7 +324,8 @@ def test_sums_of_other_types_and_differences_are_measured_as_written_too(text: s
     settings: dict[str, Any] = {"schedule": "measure", "allow": ("cancellation",)}
     np.testing.assert_allclose(tp.evaluate(text, given, **settings), expected)
     _, found = times_of(tp.explain(text, given, frontier_budget=0, **settings))
-    assert any("sums as they are written" in name for name in found)
+    written = ("sums as they are written", "in one kernel")  # the same steps are timed once
+    assert any(name.startswith(written) for name in found)
 
 
 def test_what_leads_to_the_same_steps_is_timed_once() -> None:

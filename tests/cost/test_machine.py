@@ -199,6 +199,7 @@ LIMITS = {
     "plan/algebra/quotients.py": {"MOVED_OPERATIONS"},
     "plan/ir/goal.py": {"LEAST_SIZE"},
     "plan/ir/index_sizes.py": {"UNCOUNTED_ELEMENTS"},
+    "plan/rules/forms/correct_squares.py": {"MOST_TERMS", "SHARE", "STEPS"},
     "plan/rules/forms/multiply_out.py": {"MOST_TERMS", "FORMS_AT_ONCE", "FURTHER_ROUNDS"},
     "plan/matrix_steps.py": {"LARGEST_CLASS", "MOST"},
     "plan/rules/split/contract_many.py": {

@@ -43,7 +43,7 @@ def test_an_inner_product_gallops_through_both_matrices() -> None:
     operands = {"A": stored(SOME), "B": stored(np.ascontiguousarray(MANY.T), tp.CSC)}
     schedule = "reorder(i,j,k), mergeby(k,Gallop)"
     found = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", schedule=schedule, **operands)
-    np.testing.assert_array_equal(np.asarray(found), SOME @ MANY.T)
+    np.testing.assert_array_equal(found.to_numpy(), SOME @ MANY.T)
 
 
 def test_what_it_searches_for_stands_in_the_source() -> None:

@@ -248,7 +248,7 @@ def test_integers_that_wrap_elsewhere_are_refused() -> None:
     small = ARRAYS["A"].astype(np.int8)
     with pytest.raises(ScheduleError, match="computed in int8"):
         tp.evaluate(
-            "y[i] = A[i,j] * x[j] * z[j]",
+            "C[i,j] = A[i,j] * x[j] * z[j]",  # in sums all would be widened
             schedule="precompute(A(i,j)*x(j),j,jw,w)",
             A=tp.tensor(small, format=tp.CSR),
             x=np.ones(11, np.int8),
