@@ -119,25 +119,33 @@ class Lowerer:
             return
         yield from before
         yield from workspaces.begin(self.env, arrays)
-        yield build.if_(self._asked(where, scope), Block(producer))
+        asked = self._asked(where, scope)
+        yield build.if_(asked, Block(producer))
         yield from workspaces.finish(arrays)
         if arrays.scalar is not None and tells_absent(self.env, where):
-            yield from self._consumed_where_stored(where, arrays.scalar, scope)
+            yield from self._consumed_where_stored(where, arrays.scalar, scope, asked)
         else:
             yield from self.statement(where.consumer, scope)
         yield from workspaces.leave(self.env, arrays)
 
     def _asked(self, where: Where, scope: Scope) -> Expr:
-        """Whether the consumer reads the workspace: of `corrected(e, least, t)` where e is less."""
+        """Whether the consumer reads the workspace: of `corrected(e, least, b[i] + t)` where e is
+        less."""
         consumer, access = where.consumer, where.workspace.access
+        while isinstance(consumer, Where) and not _reads(consumer.producer, access):
+            consumer = consumer.consumer
         value = consumer.value if isinstance(consumer, Assign) else None
-        if not isinstance(value, Call) or value.operator != CORRECTED or value.args[2] != access:
+        if not isinstance(value, Call) or value.operator != CORRECTED:
+            return build.const(True)
+        if any(access in accesses(arg) for arg in value.args[:2]):
             return build.const(True)
         type = scalar(operand_dtype(value, self.env.dtypes).name)
         found, least = (lower_value(self.env, scope, arg, type) for arg in value.args[:2])
         return build.not_(Binary(">=", found, least))
 
-    def _consumed_where_stored(self, where: Where, sum_: Var, scope: Scope) -> Iterator[Stmt]:
+    def _consumed_where_stored(
+        self, where: Where, sum_: Var, scope: Scope, asked: Expr
+    ) -> Iterator[Stmt]:
         """The consumer of a sum, for which nothing is another value than zero.
 
         t_stored = t != 0
@@ -147,11 +155,11 @@ class Lowerer:
         env, name = self.env, where.workspace.name
         arrays = env.workspaces[name]
         stored = Declare(Var(env.names.fresh(f"{name}_stored"), BOOL), build.const(False))
-        test: Expr = build.const(True)
+        test = asked
         if only_values(env, where.consumer):
             nonzero = build.ne(sum_, build.zero(arrays.element))
             stored = replace(stored, value=nonzero, role=Role.VALUES)
-            test = build.not_(stored.var)
+            test = build.and_(asked, build.not_(stored.var))
         looking = {**env.workspaces, name: replace(arrays, scalar=None, stored=stored)}
         looker = Lowerer(replace(env, workspaces=looking), self.result)
         yield stored
@@ -257,3 +265,8 @@ def _accesses_below(statement: Statement) -> tuple[Access, ...]:
         found[assign.target] = None
         found.update(dict.fromkeys(accesses(assign.value)))
     return tuple(found)
+
+
+def _reads(statement: Statement, access: Access) -> bool:
+    """Whether a value that a statement assigns has an access."""
+    return any(access in accesses(each.value) for each in assignments(statement))

@@ -9,6 +9,7 @@ A search compares many programs; each price is found once and kept in the memo o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from math import inf, prod
 
@@ -20,7 +21,8 @@ from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import Machine
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.nodes import Access, Assignment, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Reduce
+from taco_py.notation.operators import ADD, CORRECTED
 from taco_py.order.loop_costs import copying
 from taco_py.order.orders import best_order, known_steps, needs_copy
 from taco_py.order.steps import loops_of
@@ -45,10 +47,18 @@ def price(program: Program, context: Context, kernel: KernelCost, limit: float =
     for step in program.temporaries:
         total += keeping(program.facts[step.target], context.goal.machine)
         if total <= limit:
-            total += kernel(program, step.assignment, context)
+            total += kernel(program, _of_most(step.assignment), context)
         if total > limit:
             return inf
-    return total + kernel(program, program.last, context)
+    return total + kernel(program, _of_most(program.last), context)
+
+
+def _of_most(assignment: Assignment) -> Assignment:
+    """What is computed of most elements: `e + least` of corrected(e, least, again)."""
+    match assignment.value:
+        case Call(operator, (found, least, _)) if operator == CORRECTED:
+            return replace(assignment, value=Call(ADD, (found, least)))
+    return assignment
 
 
 def keeping(facts: Operand, machine: Machine) -> float:

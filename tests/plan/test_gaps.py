@@ -16,6 +16,7 @@ from codegen.names import Names
 from taco_py.cost.effort import Effort
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
+from taco_py.plan.algebra.distribution import Rules
 from taco_py.plan.algebra.gaps import without_gaps
 from taco_py.plan.ir.index_sizes import Sizes
 from taco_py.plan.rules.forms.multiply_out import cheapest_form
@@ -111,9 +112,8 @@ def test_nothing_is_multiplied_out_in_a_sum_over_entries() -> None:
         priced.append(to_text(form))
         return 1.0 if "nonzero" in priced[-1] else 10.0
 
-    forms = cheapest_form(
-        known.assignment, Sizes.of(known.assignment, given_, Names(given_)), price, Effort()
-    )
+    sizes = Sizes.of(known.assignment, given_, Names(given_))
+    forms = cheapest_form(known.assignment, Rules(sizes, lambda _: 1.0), price, Effort())
     assert forms.counts
     assert to_text(forms.chosen).count("nonzero") == 2
     assert not any("nonzero(A[i,j]) * (A[i,j] * A[i,j])" in text for text in priced)

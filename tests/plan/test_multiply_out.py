@@ -18,6 +18,7 @@ from taco_py.concrete.terms import split_terms
 from taco_py.cost.effort import Effort
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.printer import to_text
+from taco_py.plan.algebra.distribution import Rules
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.index_sizes import Sizes
 from taco_py.plan.make import Options, make_plan
@@ -82,7 +83,8 @@ def form_of(text: str, dtypes: dict[str, np.dtype[Any]]) -> Forms:
 
     known = problem(text, dtypes={name: dtype.name for name, dtype in dtypes.items()})
     sizes = Sizes.of(known.assignment, operands(known), Names(dtypes))
-    return cheapest_form(known.assignment, sizes, lambda f: -len(to_text(f)), Effort(), True)
+    rules = Rules(sizes, lambda _: 1.0)
+    return cheapest_form(known.assignment, rules, lambda f: -len(to_text(f)), Effort(), True)
 
 
 @pytest.mark.parametrize(("text", "expected"), FORMS)

@@ -53,7 +53,9 @@ def array(value: object) -> np.ndarray:
 @pytest.mark.parametrize(("text", "schedule", "emitted"), ACCEPTED)
 def test_marked_loops_are_emitted_and_right(text: str, schedule: str, emitted: str) -> None:
     operands = used(text)
-    formats = {name: tp.CSR if value is A or value is B else None for name, value in operands.items()}
+    formats = {
+        name: tp.CSR if value is A or value is B else None for name, value in operands.items()
+    }
     kernel = tp.compile(
         text,
         {n: f or tp.dense(np.ndim(operands[n])) for n, f in formats.items()},

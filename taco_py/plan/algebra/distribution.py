@@ -55,12 +55,14 @@ class Rules:
     fill   the share of its elements that a term is expected to store
     machine  the machine that the forms are priced for
     mixed  whether the sums that may be are the differences of sparse and full terms, and no others
+    divided  whether sums may be moved through divisors, though they make NaN of (3 - 1) / 0
     """
 
     sizes: Sizes
     fill: Fill
     machine: Machine = NOMINAL
     mixed: bool = False
+    divided: bool = False
 
     def is_of(self, dtype: DType, expr: Expr) -> bool:
         """Whether an expression is computed in this type; not where an operator is not defined for
@@ -178,6 +180,27 @@ def _outer_terms(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
+def is_divided(expr: Call) -> bool:
+    """Whether an operation divides by what may be 0."""
+    return divides(expr) and not is_nonzero_number(expr.args[1])
+
+
+def divided_sums(expr: Expr) -> set[Expr]:
+    """The quotients of an expression with a sum in the numerator, by what may be 0."""
+    return {
+        node
+        for node, _ in walk(expr)
+        if isinstance(node, Call) and is_divided(node) and _has_terms(node.args[0])
+    }
+
+
+def _has_terms(expr: Expr) -> bool:
+    """Whether there is a sum that an expression is linear in."""
+    if isinstance(expr, Call) and expr.operator.additive:
+        return True
+    return any(map(_has_terms, _linear_in(expr)))
+
+
 def has(expr: Expr, site: Expr) -> bool:
     return any(node is site for node, _ in walk(expr))
 
@@ -291,7 +314,7 @@ def _lifted(
         # a column that is full cancels, and a product with the index's size has lost its digits
         if len(parts) > 1:
             return _lifted_inside(expr, site, terms, whole, rules)
-    elif _moves_through(expr, place):
+    elif _moves_through(expr, place, rules):
         moved = tuple((minus, _with(expr, place, part, rules)) for minus, part in parts)
         same = expression_dtype(expr, rules.sizes.dtypes)
         return moved if all(rules.is_of(same, part) for _, part in moved) else None
@@ -319,14 +342,14 @@ def _all_have(index: str, parts: Iterable[Signed]) -> bool:
     return all(index in free_indices(part) for _, part in parts)
 
 
-def _moves_through(expr: Expr, place: int) -> bool:
-    """Whether `expr` of a sum is the sum of `expr` of its terms, over a divisor of 0 too.
+def _moves_through(expr: Expr, place: int, rules: Rules) -> bool:
+    """Whether `expr` of a sum is the sum of `expr` of its terms.
 
-    (3 - 1) / 0 is infinite, and 3 / 0 - 1 / 0 is NaN.
+    Over a divisor it is but for some that are 0: (3 - 1) / 0 is infinite, and 3 / 0 - 1 / 0 is NaN.
     """
     if isinstance(expr, Reduce):
         return expr.operator.additive
-    if isinstance(expr, Call) and divides(expr) and not is_nonzero_number(expr.args[1]):
+    if isinstance(expr, Call) and is_divided(expr) and not rules.divided:
         return False
     return isinstance(expr, Call) and not expr.operator.additive and expr.operator.linear[place]
 

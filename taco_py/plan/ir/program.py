@@ -10,7 +10,7 @@ is to be computed. Every program is a value; a rewritten one shares what did not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -245,8 +245,26 @@ class Program:
         """The program with the assignments that come after all others; they make the results."""
         if not self.after:
             return self
-        results = tuple(each.target for each in self.after)
+        read = {access.tensor for each in self.after for access in accesses(each.assignment.value)}
+        results = tuple(each.target for each in self.after if each.target not in read)
         return replace(self, steps=(*self.steps, *self.after), results=results, after=())
+
+    def corrected(self, value: Expr, correct: Callable[[Access], Expr], why: str) -> Program:
+        """The program that makes another value first, and its result of that once all is split.
+
+        y[i] = written   →   y_0[i] = value,   and after all others   y[i] = correct(y_0[i])
+        """
+        written = self.last
+        first = Access(self.fresh(f"{self.result}_0"), written.target.indices)
+        make = Define(Assignment(first, value), why)
+        last = Define(replace(written, value=correct(first)), why)
+        return replace(
+            self,
+            steps=tuple(make if each.target == self.result else each for each in self.steps),
+            facts={**self.facts, first.tensor: self.facts[self.result]},
+            results=(first.tensor,),
+            after=(last, *self.after),
+        )
 
     def with_facts(self, facts: Mapping[str, Operand]) -> Program:
         """The program with facts of more tensors, or other ones."""

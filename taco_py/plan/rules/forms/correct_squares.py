@@ -27,12 +27,12 @@ from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import is_real
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
+from taco_py.notation.nodes import Call, Expr, Literal
 from taco_py.notation.operators import ADD, CORRECTED, MUL, SUB
 from taco_py.plan.algebra.products import as_product
 from taco_py.plan.context import Context
 from taco_py.plan.ir.index_sizes import Sizes
-from taco_py.plan.ir.program import Define, Program
+from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import (
     Candidate,
     Gain,
@@ -136,14 +136,9 @@ def _corrected(program: Program, site: Site, context: Context, square: _Square) 
     value = every
     for minus, product in products:
         value = Call(SUB if minus else ADD, (value, Call(MUL, (Literal(2), product))))
-    target = Access(program.fresh(f"{site.target}_0"), written.target.indices)
     least = Call(MUL, (Literal(SHARE), every))
-    last = replace(written, value=Call(CORRECTED, (target, least, written.value)))
-    first = Define(Assignment(target, value), WHY)
-    steps = tuple(first if each.target == site.target else each for each in program.steps)
-    facts = {**program.facts, target.tensor: program.facts[site.target]}
-    after = (*program.after, Define(last, WHY))
-    return replace(program, steps=steps, facts=facts, results=(target.tensor,), after=after)
+    again = written.value
+    return program.corrected(value, lambda found: Call(CORRECTED, (found, least, again)), WHY)
 
 
 @dataclass(frozen=True, slots=True)

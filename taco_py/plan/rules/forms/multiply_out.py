@@ -15,21 +15,25 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from itertools import islice
 
+import numpy as np
+
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms, sums_apart
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import result_size
-from taco_py.cost.machine import NOMINAL, Machine
+from taco_py.legal.stored import is_full
+from taco_py.legal.types import is_real
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import CORRECTED
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import exchange, walk
 from taco_py.plan.algebra.distribution import (
     FAR_CHEAPER,
-    Fill,
     Rules,
     computed_in,
+    divided_sums,
     has,
     loses_digits,
     moved_out,
@@ -69,18 +73,32 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     names = Names(program.facts)
     sizes = Sizes.of(assignment, program.facts, names, context.goal.sized)
     drafts = _Drafts(program.only(program.result), sizes, context.drafting)
-    asked = context.goal.forms is True
-    effort, machine = context.effort, context.goal.machine
-    allowed = "cancellation" in context.goal.allow
-    forms = cheapest_form(
-        assignment, sizes, drafts.price, effort, asked, drafts.fill, machine, allowed
+    type = program.result_type
+    rules = Rules(
+        sizes,
+        drafts.fill,
+        context.goal.machine,
+        divided=is_full(type.format) and is_real(np.dtype(type.dtype)),
     )
+    asked, allowed = context.goal.forms is True, "cancellation" in context.goal.allow
+    forms = cheapest_form(assignment, rules, drafts.price, context.effort, asked, allowed)
     why = "\n".join((*forms.kept, *drafts.compared(assignment, forms)))
     if forms.chosen is assignment:
         return Refusal(why) if why else None
     steps = tuple(sizes.steps.values())
     program = program.before(program.result, steps, sizes.operands)
-    return Rewrite(program.with_assignment(sums_apart(forms.chosen)), why)
+    chosen = sums_apart(forms.chosen)
+    if len(divided_sums(assignment.value)) > len(divided_sums(forms.chosen.value)):
+        return Rewrite(program.corrected(chosen.value, _where_nan(assignment.value), why), why)
+    return Rewrite(program.with_assignment(chosen), why)
+
+
+def _where_nan(written: Expr) -> Callable[[Access], Expr]:
+    """What is computed as it is written where sums moved through divisors of 0 make NaN.
+
+    Nothing is as large as NaN, not even NaN itself.
+    """
+    return lambda found: Call(CORRECTED, (found, found, written))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,30 +189,27 @@ class Forms:
 
 def cheapest_form(
     assignment: Assignment,
-    sizes: Sizes,
+    rules: Rules,
     price: Price,
     effort: Effort,
     asked: bool = False,
-    fill: Fill = lambda _: 1.0,
-    machine: Machine = NOMINAL,
     allowed: bool = True,
 ) -> Forms:
     """The assignment with sums multiplied out, or over entries alone, where its price is clearly
     less then.
 
-    sizes  has the types of all operands; the sizes that the form needs are added to it
+    rules  has the types of all operands; the sizes that the form needs are added to it
     price  what all kernels of an assignment are expected to cost
     asked  whether they are to be multiplied out, whatever it costs
-    fill   the share of its elements that a term is expected to store
     allowed  whether digits of differences may cancel
     """
-    rules, gain = Rules(sizes, fill, machine), machine.detour_gain
+    gain = rules.machine.detour_gain
     best = _cheaper(assignment, rules, price, effort)
     chosen = assignment
     if best is not None and (asked or price(best) * gain < price(assignment)):
         chosen = best
     bases: tuple[Assignment, ...] = (chosen,)
-    over = assignment if asked else without_gaps(assignment, sizes)
+    over = assignment if asked else without_gaps(assignment, rules.sizes)
     if over is not assignment:
         more = _cheaper(over, rules, price, effort)
         over = more if more is not None and price(more) * gain < price(over) else over
