@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.call import prepare
 from taco_py.diagnostics.errors import InternalError
+from taco_py.kernels import KERNELS
 from taco_py.notation.nodes import Access, Assignment, Call, Literal
 from taco_py.notation.operators import ADD, NONZERO, SUB
 from taco_py.plan import search
@@ -63,6 +64,7 @@ def test_every_rule_leaves_a_legal_program_and_the_old_one_as_it_was(
         return after
 
     monkeypatch.setattr(search, "tried_at", checked)
+    KERNELS.memo.clear()  # plans of other tests
     for case in cases():
         with nominal():
             assignment = prepare.parsed(case.text)

@@ -107,8 +107,8 @@ def test_what_is_used_stays_and_what_is_looked_at_does_not(
 ) -> None:
     """A block that a call takes and does not need is as old as before."""
     make_and_drop(pool, 100)
-    end = time.monotonic() + 3.0
-    while pool.held >= 100 * MB and time.monotonic() < end:
+    end = time.monotonic() + 5.0
+    while not 0 < pool.held < 100 * MB and time.monotonic() < end:  # on a busy machine both are old
         make_and_drop(pool, 8)
         time.sleep(0.05)
     assert 0 < pool.held < 100 * MB
