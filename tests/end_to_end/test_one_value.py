@@ -62,6 +62,11 @@ TEXTS = (
     "y[i] = sum(j, A[i,j] * x[j]) / d[i] * e[i]",
     "y[i,f] = S[i,f] * sum(j, A[i,j] * X[j,f]) / d[i]",
     "y[i] = A[i,i] / d[i]",
+    "y[i] = (A[i,j] + m[j]) / d[j] * x[j]",
+    "y[i] = x[i] - sum(j, (A[i,j] - m[j]) / d[j] * x[j]) / e[i]",
+    "y[i,f] = (A[i,j] + B[i,j]) / d[j] * X[j,f]",
+    "y[j] = x[i] * (A[i,j] + m[j]) / d[j]",
+    "s = (A[i,j] + m[i]) / d[j]",
     "s = A[i,j] / c",
     "s = A[i,j] * x[j] / c",
 )
@@ -107,6 +112,7 @@ def plans(text: str, operands: dict[str, Any]) -> Iterator[Settings]:
     plain = Settings(threads=1)
     yield plain
     yield replace(plain, forms=True)
+    yield replace(plain, forms=True, allow=frozenset(("cancellation",)))
     yield replace(plain, forms=False)
     yield replace(plain, look_up=False)
     decisions = prepare(parsed(text), operands, plain).plan.log.decisions

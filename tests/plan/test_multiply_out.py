@@ -659,3 +659,33 @@ def test_sums_inside_sums_wrap_in_their_own_type(text: str, wide: str) -> None:
     known = {name: every[name] for name in every if re.search(rf"\b{name}\b", text)}
     expected = tp.evaluate_dense(text, known)
     np.testing.assert_allclose(tp.evaluate(text, known, **ALLOWED), expected)
+
+
+DIVIDED = (
+    ("y[i] = (A[i,j] + m[j]) / s[j] * x[j]", ()),
+    ("y[i] = x[i] + (A[i,j] - m[j]) / s[j] * x[j]", ("cancellation",)),
+    ("Y[i,c] = V[i,c] + (A[i,j] - m[j]) / s[j] * V[j,c]", ("cancellation",)),
+)
+
+
+@pytest.mark.parametrize(("text", "allow"), DIVIDED)
+@pytest.mark.parametrize("special", [None, 0.0, np.nan, np.inf])
+def test_sums_move_through_divisors(
+    text: str, allow: tuple[str, ...], special: float | None
+) -> None:
+    """Standardised columns times a vector takes the entries alone; zeros divide as in the text."""
+    rng = np.random.default_rng(0)
+    known: dict[str, Any] = {"m": rng.random(300), "s": rng.random(300) + 1, "x": rng.random(300)}
+    known |= {"A": sp.random_array((300, 300), density=0.01, rng=rng, format="csr")}
+    known |= {"V": rng.random((300, 4))}
+    given_ = {name: known[name] for name in known if f"{name}[" in text}
+    if special is not None:
+        given_["s"][7] = special
+        given_["m"][7] = 0.0
+    told = tp.explain(text, given_, allow=allow, frontier_budget=0)
+    assert "corrected(" in told
+    found, expected = tp.evaluate(text, given_, allow=allow), tp.evaluate_dense(text, given_)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    *first, last = re.findall("^kernel    (.*)", told, re.MULTILINE)
+    assert last.startswith(f"{text[: text.index(' =')]} = corrected(")
+    assert not any(re.search(r"\(A\[\w,\w\] [+-]", each) for each in first)

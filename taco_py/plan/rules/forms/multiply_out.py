@@ -3,10 +3,17 @@
     y[i] = sum(k, (sum(j, A[i,j] * B[j,k]) + C[i,k]) * x[k])
     → y[i] = sum(k, sum(j, A[i,j] * B[j,k]) * x[k]) + sum(k, C[i,k] * x[k])
 
-which is A·(B·x) + C·x where A·B was made before. Each sum may be multiplied out (`multiply_out`) or
-left, as in the rewrites of Ahrens et al. 2022, section 7; the forms are compared by what all their
-kernels cost. Sums over a sparse operand's entries, with the elements between counted (`gaps`), are
-forms too.
+which is A·(B·x) + C·x where A·B was made before. Sums move through divisors too,
+
+    y[i] = sum(j, (A[i,j] + m[j]) / s[j] * x[j])
+    → y_0[i] = sum(j, A[i,j] / s[j] * x[j]) + sum(j, m[j] / s[j] * x[j])
+
+and last of all y[i] = corrected(y_0[i], y_0[i], sum(j, (A[i,j] + m[j]) / s[j] * x[j])): what is
+NaN, as 3 / 0 - 1 / 0 is, is computed as it is written.
+
+Each sum may be multiplied out or left, as in the rewrites of Ahrens et al. 2022, section 7; the
+forms are compared by what all their kernels cost. Sums over a sparse operand's entries, with the
+elements between counted (`gaps`), are forms too.
 """
 
 from __future__ import annotations
