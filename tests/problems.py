@@ -19,6 +19,7 @@ from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
+from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.problem import Problem, TensorType
 
 NAMED = {"CSR": CSR, "CSC": CSC, "DCSR": DCSR}
@@ -100,5 +101,7 @@ def plan(
 
 
 def kernel_text(step: KernelStep) -> str:
-    """What a kernel computes, of the tensors that its operands are."""
-    return to_text(rename(step.problem.assignment, dict(step.sources)))
+    """What a kernel computes: of copies where it reads them, with its own names where these say
+    its form alone."""
+    names = {} if canonical(step) == step else dict(step.sources)
+    return to_text(rename(step.problem.assignment, names))

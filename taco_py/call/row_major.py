@@ -112,10 +112,13 @@ class Uses:
     def _innermost(self, access: Access, term: Sequence[Access]) -> str:
         """The operand's index that loops come to last; "" where that is not known.
 
-        It is one that no sparse operand has, of these the result's last one; else the one that
-        sparse operands store last.
+        Beside sparse operands it is one that none of these has, of such the result's last one; else
+        the one that they store last. Otherwise it is the result's last one, if that.
         """
         lists = [index for each in self._sparse_among(term) for index in self._stored(each)]
+        if not lists:
+            ends = self.assignment.target.indices[-1:]
+            return next((index for index in ends if index in access.indices), "")
         free = [index for index in access.indices if index not in lists]
         order = self.assignment.target.indices if free else lists
         met = [index for index in order if index in (free or access.indices)]
