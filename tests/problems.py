@@ -8,16 +8,18 @@ from math import prod
 import numpy as np
 
 from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
-from taco_py.notation.checks import accesses, check_assignment, operand_names
+from taco_py.notation.checks import accesses, check_assignment, operand_names, rename
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.parser import parse_assignment
+from taco_py.notation.printer import to_text
 from taco_py.notation.reduce import insert_reductions
 from taco_py.plan.ir.formats import default_format
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
+from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.problem import Problem, TensorType
 
 NAMED = {"CSR": CSR, "CSC": CSC, "DCSR": DCSR}
@@ -96,3 +98,10 @@ def plan(
     known = operands(problem, sizes, nnz)
     request = Request(problem.result, allow=frozenset(("cancellation",)))
     return make_plan(problem.assignment, known, request, options or Options())
+
+
+def kernel_text(step: KernelStep) -> str:
+    """What a kernel computes: of copies where it reads them, with its own names where these say
+    its form alone."""
+    names = {} if canonical(step) == step else dict(step.sources)
+    return to_text(rename(step.problem.assignment, names))

@@ -12,6 +12,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
+from taco_py.call.row_major import lined_up
 from taco_py.call.widened import widened
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.cautions import give as give_cautions
@@ -142,13 +143,15 @@ def prepare(
     for index, size in settings.static:
         check_static_size(index, size, sizes)
     given = widened(assignment, as_they_are)
+    copied = given is not as_they_are
+    kept = (added, *(name for name, _ in squeezed))
+    given = lined_up(assignment, given, sizes, settings, kept)
     key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
     planned = KERNELS.memo.get(key)
     if planned is None:
         planned = _planned(assignment, given, settings, squeezed, sizes)
         KERNELS.memo.put(key, planned)
     shape = tuple(sizes[i] for i in assignment.target.indices)
-    copied = given is not as_they_are
     return Prepared(
         assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels, copied
     )

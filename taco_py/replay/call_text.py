@@ -50,6 +50,7 @@ from taco_py.replay.operand_text import (
     as_it_is,
     read_array,
     read_data,
+    read_lined_up,
     read_tensor,
 )
 from taco_py.replay.state import CallState, Task, listed, says_order, sizes_disagree
@@ -66,6 +67,7 @@ HELPERS: Mapping[str, Helper] = {
         "taco_py.interop.scipy_arrays:is_ascending",
         "taco_py.interop.scipy_arrays:is_canonical",
         "taco_py.storage.tensor_data:arrays_of",
+        "taco_py.storage.tensor_data:row_major",
         "taco_py.values.tensor:as_data",
     )
 }
@@ -151,14 +153,21 @@ class _Writer(CallState):
         assert type_ is not None
         read = READINGS.get(type(obj))
         own = getattr(obj, "dtype", given.data.dtype).newbyteorder("=")
+        made = f"{stored(obj)}({a})"
         if own != given.data.dtype:
             self.more["converted_to"] = Helper("taco_py.storage.tensor_data:converted_to")
-            return read_data(a, type_, f"converted_to({a}_dtype, {stored(obj)}({a}))")
+            made = f"converted_to({a}_dtype, {made})"
+        if given.lined_up:
+            if made == f"from_numpy({a})" and not task.is_transformed(name):
+                return read_lined_up(a, type_)
+            return read_data(a, type_, f"row_major({made})")
+        if own != given.data.dtype:
+            return read_data(a, type_, made)
         coordinates = getattr(obj, "format", "") == "coo" and task.needs_order(name)
         if isinstance(obj, Tensor) and task.needs_distinct(name):
             return read_data(a, type_, f"{a}.examined()")
         if read is None or coordinates or task.is_transformed(name) or not _usual(obj, given):
-            return read_data(a, type_, f"{stored(obj)}({a})")
+            return read_data(a, type_, made)
         if isinstance(obj, Tensor):
             self.more[f"{a}_format"] = type_.format
             return read_tensor(a, type_, task.needs_order(name))

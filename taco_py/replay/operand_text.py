@@ -57,6 +57,18 @@ def read_array(a: str, type: TensorType) -> Reading:
     return Reading(line, (_not_dense(a, type),), a, names, arrays=a)
 
 
+def read_lined_up(a: str, type: TensorType) -> Reading:
+    """A dense array that is copied to row-major order, whatever its strides."""
+    names, line = _sizes(a, f"{a}.shape", type)
+    return Reading(
+        (*line, f"{a}_row = asarray({a}, {a}_dtype, order='C')"),
+        (),
+        f"{a}_row",
+        names,
+        arrays=f"{a}_row",
+    )
+
+
 def read_compressed(a: str, type: TensorType) -> Reading:
     """CSR or CSC."""
     parents = type.format.mode_order[0]

@@ -102,3 +102,8 @@ def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
 def number_of(dtype: str, size: int) -> Array:
     """A size as a number of this type, without modes; as it wraps there, or is rounded."""
     return np.array(size).astype(dtype)
+
+
+def row_major(data: TensorData) -> TensorData:
+    """Store a dense tensor's values in the order of its modes, in a copy unless they are so."""
+    return replace(data, values=np.asarray(data.values, order="C"))

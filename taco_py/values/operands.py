@@ -42,11 +42,15 @@ OPTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """An operand: what the user passed, its arrays, and its type, shape and number of entries."""
+    """An operand: what the user passed, its arrays, and its type, shape and number of entries.
+
+    lined_up  whether the arrays are a copy in row-major order, which other kernels need not
+    """
 
     object: Any
     data: TensorData
     operand: Operand
+    lined_up: bool = False
 
 
 def give(
@@ -167,6 +171,7 @@ def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]
             g.operand.joined,
             g.data.nnz if exact else g.data.nnz.bit_length(),
             *(g.data.shape if exact else size_classes(g.data.shape)),
+            g.data.format if g.lined_up and is_tensor(g) else None,
         )
         for name, g in given.items()
     )
@@ -210,7 +215,19 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
         dtype = getattr(obj, "dtype", g.data.dtype)
         if dtype.newbyteorder("=") != g.data.dtype:
             found.append(f"{name}: values converted from {dtype} to {g.data.dtype}")
+        if g.lined_up:
+            found.append(f"{name}: {_lined_up(as_data(obj).values)}")
     return found
+
+
+def _lined_up(array: Array) -> str:
+    """What is said of an operand that is copied to row-major order."""
+    form, unit = layout(array)
+    found = f"from {form}" if unit else "from memory with gaps"
+    return (
+        f"{array.size} elements copied to C order {found}, which costs less than to compile a "
+        "kernel for each order"
+    )
 
 
 # ---------------------------------------------------------------- checks

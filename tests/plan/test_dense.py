@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Cast, Fuse, KernelStep, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
-from tests.problems import operands, problem
+from tests.problems import kernel_text, operands, problem
 
 
 def planned(
@@ -46,7 +45,7 @@ def outline(made: Plan) -> list[str]:
             case KernelStep():
                 order = ",".join(step.schedule.orders[0])
                 strategy = step.schedule.make.way
-                lines.append(f"{to_text(step.problem.assignment)} by {order} {strategy}")
+                lines.append(f"{kernel_text(step)} by {order} {strategy}")
     return lines
 
 

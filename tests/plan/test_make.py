@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.printer import to_text
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import KernelStep, Reformat, Squeeze, TakeDiagonal
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.schedule import Schedule
-from tests.problems import operands, plan, problem
+from tests.problems import kernel_text, operands, plan, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
 CSRS = {"A": "CSR", "B": "CSR"}
@@ -30,7 +29,7 @@ def outline(made: Plan) -> list[str]:
                 lines.append(f"{target} = {source} without {axes}")
             case KernelStep():
                 order = " ".join("".join(o) for o in step.schedule.orders)
-                lines.append(f"{to_text(step.problem.assignment)} by {order}".rstrip())
+                lines.append(f"{kernel_text(step)} by {order}".rstrip())
     return lines
 
 

@@ -54,7 +54,7 @@ from taco_py.plan.rules.split import (
     split_dense_product,
     sum_streamed_first,
 )
-from taco_py.plan.rules.tidy import canonical_names, leave_unsorted, share_equal_steps
+from taco_py.plan.rules.tidy import canonical_names, leave_unsorted, name_copies, share_equal_steps
 
 Entries = tuple[tuple[Rule, str], ...]
 
@@ -123,7 +123,8 @@ KERNELS: Entries = (
 """What is done to each kernel once its loops are ordered."""
 
 TIDY: Entries = (
-    (canonical_names.RULE, "first: equal kernels have equal names from here on"),
+    (name_copies.RULE, "first: a kernel on a copy is that on an operand stored so"),
+    (canonical_names.RULE, "before the others: equal kernels have equal names from here on"),
     (leave_unsorted.RULE, "of kernels whose readers are all planned"),
     (share_equal_steps.RULE, "last: steps are as they will be carried out"),
 )
