@@ -51,6 +51,8 @@ _ANYWHERE: tuple[Alternatives, ...] = (
     ("-fno-math-errno",),
     ("-fno-trapping-math",),
     ("-ffp-contract=fast",),
+    ("-falign-functions=64",),  # as loops of few iterations take twice the time at some places
+    ("-falign-loops=32",),
     ("-fcx-fortran-rules", "-fcomplex-arithmetic=improved"),
 )
 _NO_GATHER: Alternatives = (
