@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from taco_py.replay.find import COUNTS, find
 from taco_py.values.keys import call_key, interleaved, options_key
+
+USUAL = (None, True, None, None, ())
+"""Options that are seldom given, where they are not."""
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -63,23 +67,21 @@ def einsum(
         from taco_py.call.subscripts import laid_out
 
         return laid_out(
-            order, operands, out, lambda order: einsum(
-                *operands, out=out, dtype=dtype, order=order, casting=casting, optimize=optimize,
+            order, operands, out, partial(
+                einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
             ),
         )  # fmt: skip
     key = None
     if operands and type(threads) in COUNTS:
-        first, *rest = operands
+        first, rest = operands[0], operands[1:]
         if type(first) is not str:
             first, rest = interleaved(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        usual = out is None and dtype is None and optimize is None and static is None
-        usual = usual and schedule_budget is None and libraries is True
-        if not usual or order != "K" or forbid != ():
-            more = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
-            identity = (*identity, order, more)
+        seldom = (static, libraries, optimize, schedule_budget, forbid)
+        if out is not None or dtype is not None or order != "K" or seldom != USUAL:
+            identity = (*identity, order, options_key(out, dtype, *seldom))
         key = call_key(identity, rest)
         call = find(key)
         if call is not None:

@@ -136,7 +136,7 @@ def _whole(
     return _Whole(replace(assignment, target=target), named, settings, squeezed, axes)
 
 
-def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[[str], Any]) -> Any:
+def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[..., Any]) -> Any:
     """What `compute` returns, in the memory order that NumPy's `order` asks of dense results that
     are new arrays, not the caller's `out`."""
     if not isinstance(order, str) or order.upper() not in ORDERS:
@@ -148,7 +148,7 @@ def laid_out(order: str, operands: tuple[Any, ...], out: Any, compute: Callable[
     if order == "A":
         arrays = [each for each in operands if isinstance(each, np.ndarray)]
         order = "F" if arrays and all(each.flags.fnc for each in arrays) else "C"
-    found = compute("K" if order == "F" else order)
+    found = compute(order="K" if order == "F" else order)
     if order != "F" or out is not None or not isinstance(found, np.ndarray):
         return found
     return np.asarray(found, order="F")

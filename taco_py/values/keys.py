@@ -36,10 +36,13 @@ def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
 
     identity  what is called: the text, the names of the operands, the options
     """
+    key: list[object] = [identity]
     try:
-        return (identity, *[READERS.get(type(each), of_tensor)(each) for each in operands])
+        for each in operands:
+            key.append(READERS.get(type(each), of_tensor)(each))
     except (AttributeError, TypeError, ValueError):
         return None
+    return tuple(key)
 
 
 def options_key(
@@ -65,13 +68,13 @@ def options_key(
     )
 
 
-def interleaved(operands: Sequence[Any]) -> tuple[object, list[Any]]:
+def interleaved(operands: Sequence[Any]) -> tuple[object, tuple[Any, ...]]:
     """What tells einsum's integer forms apart, and the tensors in between."""
     pairs = len(operands) // 2 * 2
     subscripts = (*operands[1:pairs:2], *operands[pairs:])
     if all(type(each) in (list, tuple) for each in subscripts):
-        return ("interleaved", repr(subscripts)), list(operands[:pairs:2])
-    return ("interleaved", None), [None]  # of no signature
+        return ("interleaved", repr(subscripts)), tuple(operands[:pairs:2])
+    return ("interleaved", None), (None,)  # of no signature
 
 
 def of_tensor(T: Any) -> Signature:  # noqa: N803
