@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from taco_py.replay.find import COUNTS, find
 from taco_py.values.keys import call_key, interleaved, options_key
 
-USUAL = (None, True, None, None, ())
-"""Options that are seldom given, where they are not."""
+USUAL = (None, True, None, ())
+"""The options of most calls: static, libraries, schedule_budget, forbid."""
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -79,8 +79,9 @@ def einsum(
         if type(first) is not str:
             first, rest = interleaved(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        seldom = (static, libraries, optimize, schedule_budget, forbid)
-        if out is not None or dtype is not None or order != "K" or seldom != USUAL:
+        usual = out is None and dtype is None and optimize is None
+        if not usual or order != "K" or (static, libraries, schedule_budget, forbid) != USUAL:
+            seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
         key = call_key(identity, rest)
         call = find(key)

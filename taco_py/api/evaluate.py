@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
-USUAL = (None, True, None, None, (), ())
-"""The options of most calls: static, libraries, path, schedule_budget, forbid, allow."""
+USUAL = (None, True, None, (), ())
+"""The options of most calls: static, libraries, schedule_budget, forbid, allow."""
 
 
 def evaluate(
@@ -101,8 +101,9 @@ def evaluate(
     key = None
     if type(threads) in COUNTS:
         more: tuple[object, ...] = ()
-        seldom = (static, libraries, path, schedule_budget, forbid, allow)
-        if out is not None or dtype is not None or seldom != USUAL:
+        usual = out is None and dtype is None and path is None
+        if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
+            seldom = (static, libraries, path, schedule_budget, forbid, allow)
             more = (options_key(out, dtype, *seldom),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())

@@ -30,7 +30,7 @@ from taco_py.plan.rules import catalogue
 from taco_py.plan.rules.layout.fuse_modes import fuse
 from taco_py.plan.rules.tidy.canonical_names import canonical
 from taco_py.plan.search import tried
-from taco_py.problem import Problem
+from taco_py.problem import Problem, TensorType
 from taco_py.schedule.schedule import OPEN
 from taco_py.ways.way import Question
 from taco_py.ways.ways import choose
@@ -133,10 +133,24 @@ def _planned_alone(program: Program, context: Context) -> Program:
 
 
 def _as_temporary(program: Program, target: str) -> Program:
-    """The program whose last step makes `target`."""
+    """The program whose last step makes `target`, with the facts of what its steps make."""
     steps = _landing_at(tuple(planned_steps(program.steps)), target, Names(program.facts))
-    new = {s.target: program.facts[target] for s in steps if s.target not in program.facts}
-    return replace(program.with_facts(new), steps=steps)
+    facts = dict(program.facts)
+    for step in steps:
+        facts[step.target] = _made(step, facts.get(step.target, facts[target]))
+    return replace(program, steps=steps, facts=facts)
+
+
+def _made(step: Step, like: Operand) -> Operand:
+    """The facts of what a step makes, from those of a tensor of its shape."""
+    match step:
+        case KernelStep():
+            return replace(like, type=step.problem.result)
+        case Cast():
+            return replace(like, type=TensorType(step.format, step.dtype))
+        case Reformat() | Gather():
+            return replace(like, type=replace(like.type, format=step.format))
+    return like
 
 
 def _sizes_of(part: Assignment) -> tuple[tuple[str, int], ...]:

@@ -365,7 +365,7 @@ CENTRED = (
     ),
     (
         "Y[j,c] = (g + A[i,j] - r[i] - m[j]) * U[i,c]",
-        "Y[j,c] = sum(i, A_ji[i,j] * U[i,c]) + T_1[c] - m[j] * T[c]",
+        "Y[j,c] = sum(i, A[i,j] * U[i,c]) + T_1[c] - m[j] * T[c]",
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taco_py.diagnostics.errors import InternalError
 from taco_py.notation.checks import accesses
-from taco_py.plan.ir.nodes import KernelStep
+from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat
 from taco_py.plan.ir.program import Define, Program, reads
 
 
@@ -28,6 +28,8 @@ def verify(program: Program) -> None:
             _check_modes(step, program)
         elif isinstance(step, KernelStep):
             _check_kernel(step, program)
+        elif isinstance(step, Reformat | Gather | Cast):
+            _check_conversion(step, program)
         exist.add(step.target)
 
 
@@ -40,6 +42,13 @@ def _check_modes(step: Define, program: Program) -> None:
     order = program.facts[step.target].type.format.order
     if order != len(step.assignment.target.indices):
         raise InternalError(f"Expected {order} modes of {step.target}, found {step.assignment}")
+
+
+def _check_conversion(step: Reformat | Gather | Cast, program: Program) -> None:
+    """Raise InternalError unless what a conversion makes is stored as the program says."""
+    stored = program.facts[step.target].type.format
+    if stored != step.format:
+        raise InternalError(f"Expected {step.target} in {stored}, found it in {step.format}")
 
 
 def _check_kernel(kernel: KernelStep, program: Program) -> None:
