@@ -22,7 +22,12 @@ TEXTS = (
     "D[i,j] = (X[i,k] - Z[j,k])**2",
     "D[i,j] = sum(k, (Z[j,k] - X[i,k]) * (Z[j,k] - X[i,k]))",
     "D[i,j] = (X[i,k] - Y[j,k] - c[k])**2",
+    "D[i,j] = (X[i,k] + M[j,k])**2",
+    "D[i,j] = 0.5 * sum(k, (X[i,k] + M[j,k]) * (X[i,k] + M[j,k]))",
     "d[i] = (X[i,k] - Y[i,k])**2",
+    "d[i] = (X[i,k] + M[i,k])**2",
+    "v[k] = (X[i,k] + n[k]) * (X[i,k] + n[k])",
+    "v[k] = w[i] * (X[i,k] + n[k]) * (X[i,k] + n[k])",
     "v[k] = (X[i,k] - c[k]) * (X[i,k] - c[k])",
     "v[k] = w[i] * (X[i,k] - c[k]) * (X[i,k] - c[k])",
     "C[k,l] = (X[i,k] - c[k]) * (X[i,l] - c[l])",
@@ -45,8 +50,9 @@ def operands_of(text: str, kind: str, seed: int, dtype: str) -> dict[str, Any]:
     if kind == "large means":
         every["X"] = np.where(every["X"] != 0, 1e4 + every["X"], 0)
     every["Y"] = every["X"] * (1 + 1e-3 * rng.integers(0, 2, (N, K)))
-    every["Z"] = every["Y"].copy()
+    every["Z"], every["M"] = every["Y"].copy(), -every["Y"]
     every["c"] = every["X"].max(axis=0)
+    every["n"] = -every["c"]
     every["u"], every["w"], every["x"] = np.ones(N), rng.random(N), rng.random(K)
     used = {name: value.astype(dtype) for name, value in every.items() if f"{name}[" in text}
     return used

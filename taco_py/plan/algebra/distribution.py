@@ -56,6 +56,7 @@ class Rules:
     machine  the machine that the forms are priced for
     mixed  whether the sums that may be are the differences of sparse and full terms, and no others
     divided  whether sums may be moved through divisors, though they make NaN of (3 - 1) / 0
+    squared  sums that are multiplied by themselves: near -q the square of x + q has few digits
     """
 
     sizes: Sizes
@@ -63,6 +64,7 @@ class Rules:
     machine: Machine = NOMINAL
     mixed: bool = False
     divided: bool = False
+    squared: frozenset[Expr] = frozenset()
 
     def is_of(self, dtype: DType, expr: Expr) -> bool:
         """Whether an expression is computed in this type; not where an operator is not defined for
@@ -82,9 +84,13 @@ class Rules:
         terms = self.terms(site, whole)
         if not self.is_of(whole, site):
             return ()
-        if not loses_digits(terms, whole):
+        if not self.loses_digits(site, terms, whole):
             return () if self.mixed else terms
         return self._without_counterparts(terms, whole) if self.mixed else ()
+
+    def loses_digits(self, site: Expr, terms: tuple[Signed, ...], whole: DType) -> bool:
+        """Whether products of the terms of a sum may cancel where the sum does not."""
+        return loses_digits(terms, whole) or (rounds(whole) and site in self.squared)
 
     def is_sampled(self, expr: Expr, sum_: Expr) -> bool:
         """Whether there is a sparse operand outside of all sums, in the term that has this one."""
@@ -99,7 +105,8 @@ class Rules:
     def is_mixed(self, site: Call, whole: DType) -> bool:
         """Whether a sum is a difference of sparse and full terms."""
         terms = self.terms(site, whole)
-        return loses_digits(terms, whole) and bool(self._without_counterparts(terms, whole))
+        lossy = self.loses_digits(site, terms, whole)
+        return lossy and bool(self._without_counterparts(terms, whole))
 
     def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
         """Full terms apart from the sparse ones, which meet them at few elements; none where there
@@ -176,6 +183,23 @@ def _outer_terms(expr: Expr) -> Iterator[Expr]:
     if isinstance(expr, Call) and expr.operator.additive:
         for arg in expr.args:
             yield from _outer_terms(arg)
+    else:
+        yield expr
+
+
+def squared_sums(expr: Expr) -> frozenset[Expr]:
+    """The sums that an expression multiplies by themselves: x + q in (x + q) * w * (x + q)."""
+    found: set[Expr] = set()
+    for node, _ in walk(expr):
+        factors = [each for each in _factors(node) if isinstance(each, Call)]
+        found.update(each for each in factors if each.operator.additive and factors.count(each) > 1)
+    return frozenset(found)
+
+
+def _factors(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Call) and expr.operator.distributes:
+        for arg in expr.args:
+            yield from _factors(arg)
     else:
         yield expr
 

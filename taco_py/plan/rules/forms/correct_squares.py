@@ -1,4 +1,4 @@
-"""Multiply squares of differences out, and compute again what cancels.
+"""Multiply squares of differences and sums out, and compute again what cancels.
 
     D[i,j] = sum(k, (X[i,k] - Y[j,k]) * (X[i,k] - Y[j,k]))
     → T[i] = sum(k, X[i,k] * X[i,k]);  T_1[j] = sum(k, Y[j,k] * Y[j,k])
@@ -27,7 +27,7 @@ from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import is_real
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Call, Expr, Literal
+from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import ADD, CORRECTED, MUL, SUB
 from taco_py.plan.algebra.products import as_product
 from taco_py.plan.context import Context
@@ -47,7 +47,7 @@ from taco_py.plan.rules.base import (
 from taco_py.plan.temporaries import with_temporary
 
 MOST_TERMS = 3
-"""Terms of a difference whose square is multiplied out."""
+"""Terms of a sum whose square is multiplied out."""
 SHARE = 0.25
 """The share of its squares below which an element is computed again."""
 STEPS = 3.0
@@ -57,7 +57,7 @@ WHY = "squares of differences are multiplied out; what cancels is computed again
 
 @dataclass(frozen=True, slots=True)
 class _Square:
-    """The square of a difference: its terms with their signs, and the indices it is added over."""
+    """The square of a sum: its terms with their signs, and the indices it is added over."""
 
     terms: tuple[tuple[bool, Expr], ...]
     over: tuple[str, ...]
@@ -91,12 +91,11 @@ def _square(program: Program) -> _Square | None:
     left, right = product.factors
     whole = expression_dtype(term.body, dtypes)
     terms = tuple(_terms(left))
-    signs = {negative for negative, _ in terms}
     plain = not any(True for _ in reductions(left)) and any(
         is_sparse(program.facts[access.tensor].type.format) for access in accesses(left)
     )
     same = all(expression_dtype(each, dtypes) == whole for _, each in terms)
-    few = len(signs) == 2 and len(terms) <= MOST_TERMS
+    few = 1 < len(terms) <= MOST_TERMS
     if left != right or not plain or not few or not same or not is_real(whole):
         return None
     return _Square(terms, term.reduced)
@@ -113,32 +112,33 @@ def _terms(expr: Expr, negative: bool = False) -> Iterator[tuple[bool, Expr]]:
 
 def _corrected(program: Program, site: Site, context: Context, square: _Square) -> Program:
     """The program of the sums of products, whose result is corrected after it is split."""
-    written = program.last
-    sizes = Sizes.of(written, program.facts, Names(program.facts), context.goal.sized)
-    sums = _Sums(square.over, sizes)
+    written = program.last.value
+    sizes = Sizes.of(program.last, program.facts, Names(program.facts), context.goal.sized)
     program = program.before(site.target, (), sizes.operands)
-    squares: list[Expr] = []
-    products: list[tuple[bool, Expr]] = []
-    made: list[tuple[Expr, tuple[str, ...]]] = []
-    for _, term in square.terms:
-        value = sums.of(term, term)
-        made.append((value, free_indices(value)))
-    for (minus, one), (less, other) in combinations(square.terms, 2):
-        products.append((minus != less, sums.of(one, other)))
+    sums = _Sums(square.over, sizes)
+    own = [sums.of(term, term) for _, term in square.terms]
+    pairs = tuple(combinations(square.terms, 2))
+    products = [(minus != less, sums.of(one, other)) for (minus, one), (less, other) in pairs]
     program = program.before(site.target, tuple(sizes.steps.values()), sizes.operands)
-    for value, keep in made:
-        program, access = with_temporary(program, context, value, keep, "squares of one term")
-        own = program.facts[access.tensor]
-        type = replace(own.type, format=dense(len(keep)))
-        program = program.with_facts({access.tensor: replace(own, type=type)})
+    squares: list[Expr] = []
+    for sum_ in own:
+        program, access = _in_dense_temporary(program, context, sum_)
         squares.append(access)
-    every = _added(squares)
-    value = every
+    largest = _added(squares)
+    value = largest
     for minus, product in products:
         value = Call(SUB if minus else ADD, (value, Call(MUL, (Literal(2), product))))
-    least = Call(MUL, (Literal(SHARE), every))
-    again = written.value
-    return program.corrected(value, lambda found: Call(CORRECTED, (found, least, again)), WHY)
+    least = Call(MUL, (Literal(SHARE), largest))
+    return program.corrected(value, lambda found: Call(CORRECTED, (found, least, written)), WHY)
+
+
+def _in_dense_temporary(program: Program, context: Context, sum_: Expr) -> tuple[Program, Access]:
+    """The program with a sum of squares in a temporary that stores every element."""
+    keep = free_indices(sum_)
+    program, access = with_temporary(program, context, sum_, keep, "squares of one term")
+    facts = program.facts[access.tensor]
+    facts = replace(facts, type=replace(facts.type, format=dense(len(keep))))
+    return program.with_facts({access.tensor: facts}), access
 
 
 @dataclass(frozen=True, slots=True)

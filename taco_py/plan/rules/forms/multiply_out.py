@@ -46,6 +46,7 @@ from taco_py.plan.algebra.distribution import (
     moved_out,
     multiplied_out,
     sites,
+    squared_sums,
 )
 from taco_py.plan.algebra.gaps import is_over_entries, without_gaps
 from taco_py.plan.algebra.products import nest
@@ -86,6 +87,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         drafts.fill,
         context.goal.machine,
         divided=is_full(type.format) and is_real(np.dtype(type.dtype)),
+        squared=squared_sums(assignment.value),
     )
     asked, allowed = context.goal.forms is True, "cancellation" in context.goal.allow
     forms = cheapest_form(assignment, rules, drafts.price, context.effort, asked, allowed)
@@ -371,11 +373,13 @@ def _kept(assignment: Assignment, text: Assignment, rules: Rules, mixed: str) ->
     for site in sites(assignment.value):
         whole = computed_in(assignment.value, site, rules)
         terms = rules.terms(site, whole)
-        if site not in written or not loses_digits(terms, whole) or not rules.is_of(whole, site):
+        lossy = rules.loses_digits(site, terms, whole)
+        if site not in written or not lossy or not rules.is_of(whole, site):
             continue
         if moved_out(assignment.value, site, terms, whole, rules) is None:
             continue
-        why = "differences keep digits that those of products lose"
+        kind = "differences" if loses_digits(terms, whole) else "squares of sums"
+        why = f"{kind} keep digits that those of products lose"
         apart = moved_out(assignment.value, site, terms, whole, replace(rules, mixed=True))
         if rules.is_mixed(site, whole) and apart is not None:
             why += f", {mixed}"
