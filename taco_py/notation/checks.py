@@ -158,8 +158,7 @@ def check_depth(expr: Expr) -> None:
             raise NotationError(
                 f"Expected an expression nested at most {MAX_DEPTH} deep, found a deeper one",
                 node.span,
-                hint="compute a part of it first and use the result as an operand; each term of a "
-                "long sum and each factor of a long product counts as one level",
+                hint="compute a part of it first and use the result as an operand",
             )
 
 

@@ -21,7 +21,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.diagnostics.source import Source, Span
 from taco_py.notation.checks import accesses, unique
-from taco_py.notation.long_products import LONG, product
+from taco_py.notation.long_chains import LONG, product
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.reduce import with_sums

@@ -22,7 +22,7 @@ from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import check_depth
 from taco_py.notation.cursor import Cursor
 from taco_py.notation.lexer import Token, TokenKind, tokenize
-from taco_py.notation.long_products import rebalanced
+from taco_py.notation.long_chains import rebalanced, rebalanced_sum
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import (
     ADD,
@@ -120,7 +120,7 @@ class Parser(Cursor):
         return None
 
     def expression(self) -> Expr:
-        return self.chain(self.term, _TERM_OPERATORS)
+        return rebalanced_sum(self.chain(self.term, _TERM_OPERATORS))
 
     def term(self) -> Expr:
         return rebalanced(self.chain(self.factor, _FACTOR_OPERATORS))

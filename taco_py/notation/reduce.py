@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from taco_py.notation.checks import check_bindings, free_of_parts, unique
-from taco_py.notation.long_products import product
+from taco_py.notation.long_chains import product
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, NONZERO, SUB
 from taco_py.notation.tree import children, map_children, walk

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import taco_py as tp
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import MAX_DEPTH
+from taco_py.notation.long_chains import LONG
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
 from taco_py.notation.parser import parse_assignment
+from taco_py.notation.tree import walk
 from tests.notation import strategies
 
 A = Access("A", ("i", "j"))
@@ -244,7 +248,7 @@ def test_what_is_not_text_is_a_type_error() -> None:
         parse_assignment(b"y = x")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("nest", ["({})", "sum(i, {})", "-{}", "{} + a", "a * ({})"])
+@pytest.mark.parametrize("nest", ["({})", "sum(i, {})", "-{}", "a + ({})", "a * ({})"])
 def test_depth_is_limited_by_a_message(nest: str) -> None:
     def nested(depth: int) -> str:
         text = "x[i]"
@@ -275,3 +279,17 @@ def test_no_text_crashes_the_parser(text: str) -> None:
         assert str(error).startswith("Expected ")
     else:
         assert isinstance(parsed, Assignment)
+
+
+@pytest.mark.parametrize("count", [63, 64, 65, 66, 101, 300])
+@pytest.mark.parametrize("signs", ["+", "-", "+-", "--+"])
+def test_sums_may_have_any_number_of_terms(count: int, signs: str) -> None:
+    """Many terms are grouped as a balanced tree, with the value of the text."""
+    numbers = np.random.default_rng(count).integers(0, 100, count)
+    chain = [f"{signs[k % len(signs)]} x{k}" for k in range(1, count)]
+    text = f"s = x0 {' '.join(chain)}"
+    operands = {f"x{k}": np.array(number) for k, number in enumerate(numbers)}
+    expected = eval(text.partition("=")[2], {}, {k: int(v) for k, v in operands.items()})
+    assert tp.evaluate_dense(text, operands) == expected
+    depth = max(depth for _, depth in walk(parse_assignment(text).value))
+    assert depth <= max(LONG + 1, 10)
