@@ -100,12 +100,11 @@ def evaluate(
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     key = None
     if type(threads) in COUNTS:
-        more: tuple[object, ...] = ()
+        identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None
         if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            more = (options_key(out, dtype, *seldom),)
-        identity = (text, format, casting, schedule, threads, *given, *more)
+            identity = (*identity, options_key(out, dtype, *seldom))
         key = call_key(identity, given.values())
         call = find(key)
         if call is not None:
