@@ -12,7 +12,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.compute import compute
-from taco_py.call.given_path import checked_path
+from taco_py.call.given_path import checked_path, steps_of
 from taco_py.call.kept_order import kept_order
 from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
@@ -172,8 +172,8 @@ def _optimize(optimize: Any, count: int) -> Contractions:
     if isinstance(optimize, list | tuple):
         if len(optimize) == 2 and _is_strategy(optimize[0]) and _is_limit(optimize[1]):
             return None, True, float(optimize[1])
-        steps = optimize[1:] if list(optimize[:1]) == ["einsum_path"] else optimize
-        if all(isinstance(step, list | tuple) for step in steps):
+        steps = steps_of(optimize)
+        if steps is not None:
             return checked_path(steps, count, "optimize"), True, inf
     raise NotationError(
         f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found "
