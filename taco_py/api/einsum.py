@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taco_py.replay.find import COUNTS, find
+from taco_py.replay.find import find
 from taco_py.values.keys import call_key, interleaved, options_key
 
-USUAL = (None, True, None, None, ())
-"""Options that are seldom given, where they are not."""
+NOTHING: tuple[str, ...] = ()
+"""The `forbid` of most calls; Python has one empty tuple."""
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -34,7 +34,8 @@ def einsum(
     static: Mapping[str, int] | None = None,
     libraries: bool = True,
     schedule_budget: float | None = None,
-    forbid: Collection[str] | str = (),
+    forbid: Collection[str] | str = NOTHING,
+    **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
 
@@ -58,12 +59,13 @@ def einsum(
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
     format, schedule, threads, static, libraries, schedule_budget, forbid   as in `evaluate`
+    unknown    nothing: operands go by position
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    if order not in ("K", "C"):
+    if order not in ("K", "C") and not unknown:
         from taco_py.call.subscripts import laid_out
 
         return laid_out(
@@ -74,13 +76,15 @@ def einsum(
             ),
         )  # fmt: skip
     key = None
-    if operands and type(threads) in COUNTS:
+    if operands and not unknown and (threads is None or type(threads) is int):
         first, rest = operands[0], operands[1:]
         if type(first) is not str:
             first, rest = interleaved(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        seldom = (static, libraries, optimize, schedule_budget, forbid)
-        if out is not None or dtype is not None or order != "K" or seldom != USUAL:
+        usual = static is None and libraries is True and optimize is None
+        usual = usual and schedule_budget is None and forbid is NOTHING
+        if out is not None or dtype is not None or order != "K" or not usual:
+            seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
         key = call_key(identity, rest)
         call = find(key)
@@ -88,8 +92,10 @@ def einsum(
             result = call(*rest) if out is None else call(*rest, out)
             if result is not None:
                 return result
-    from taco_py.call.subscripts import contract
+    from taco_py.call.subscripts import contract, refuse_unknown
     from taco_py.values.settings import settings_of
 
+    if unknown:
+        raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
     return contract(operands, optimize, settings_of(format, schedule, *more), out, key, order)

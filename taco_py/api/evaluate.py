@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
-USUAL = (None, True, None, None, (), ())
-"""The options of most calls: static, libraries, path, schedule_budget, forbid, allow."""
+NOTHING: tuple[str, ...] = ()
+"""What most calls forbid and allow; Python has one empty tuple."""
 
 
 def evaluate(
@@ -102,8 +102,10 @@ def evaluate(
     key = None
     if type(threads) in COUNTS:
         more: tuple[object, ...] = ()
-        seldom = (static, libraries, path, schedule_budget, forbid, allow)
-        if out is not None or dtype is not None or seldom != USUAL:
+        usual = static is None and libraries is True and path is None
+        usual = usual and schedule_budget is None and forbid is NOTHING and allow is NOTHING
+        if out is not None or dtype is not None or not usual:
+            seldom = (static, libraries, path, schedule_budget, forbid, allow)
             more = (options_key(out, dtype, *seldom),)
         identity = (text, format, casting, schedule, threads, *given, *more)
         key = call_key(identity, given.values())

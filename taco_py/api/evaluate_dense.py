@@ -85,7 +85,7 @@ def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
     """Count the bytes of the largest intermediate at least, as far as sizes are known."""
     if not isinstance(assignment, Assignment):
         return 0
-    known = {name: np.asarray(array) for name, array in arrays.items()}
+    known = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
     sizes: dict[str, int] = {}
     for access in accesses(assignment.value):
         if access.tensor in known:

@@ -271,7 +271,7 @@ def _how_to_pass(name: str, left: Sequence[str], options: Collection[str]) -> st
 
 def _how_to_use(name: str, wanted: Sequence[str], options: Collection[str]) -> str:
     """The remedy for an operand that the text does not use, or for an option misspelt."""
-    if name in OPTIONS:
+    if name in OPTIONS and name not in options:
         has = ", ".join(f"{option}=" for option in sorted(options))
         return f"{name}= is an option of evaluate; this call has {has}"
     option = nearest(name, options)
