@@ -81,9 +81,11 @@ def einsum(
         if type(first) is not str:
             first, rest = interleaved(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        usual = static is None and libraries is True and optimize is None
-        usual = usual and schedule_budget is None and forbid is NOTHING
-        if out is not None or dtype is not None or order != "K" or not usual:
+        if (
+            out is not None or dtype is not None or order != "K" or static is not None
+            or libraries is not True or optimize is not None or schedule_budget is not None
+            or forbid is not NOTHING
+        ):  # fmt: skip
             seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
         key = call_key(identity, rest)
