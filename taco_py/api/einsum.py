@@ -73,24 +73,20 @@ def einsum(
                 einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
-            ),
-        )  # fmt: skip
+            ))  # fmt: skip
     key = None
     if operands and not unknown and (threads is None or type(threads) is int):
         first, rest = operands[0], operands[1:]
         if type(first) is not str:
             first, rest = interleaved(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        if (
-            out is not None or dtype is not None or order != "K" or static is not None
+        if (out is not None or dtype is not None or order != "K" or static is not None
             or libraries is not True or optimize is not None or schedule_budget is not None
-            or forbid is not NOTHING
-        ):  # fmt: skip
+            or forbid is not NOTHING):  # fmt: skip
             seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
         key = call_key(identity, rest)
-        call = find(key)
-        if call is not None:
+        if (call := find(key)) is not None:
             result = call(*rest) if out is None else call(*rest, out)
             if result is not None:
                 return result

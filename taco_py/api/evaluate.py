@@ -102,15 +102,13 @@ def evaluate(
     key = None
     if type(threads) in COUNTS:
         more: tuple[object, ...] = ()
-        usual = static is None and libraries is True and path is None
-        usual = usual and schedule_budget is None and forbid is NOTHING and allow is NOTHING
-        if out is not None or dtype is not None or not usual:
+        if (out is not None or dtype is not None or static is not None or libraries is not True
+            or path is not None or schedule_budget is not None or forbid is not NOTHING
+            or allow is not NOTHING):  # fmt: skip
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
             more = (options_key(out, dtype, *seldom),)
-        identity = (text, format, casting, schedule, threads, *given, *more)
-        key = call_key(identity, given.values())
-        call = find(key)
-        if call is not None:
+        key = call_key((text, format, casting, schedule, threads, *given, *more), given.values())
+        if (call := find(key)) is not None:
             result = call(*given.values()) if out is None else call(*given.values(), out)
             if result is not None:
                 return result

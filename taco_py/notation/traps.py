@@ -147,9 +147,9 @@ def _summed_around(product: _Product) -> UserWarning | None:
 def _inside(above: list[Expr], below: list[Expr], index: str, product: _Product) -> str:
     """Write a product or quotient of sums with an index summed inside each.
 
-        (y[i] - X[i,a]*v[a]) * -(y[i] - X[i,a]*v[a])   →   -(y[i] - X[i,a]*v[a])**2
-        (y[i] - X[i,a]*v[a]) / (z[i] - X[i,a]*u[a])
-        →   (y[i] - sum(a, X[i,a]*v[a])) / (z[i] - sum(a, X[i,a]*u[a]))
+    (y[i] - X[i,a]*v[a]) * -(y[i] - X[i,a]*v[a])   →   -(y[i] - X[i,a]*v[a])**2
+    (y[i] - X[i,a]*v[a]) / (z[i] - X[i,a]*u[a])
+    →   (y[i] - sum(a, X[i,a]*v[a])) / (z[i] - sum(a, X[i,a]*u[a]))
     """
     sums = [_without_minus(part) for part in (*above, *below)]
     minus = "-" * (sum(is_negated for _, is_negated in sums) % 2)
