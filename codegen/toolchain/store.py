@@ -21,7 +21,6 @@ import contextlib
 import os
 import shutil
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +39,7 @@ from codegen.toolchain.entries import (
 )
 from codegen.toolchain.errors import KernelCacheWarning, ToolchainError
 from codegen.toolchain.trust import UntrustedError, check_folder, make_folder
+from codegen.user_line import warn_user
 
 LAYOUT = "kernels-2"
 """Name of the subfolder; changes with the layout of entries."""
@@ -266,7 +266,7 @@ class Store:
         """Warn of `path` once."""
         mine = object()
         if self._told.setdefault(path, mine) is mine:
-            warnings.warn(message, KernelCacheWarning, stacklevel=3)
+            warn_user(KernelCacheWarning(message))
 
 
 def _private_folder() -> Path:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from codegen.toolchain.processor import core_count
+from codegen.user_line import warn_user
 
 _GROUPS = "sys/fs/cgroup"
 _COUNT = r"\s*\+?0*[1-9]\d{0,17}\s*"
@@ -48,10 +48,10 @@ def _asked(name: str, environ: Mapping[str, str]) -> int | None:
     if re.fullmatch(pattern, value):
         return int(value.partition(",")[0])
     expected = "a positive integer" + (f", or {or_else}" if or_else else "")
-    warnings.warn(
-        f"The environment variable {name} is ignored: expected {expected}, found {value!r}",
-        RuntimeWarning,
-        stacklevel=2,
+    warn_user(
+        RuntimeWarning(
+            f"The environment variable {name} is ignored: expected {expected}, found {value!r}"
+        )
     )
     return None
 

@@ -98,7 +98,7 @@ def _check(path: str, status: os.stat_result, owners: set[int], sticky: bool) ->
     if status.st_uid not in owners:
         raise UntrustedError(
             path,
-            f"belongs to the user {status.st_uid}, not to {os.geteuid()} or root",
+            f"belongs to the user {status.st_uid}, not to {_trusted()}",
             "set TACO_PY_CACHE_DIR to a folder of your own",
         )
     if stat.S_ISLNK(mode):  # which has no permissions
@@ -132,13 +132,18 @@ def read_own(path: Path) -> bytes:
         os.close(handle)
 
 
+def _trusted() -> str:
+    """Name whose files are loaded: the user's and root's, who may be the same."""
+    return f"{os.geteuid()} or root" if os.geteuid() else "root"
+
+
 def _check_file(path: str, status: os.stat_result) -> None:
     """Raise UntrustedError unless it is a file that only the user or root may have written."""
     fault = ""
     if not stat.S_ISREG(status.st_mode):
         fault = "is no plain file"
     elif _CHECKED and status.st_uid not in (0, os.geteuid()):
-        fault = f"belongs to the user {status.st_uid}, not to {os.geteuid()} or root"
+        fault = f"belongs to the user {status.st_uid}, not to {_trusted()}"
     elif _CHECKED and status.st_mode & _OTHERS:
         fault = f"may be written by others (mode {stat.S_IMODE(status.st_mode):o})"
     if fault:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taco_py.replay.find import COUNTS, find
+from taco_py.replay.find import find
 from taco_py.values.keys import call_key, interleaved, options_key
 
 USUAL = (None, True, None, ())
@@ -35,6 +35,7 @@ def einsum(
     libraries: bool = True,
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
+    **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
 
@@ -58,12 +59,13 @@ def einsum(
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
     format, schedule, threads, static, libraries, schedule_budget, forbid   as in `evaluate`
+    unknown    nothing: operands go by position
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    if order not in ("K", "C"):
+    if order not in ("K", "C") and not unknown:
         from taco_py.call.subscripts import laid_out
 
         return laid_out(
@@ -71,10 +73,9 @@ def einsum(
                 einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
-            ),
-        )  # fmt: skip
+            ))  # fmt: skip
     key = None
-    if operands and type(threads) in COUNTS:
+    if operands and not unknown and (threads is None or type(threads) is int):
         first, rest = operands[0], operands[1:]
         if type(first) is not str:
             first, rest = interleaved(operands)
@@ -84,13 +85,14 @@ def einsum(
             seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
         key = call_key(identity, rest)
-        call = find(key)
-        if call is not None:
+        if (call := find(key)) is not None:
             result = call(*rest) if out is None else call(*rest, out)
             if result is not None:
                 return result
-    from taco_py.call.subscripts import contract
+    from taco_py.call.subscripts import contract, refuse_unknown
     from taco_py.values.settings import settings_of
 
+    if unknown:
+        raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
     return contract(operands, optimize, settings_of(format, schedule, *more), out, key, order)

@@ -83,7 +83,8 @@ def evaluate(
               whose digits may cancel then; docs/how-it-chooses.md says when that pays
     path      the order in which a product's tensors are contracted, as einsum's `optimize` has it:
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
-              product, and so on; by default the order of least expected work
+              product, and so on; so does numpy.einsum_path(…)[0]; by default the order of least
+              expected work
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,20 @@ from taco_py.call.prepare import accumulated, by_name, parsed, target_of
 from taco_py.call.widened import read_types
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
-from taco_py.notation.checks import operand_names
+from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import sum_dtype
-from taco_py.notation.nodes import Assignment
+from taco_py.notation.nodes import Assignment, Call
+from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.storage.pack import is_unique, to_dense, unpack
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.values.operands import taken
+from taco_py.values.operands import check_names, taken
 from taco_py.values.settings import merged
 from taco_py.values.tensor import Tensor
+
+OPTIONS = frozenset({"initial", "stored"})
+SMALLER = "evaluate makes no intermediate over all indices; here smaller operands help"
 
 
 def evaluate_dense(
@@ -57,12 +63,48 @@ def evaluate_dense(
     stored    by name, where an operand stores something, a boolean array of its shape; where not
               given, sparse operands say so themselves and others store all elements
 
-    Raises what `evaluate` raises for a mistake in the text or the operands.
+    Raises what `evaluate` raises for a mistake in the text or the operands, and OutOfMemoryError
+    where an intermediate result has no room.
     """
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
-    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     assignment = parsed(text) if isinstance(text, str) else text
+    if isinstance(assignment, Assignment):
+        used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
+        check_names(used, (*given, *_target(assignment)), OPTIONS)
     arrays = {name: _array(obj, name) for name, obj in given.items()}
+    with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
+        return _evaluated(text, assignment, given, arrays, initial, stored)
+
+
+def _target(assignment: Assignment) -> tuple[str, ...]:
+    """Name the left-hand side where it is added to, which need not be an operand."""
+    return () if assignment.operator is None else (assignment.target.tensor,)
+
+
+def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
+    """Count the bytes of the largest intermediate at least, as far as sizes are known."""
+    if not isinstance(assignment, Assignment):
+        return 0
+    known = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
+    sizes: dict[str, int] = {}
+    for access in accesses(assignment.value):
+        if access.tensor in known:
+            sizes.update(zip(access.indices, known[access.tensor].shape, strict=False))
+    calls = (node for node, _ in walk(assignment.value) if isinstance(node, Call))
+    counts = (prod(sizes.get(index, 1) for index in free_indices(call)) for call in calls)
+    return max(counts, default=0) * min((each.itemsize for each in known.values()), default=1)
+
+
+def _evaluated(
+    text: str | Assignment,
+    assignment: Assignment,
+    given: Mapping[str, Any],
+    arrays: dict[str, Any],
+    initial: ArrayLike | None,
+    stored: Mapping[str, ArrayLike] | None,
+) -> Array:
+    """Compute an assignment whose operands are arrays."""
+    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     places = {**masks, **(stored or {})}
     if not isinstance(text, str):
         if initial is None and isinstance(assignment, Assignment):

@@ -18,12 +18,12 @@ from taco_py.notation.operators import MUL
 from taco_py.values.settings import Settings, integer
 
 
-def along(settings: Settings, assignment: Assignment, path: Any) -> Settings:
+def along(settings: Settings, assignment: Assignment, given: Any) -> Settings:
     """Return the settings with the contraction order that was given for an assignment, if any.
 
     Raises NotationError where the assignment is no product, or the order none of its tensors.
     """
-    if path is None:
+    if given is None:
         return settings
     if not _is_product(assignment.value):
         raise NotationError(
@@ -32,13 +32,27 @@ def along(settings: Settings, assignment: Assignment, path: Any) -> Settings:
             assignment.span,
             hint="leave path= away, or compute the product by itself",
         )
-    if not isinstance(path, list | tuple) or not all(isinstance(s, list | tuple) for s in path):
+    path = steps_of(given)
+    if path is None:
         raise NotationError(
-            f"Expected path to be a list of pairs, found {path!r}",
-            hint="each pair takes two operands out and appends their product: [(1, 2), (0, 1)]",
+            f"Expected path to be a list of pairs, found {given!r}",
+            hint="each pair takes two operands out and appends their product: [(1, 2), (0, 1)]; "
+            "numpy.einsum_path(…)[0] is such a list",
         )
     count = sum(bool(access.indices) for access in accesses(assignment))
     return replace(settings, path=checked_path(path, count, "path"))
+
+
+def steps_of(path: Any) -> Sequence[Sequence[Any]] | None:
+    """Take the contractions out of a path, with or without NumPy's mark; None where it is none.
+
+    >>> steps_of(["einsum_path", (1, 2), (0, 1)])
+    [(1, 2), (0, 1)]
+    """
+    if not isinstance(path, list | tuple):
+        return None
+    steps = path[1:] if path and isinstance(path[0], str) and path[0] == "einsum_path" else path
+    return steps if all(isinstance(step, list | tuple) for step in steps) else None
 
 
 def _is_product(value: Expr) -> bool:

@@ -32,6 +32,7 @@ from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import (
     Given,
@@ -250,7 +251,8 @@ def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> d
     for name, g in given.items():
         wanted, data = types[name], g.data
         if not converts_in_place(data.dtype, wanted):
-            data = replace(data, values=data.values.astype(wanted, copy=False))
+            with room(f"{name} as {wanted}", data.values.size * wanted.itemsize):
+                data = replace(data, values=data.values.astype(wanted, copy=False))
         type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides
         if data.dtype != wanted:
             type = replace(type, dtype=wanted.name, stored=data.dtype.name)

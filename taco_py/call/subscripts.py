@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
@@ -12,11 +12,12 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.compute import compute
-from taco_py.call.given_path import checked_path
+from taco_py.call.given_path import checked_path, steps_of
 from taco_py.call.kept_order import kept_order
 from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
-from taco_py.diagnostics.errors import NotationError, OperandError
+from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
+from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
@@ -26,6 +27,7 @@ from taco_py.values.operands import taken
 from taco_py.values.settings import Settings
 
 ORDERS = ("C", "F", "A", "K")
+STRATEGIES = ("greedy", "optimal", "auto")
 
 
 @lru_cache(maxsize=1024)
@@ -69,6 +71,26 @@ def contract(
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
+
+
+def refuse_unknown(
+    operands: Sequence[Any], unknown: Mapping[str, Any], options: Sequence[str]
+) -> OperandTypeError:
+    """Make the error of keywords that einsum does not have.
+
+    options  the keywords that it has
+    """
+    names = ", ".join(f"{name}=" for name in unknown)
+    if operands and isinstance(operands[0], str) and "=" in operands[0]:
+        return OperandTypeError(
+            f"Expected subscripts and operands by position, found index notation and {names}",
+            hint="index notation goes to tp.evaluate, with its operands by name",
+        )
+    hint = f"operands go by position; the options are {', '.join(options)}"
+    return OperandTypeError(
+        f"Expected options of einsum, found {names}",
+        hint=with_suggestion(hint, next(iter(unknown)), options),
+    )
 
 
 def explain_subscripts(
@@ -172,18 +194,22 @@ def _optimize(optimize: Any, count: int) -> Contractions:
     if isinstance(optimize, list | tuple):
         if len(optimize) == 2 and _is_strategy(optimize[0]) and _is_limit(optimize[1]):
             return None, True, float(optimize[1])
-        steps = optimize[1:] if list(optimize[:1]) == ["einsum_path"] else optimize
-        if all(isinstance(step, list | tuple) for step in steps):
+        steps = steps_of(optimize)
+        if steps is not None:
             return checked_path(steps, count, "optimize"), True, inf
     raise NotationError(
         f"Expected optimize to be a bool, 'greedy', 'optimal' or a list of pairs, found "
         f"{optimize!r}",
-        hint='as numpy.einsum_path returns it: ["einsum_path", (0, 1), (0, 1)]',
+        hint=with_suggestion(
+            'as numpy.einsum_path returns it: ["einsum_path", (0, 1), (0, 1)]',
+            str(optimize),
+            STRATEGIES,
+        ),
     )
 
 
 def _is_strategy(optimize: Any) -> bool:
-    return isinstance(optimize, str) and optimize in ("greedy", "optimal", "auto")
+    return isinstance(optimize, str) and optimize in STRATEGIES
 
 
 def _is_limit(limit: Any) -> bool:

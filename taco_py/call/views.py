@@ -73,11 +73,11 @@ def shared_look(
     if any(each is not None for each in asked) or settings.measure or settings.static:
         return None
     given = describe(objects[access.tensor], access.tensor)
-    if given.data.format.is_dense or permuted(assignment, given.data.format) is None:
+    form = permuted(assignment, given.data.format)
+    if given.data.format.is_dense or form is None:
         return None
     if settings.dtype is not None and settings.dtype != given.data.dtype:
         return None
-    form = permuted(assignment, given.data.format)
     kind = result_kind(assignment, {access.tensor: given}, None).kind
     axes = tuple(map(access.indices.index, assignment.target.indices))
     return Helper(f"{MODES}:show_sparse", {"axes": axes, "form": form, "kind": kind})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from taco_py.diagnostics.errors import OutOfMemoryError
+from taco_py.diagnostics.errors import AddressError, OutOfMemoryError
+
+ADDRESSABLE = 1 << 62
+"""Bytes from which on nothing can be addressed."""
 
 _UNITS = (
     (10**18, "EB"),
@@ -19,6 +22,8 @@ def out_of_memory(
 ) -> OutOfMemoryError:
     """Make the error of `what`, which needs `wanted` bytes where `free` are free, None for unknown.
 
+    It is an AddressError where no memory could be so large.
+
     >>> print(out_of_memory("C in the format ds", 16 * 10**12, 22_700_000_000))
     Expected memory for C in the format ds, which needs 16.0 TB, found 22.7 GB free
     >>> print(out_of_memory("C"))
@@ -31,7 +36,8 @@ def out_of_memory(
     elif free is not None and wanted is not None and wanted <= free:
         found += ", of which four fifths may be taken"
     message = f"Expected memory for {what}{needs}, found {found}"
-    return OutOfMemoryError(message, hint=hint, wanted=wanted, free=free)
+    kind = OutOfMemoryError if wanted is None or wanted < ADDRESSABLE else AddressError
+    return kind(message, hint=hint, wanted=wanted, free=free)
 
 
 def bytes_text(count: int) -> str:

@@ -30,6 +30,7 @@ from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import Problem, TensorType
 from taco_py.storage.pack import expand
+from taco_py.storage.room import stored_bytes
 from taco_py.storage.tensor_data import TensorData
 
 
@@ -267,12 +268,16 @@ def shortage(step: KernelStep, sizes: Mapping[str, int], error: MemoryError) -> 
         if form.is_dense:
             remedies.insert(0, "a sparse result by format=")
     what = " and ".join(made or [f"what {step.target} is computed with"])
+    if not isinstance(error, ShortageError) and target.indices:
+        itemsize = np.dtype(step.problem.result.dtype).itemsize
+        least = stored_bytes(tuple(sizes[i] for i in target.indices), 1, form, itemsize)
+        free = KERNELS.pool.free()
+        error = ShortageError(least, free) if least > free else error
     return no_room(what, error, ", ".join(remedies))
 
 
 def no_room(what: str, error: MemoryError, hint: str | None = None) -> OutOfMemoryError:
     """Make the error of `what`, with the bytes that `error` knows, or those that are free now."""
-    if isinstance(error, ShortageError):
-        return out_of_memory(what, error.wanted, error.free, hint)
-    free = KERNELS.pool.free()
-    return out_of_memory(what, None, free if free < UNKNOWN else None, hint)
+    wanted = error.wanted if isinstance(error, ShortageError) else None
+    free = error.free if isinstance(error, ShortageError) else KERNELS.pool.free()
+    return out_of_memory(what, wanted, free if free < UNKNOWN else None, hint)

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from taco_py.diagnostics.errors import IndexOverflowError
+from codegen.runtime.free_memory import ShortageError
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import Array
 
@@ -15,13 +15,11 @@ from taco_py.storage.tensor_data import Array
 def new_array(shape: tuple[int, ...], order: Sequence[int], dtype: str, covered: bool) -> Array:
     """Zeros, or any values where the kernel overwrites all, laid out in the order of the levels.
 
-    Raises IndexOverflowError or MemoryError.
+    Raises ShortageError where that is more than is free, or more than can be addressed.
     """
-    if prod(shape) * np.dtype(dtype).itemsize > np.iinfo(np.intp).max:
-        raise IndexOverflowError(
-            f"Expected a dense result that can be addressed, found one of shape {shape}",
-            hint="ask for a sparse result by format=",
-        )
+    wanted = prod(shape) * np.dtype(dtype).itemsize
+    if wanted > np.iinfo(np.intp).max:
+        raise ShortageError(wanted, KERNELS.pool.free())
     stored = tuple(shape[mode] for mode in order)
     make = KERNELS.pool.empty if covered else KERNELS.pool.zeros
     array: Array = make(stored, dtype)

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
+from taco_py.diagnostics.suggest import with_suggestion
 
 T = TypeVar("T")
 
@@ -87,6 +88,10 @@ LETTERS: dict[str, Level] = {
 LETTER_OF = {level: letter for letter, level in LETTERS.items()}
 NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss"}
 """Names of formats in their letters."""
+OF_ANY_ORDER = ("coo", "csf", "dense")
+"""Names of formats that have as many levels as the tensor has modes."""
+CONVERTED = ("bsr", "dia", "lil", "dok")
+"""Formats of scipy's that operands are converted from."""
 
 
 def _all_are(items: object, kind: type) -> bool:
@@ -203,8 +208,7 @@ class Format:
                 raise FormatError(
                     f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
                     f"place {place} of {text!r}",
-                    hint="d dense, s compressed, u compressed with duplicates, c singleton, "
-                    f"q singleton with duplicates; or {', '.join(NAMED)}, coo, csf, dense",
+                    hint=_other_format(letters),
                 )
         try:
             modes = tuple(int(m) for m in order.split(",")) if order else tuple(range(len(letters)))
@@ -231,6 +235,21 @@ class Format:
 
 MOST_LEVELS = 64
 """As many as NumPy's arrays have modes."""
+
+
+def _other_format(word: str) -> str:
+    """Tell which format a word that is none may have meant, and which there are."""
+    if word.lower() in CONVERTED:
+        return (
+            f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
+            f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
+        )
+    hint = (
+        "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
+        f"duplicates; or {', '.join((*NAMED, *OF_ANY_ORDER))}"
+    )
+    names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
+    return with_suggestion(hint, word.lower(), names)
 
 
 def dense(order: int) -> Format:

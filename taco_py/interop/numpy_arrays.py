@@ -9,6 +9,7 @@ import numpy as np
 from taco_py.diagnostics.errors import NumberOverflowError, OperandTypeError
 from taco_py.formats import dense
 from taco_py.storage.borrow import DTYPES, require_dtype
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, dense_data
 
 DENSE = tuple(dense(order) for order in range(9))  # made once: this is on the way of every call
@@ -27,7 +28,8 @@ def from_numpy(a: Any) -> TensorData:
     if array.dtype not in DTYPES:
         require_dtype(array.dtype, "an array")
     if copy_reason(array) is not None:
-        array = array.astype(array.dtype.newbyteorder("="), order="K", copy=True)
+        with room(f"a copy of an array of shape {array.shape}", array.size * array.itemsize):
+            array = array.astype(array.dtype.newbyteorder("="), order="K", copy=True)
     format = DENSE[array.ndim] if array.ndim < len(DENSE) else dense(array.ndim)
     return dense_data(array, format)
 

@@ -39,6 +39,7 @@ _TOKEN = re.compile(
 )
 
 _HINTS = {
+    "%": "remainders are not part of the notation: compute them with NumPy, before or after",
     "@": "write the sum with indices, as in y[i] = A[i,j] * x[j]",
     "^": "a power is written x[i]**2",
     ":": "slice the operand before, as in A=A[:, 0], and write its other indices alone",

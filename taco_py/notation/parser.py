@@ -16,6 +16,7 @@ are a tensor.
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
@@ -43,6 +44,9 @@ _ASSIGNMENTS: dict[str, Operator | None] = {"=": None, "+=": ADD}
 _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
 _SUM = "sum"
+_DIVISION_HINT = "/ is the only division: round quotients with NumPy, as in np.floor(y)"
+_NO_NUMBER = re.compile(r"[\d.]+([eE]_?$|_)|0([xX][\da-fA-F]+|[oO][0-7]+|[bB][01]+)_?$")
+"""A number and a name without a blank between them that read as a number misspelt."""
 _CALL_HINT = "functions are not part of the notation: compute them with NumPy, before or after"
 _REDUCTIONS = ("max", "min", "mean", "prod", "any", "all", "norm", "std", "var")
 _REDUCTION_HINT = "take others with NumPy or SciPy, before or after"
@@ -104,6 +108,8 @@ class Parser(Cursor):
                 return "write += and negate the right-hand side; tp.program takes -="
             case "," | "->":
                 return "einsum's subscripts go to tp.einsum; here begin as in y[i] = A[i,j] * x[j]"
+            case "//":
+                return _DIVISION_HINT
             case "==":
                 return "an assignment has one equals sign"
             case _:
@@ -115,8 +121,25 @@ class Parser(Cursor):
             return "write all indices in one pair of brackets, as in A[i,j]"
         if found.text in _ASSIGNMENTS or found.text == "==":
             return "one assignment at a time"
+        if (hint := self.spelling_hint()) is not None:
+            return hint
         if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
             return "write * for a product"
+        return None
+
+    def spelling_hint(self) -> str | None:
+        """What to write for a division of other languages, and for a number that is none."""
+        previous, found = self.tokens[self.position - 1], self.token
+        if found.text == "//":
+            return _DIVISION_HINT
+        touches = found.span.start == previous.span.stop
+        if not touches or previous.kind is not TokenKind.NUMBER:
+            return None
+        if found.kind is TokenKind.NUMBER or _NO_NUMBER.match(previous.text + found.text):
+            return (
+                f"{previous.text}{found.text} is no number: numbers are written as 2, 0.5, 1e-3 "
+                "or 2j"
+            )
         return None
 
     def expression(self) -> Expr:
@@ -198,7 +221,7 @@ class Parser(Cursor):
         opening = self.take()
         names = self.tuple_of_names() if self.at("(") else self.leading_names()
         body = self.nested(self.expression, opening)
-        self.closed(opening, "an operator or ')'", _SUM_HINT)
+        self.closed(opening, "an operator or ')'", self.spelling_hint() or _SUM_HINT)
         span = self.since(first)
         return reduce(
             lambda inner, name: Reduce(ADD, name.text, inner, span), reversed(names), body

@@ -16,7 +16,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.cautions import NotationWarning, caution
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import DIV
+from taco_py.notation.operators import DIV, NEG
 from taco_py.notation.printer import to_text
 from taco_py.notation.reduce import Free, contracts, free_inside_powers, summed_here
 from taco_py.notation.tree import children, walk
@@ -116,30 +116,72 @@ def _terms(expr: Expr) -> Iterator[Expr]:
 
 
 def _summed_around(product: _Product) -> UserWarning | None:
-    """Warn of an index summed around a product of sums, each of which has a term without it."""
+    """Warn of an index summed around a product of sums, each of which has a term without it.
+
+    Where a tensor with the index is a factor too, the sum around is what such a text is meant for.
+    """
     parts = (*product.factors, *product.divisors)
     for index in product.here:
-        sums = [part for part in parts if _sums_inside(part, index, product.free)]
-        if len(sums) < 2:
+        if any(index in access.indices for access in _bare(parts)):
             continue
-        first, second = map(to_text, sums[:2])
-        inside = f"({first})**2" if first == second else f"({_with_sum(sums[0], index, product)}) …"
+        above, below = (
+            [part for part in some if _sums_inside(part, index, product.free)]
+            for some in (product.factors, product.divisors)
+        )
+        if len(above) + len(below) < 2:
+            continue
+        what, sign = ("quotient", "/") if below else ("product", "*")
+        first = f"({to_text((above or below)[0])})"
+        start = f"{first} {sign} …" if above else f"… / {first} / …"
         return caution(
             NotationWarning,
-            f"{index} is summed around the whole product, for several of its factors use it: "
-            f"sum({index}, ({first}) * …)",
+            f"{index} is summed around the whole {what}, for several parts of it use it: "
+            f"sum({index}, {start})",
             product.expr.span,
-            f"to sum inside each factor write {inside}, or another letter in each; to keep it "
-            f"as it is, write sum({index}, …) around the product",
+            f"to sum inside each part write {_inside(above, below, index, product)}, or another "
+            f"letter in each; to keep it as it is, write sum({index}, …) around the {what}",
         )
     return None
+
+
+def _inside(above: list[Expr], below: list[Expr], index: str, product: _Product) -> str:
+    """Write a product or quotient of sums with an index summed inside each.
+
+    (y[i] - X[i,a]*v[a]) * -(y[i] - X[i,a]*v[a])   →   -(y[i] - X[i,a]*v[a])**2
+    (y[i] - X[i,a]*v[a]) / (z[i] - X[i,a]*u[a])
+    →   (y[i] - sum(a, X[i,a]*v[a])) / (z[i] - sum(a, X[i,a]*u[a]))
+    """
+    sums = [_without_minus(part) for part in (*above, *below)]
+    minus = "-" * (sum(is_negated for _, is_negated in sums) % 2)
+    alike = len({to_text(base) for base, _ in sums}) == 1
+    if alike and not (above and below):
+        power = f"({to_text(sums[0][0])})**{len(sums)}"
+        return f"{minus}{power}" if above else f"… / {minus}{power}"
+    written = [f"({_with_sum(part, index, product)})" for part in (*above, *below)]
+    upper = " * ".join(written[: len(above)]) or "…"
+    return " / ".join((upper, *written[len(above) :]))
+
+
+def _without_minus(expr: Expr) -> tuple[Expr, bool]:
+    """Take the minuses before an expression away, and tell whether they were odd in number."""
+    odd = False
+    while isinstance(expr, Call) and expr.operator == NEG:
+        expr, odd = expr.args[0], not odd
+    return expr, odd
 
 
 def _with_sum(expr: Expr, index: str, product: _Product) -> str:
     """Write a sum of terms with `sum(…)` around those that have an index."""
     if isinstance(expr, Call) and expr.operator.additive and len(expr.args) == 2:
         left, right = (_with_sum(arg, index, product) for arg in expr.args)
+        several = isinstance(expr.args[1], Call) and expr.args[1].operator.additive
+        right = f"({right})" if several else right
         return f"{left} {expr.operator.symbol} {right}"
+    if isinstance(expr, Call) and expr.operator == NEG:
+        base, _ = _without_minus(expr)
+        inner = _with_sum(expr.args[0], index, product)
+        several = isinstance(base, Call) and base.operator.additive
+        return f"-({inner})" if several else f"-{inner}"
     return f"sum({index}, {to_text(expr)})" if index in product.free[id(expr)] else to_text(expr)
 
 
@@ -217,5 +259,6 @@ def _quotient_of_sum(divisor: Access) -> UserWarning:
 
 
 def _bare(parts: tuple[Expr, ...]) -> list[Access]:
-    """The tensors with indices among the factors of a product."""
-    return [part for part in parts if isinstance(part, Access) and part.indices]
+    """The tensors with indices among the factors of a product, with or without a minus."""
+    plain = [_without_minus(part)[0] for part in parts]
+    return [part for part in plain if isinstance(part, Access) and part.indices]

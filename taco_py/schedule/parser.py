@@ -8,12 +8,13 @@ distribute, fission, loopfuse, serial.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.diagnostics.source import Source, Span
+from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.nodes import Expr
 from taco_py.notation.parser import parse_expression
 from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
@@ -41,6 +42,12 @@ UNITS = (*CPU_UNITS, *GPU_UNITS)
 
 class _MisfitError(Exception):
     """Arguments that a command does not take."""
+
+
+def _misfit(what: str, word: str, words: Iterable[str]) -> _MisfitError:
+    """Make the error of a word that is none of those that are listed, with the one nearest."""
+    listed = list(words)
+    return _MisfitError(with_suggestion(f"{what} {', '.join(listed)}", word, listed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,7 @@ def _command(call: _Call, source: Source, known: dict[str, _Syntax]) -> Command:
         raise ScheduleError(
             f"Expected a scheduling command, found {name!r}",
             span,
-            f"the commands are {', '.join(known)}",
+            with_suggestion(f"the commands are {', '.join(known)}", name, known),
         )
     arguments = tuple(_split(call.arguments))
     syntax = known[name]
@@ -222,7 +229,7 @@ def _bound(arguments: tuple[str, ...]) -> Command:
         raise _MisfitError
     kinds = {kind.value: kind for kind in BoundKind}
     if arguments[3] not in kinds:
-        raise _MisfitError(f"the kinds of bounds are {', '.join(kinds)}")
+        raise _misfit("the kinds of bounds are", arguments[3], kinds)
     return Bound(parent, child, _number(arguments[2], 0), kinds[arguments[3]])
 
 
@@ -232,11 +239,11 @@ def _parallelize(arguments: tuple[str, ...]) -> Command:
     race = arguments[2] if len(arguments) > 2 else Race.NONE.value
     races = {race.value: race for race in Race} | {"ParallelReduction": Race.TEMPORARY}
     if unit not in UNITS or len(arguments) > 3:
-        raise _MisfitError(f"the units are {' and '.join(CPU_UNITS)}")
+        raise _misfit("the units are", unit, CPU_UNITS)
     if unit in GPU_UNITS:
         raise _MisfitError(f"of TACO's units, kernels have {' and '.join(CPU_UNITS)} alone")
     if race not in races:
-        raise _MisfitError(f"the strategies are {', '.join(races)}")
+        raise _misfit("the strategies are", race, races)
     return Parallelize(index, races[race]) if unit == "CPUThread" else Vectorize(index)
 
 
@@ -261,7 +268,7 @@ def _mergeby(arguments: tuple[str, ...]) -> Command:
     (index,) = _names(arguments[:1], 1)
     merges = {merge.value: merge for merge in Merge}
     if len(arguments) != 2 or arguments[1] not in merges:
-        raise _MisfitError(f"the strategies are {', '.join(merges)}")
+        raise _misfit("the strategies are", "".join(arguments[1:2]), merges)
     return MergeBy(index, merges[arguments[1]])
 
 
@@ -309,7 +316,7 @@ def _assemble(arguments: tuple[str, ...]) -> Command:
     (tensor,) = _names(arguments[:1], 1)
     ways = {assembly.value: assembly for assembly in Assembly}
     if len(arguments) not in (2, 3) or arguments[1] not in ways:
-        raise _MisfitError(f"the ways to assemble are {', '.join(ways)}")
+        raise _misfit("the ways to assemble are", "".join(arguments[1:2]), ways)
     if arguments[2:] not in ((), ("false",)):
         raise _MisfitError("loops that count entries are not scheduled on their own")
     return Assemble(tensor, ways[arguments[1]])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError, StructureError
+from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import COO, Format
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
@@ -47,7 +48,11 @@ def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError) as error:
         raise OperandTypeError(
             f"Expected {what} to be a dtype, found {wanted!r}",
-            hint='as in dtype="float32" or dtype=np.int64',
+            hint=with_suggestion(
+                'as in dtype="float32" or dtype=np.int64',
+                str(wanted),
+                sorted(dtype.name for dtype in DTYPES),
+            ),
         ) from error
     require_dtype(dtype, what)
     native: np.dtype[Any] = dtype.newbyteorder("=")

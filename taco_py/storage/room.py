@@ -15,14 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from taco_py.diagnostics.errors import OutOfMemoryError
-from taco_py.diagnostics.memory_errors import out_of_memory
+from taco_py.diagnostics.memory_errors import ADDRESSABLE, out_of_memory
 from taco_py.formats import Format
 
 LARGE = 1 << 26
 """Bytes from which on it is worth a look at what is free, which takes as long as 0.3 MB to fill."""
-
-ADDRESSABLE = 1 << 62
-"""Bytes beyond which sizes are refused as such."""
 
 
 @contextmanager
@@ -32,9 +29,9 @@ def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
     what    is made in the block
     wanted  bytes that it takes at least
     """
-    if LARGE < wanted < ADDRESSABLE:
-        free = free_bytes()
-        if free is not None and wanted > free:
+    if wanted > LARGE:
+        free = ADDRESSABLE if (known := free_bytes()) is None else known
+        if wanted > min(free, ADDRESSABLE):
             raise too_little(what, wanted, hint)
     try:
         yield

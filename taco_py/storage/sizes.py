@@ -14,6 +14,7 @@ from taco_py.diagnostics.errors import AddressError, IndexOverflowError, Operand
 from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.formats import Format, LevelKind
 from taco_py.storage.borrow import as_dtype
+from taco_py.storage.room import free_bytes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
 INT32_MAX = 2**31 - 1
@@ -57,6 +58,8 @@ def position_count(sizes: Sequence[int]) -> int:
             "Expected fewer than 2^62 positions in dense levels, found "
             f"{' * '.join(map(str, sizes))}, {bytes_text(count)} for a byte each",
             hint='store these modes compressed ("s")',
+            wanted=count,
+            free=free_bytes(),
         )
     return count
 

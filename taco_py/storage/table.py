@@ -144,7 +144,9 @@ def require_rows(text: Text, row: Row, count: int) -> None:
     raise text.fault(
         text.line_of_entry(count) if longer else text.last_line(),
         f"Expected {count} entries as the header says, found {found}",
-        "the file may be truncated, or its header wrong",
+        "the header counts fewer than there are"
+        if longer
+        else "the file may be truncated, or its header wrong",
     )
 
 

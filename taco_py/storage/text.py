@@ -88,12 +88,10 @@ class Text:
         """
         for number, words in self.entries():
             if len(words) != row.words:
-                shown_words = shown(b" ".join(words))
-                commas = any(b"," in word for word in words)
                 raise self.fault(
                     number,
-                    f"Expected {row.words} numbers, found {len(words)}: {shown_words}",
-                    BLANKS_HINT if commas else "the file may be truncated here",
+                    f"Expected {row.words} numbers, found {len(words)}: {shown(b' '.join(words))}",
+                    _why_others(words, row),
                 )
             yield [
                 *(coordinate(self, number, words[mode], mode, row) for mode in range(row.digits)),
@@ -109,6 +107,18 @@ class Text:
         return self.first_line + self.body.rstrip().count(b"\n", self.start)
 
 
+def _why_others(words: list[bytes], row: Row) -> str:
+    """Tell what may be wrong with a line that has another number of words than `row`."""
+    if any(b"," in word for word in words):
+        return BLANKS_HINT
+    if len(words) < row.words:
+        return "the file may be truncated here"
+    parts = [(row.digits, "coordinate"), (row.numbers, "number")] if row.digits else []
+    has = [f"{count} {what}{'s' * (count > 1)}" for count, what in parts if count]
+    holds = f" and holds {' and '.join(has)}" if has else ""
+    return f"each line is one entry{holds}: take the rest away, or mend the header or first line"
+
+
 def before_comment(words: list[bytes]) -> list[bytes]:
     """The words of a line before the one that starts a comment."""
     ends = (place for place, word in enumerate(words) if word.startswith(COMMENTS))
@@ -118,9 +128,11 @@ def before_comment(words: list[bytes]) -> list[bytes]:
 def coordinate(text: Text, line: int, word: bytes, mode: int, row: Row) -> bytes:
     """A coordinate in digits alone; FileFormatError for one that is no integer or out of range."""
     number = whole(text, line, word)
-    if number is None:
+    if number is None or not _is_written_whole(word):
         raise text.fault(
-            line, f"Expected an integer as coordinate of mode {mode}, found {shown(word, '')}"
+            line,
+            f"Expected an integer as coordinate of mode {mode}, found {shown(word, '')}",
+            None if number is None else f"write {number}, in digits alone",
         )
     largest = EXACT if row.sizes is None else row.sizes[mode]
     if not 1 <= number <= largest:
@@ -146,10 +158,15 @@ def value(text: Text, line: int, word: bytes, row: Row) -> bytes:
 
 def whole(text: Text, line: int, word: bytes) -> int | None:
     """The integer that a word stands for, as 12 and 1.2e1 for 12; None for another number."""
-    if word.removeprefix(b"-").removeprefix(b"+").isdigit() and word[:2] not in (b"-+", b"+-"):
+    if _is_written_whole(word):
         return int(word) if len(word) <= 40 else None
     number = parse_number(text, line, word)
     return int(number) if abs(number) < EXACT and number == int(number) else None
+
+
+def _is_written_whole(word: bytes) -> bool:
+    """Tell whether a word is digits with at most a sign before them."""
+    return word.removeprefix(b"-").removeprefix(b"+").isdigit() and word[:2] not in (b"-+", b"+-")
 
 
 def parse_number(text: Text, line: int, word: bytes) -> float:

@@ -66,7 +66,9 @@ def read_tns(
         raise header.entries.fault(
             header.entries.last_line(),
             f"Expected {header.nnz} entries as the header says, found {len(table)} up to here",
-            "the file may be truncated",
+            "the file may be truncated"
+            if len(table) < header.nnz
+            else "the header counts fewer than there are",
         )
     coords = coordinates(table[:, :-1], known, header.entries)
     found = known or tuple(int(column.max()) + 1 for column in coords)

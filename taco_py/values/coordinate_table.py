@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    NumberOverflowError,
+    OperandError,
+    OperandTypeError,
+)
 from taco_py.interop.numpy_arrays import as_plain_array
 from taco_py.storage.borrow import as_dtype, require_dtype
 from taco_py.storage.tensor_data import Array
@@ -16,6 +21,28 @@ BOTH_WAYS = (
     "axis=0 where coords[k] holds the coordinates of mode k, axis=1 where coords[e] are those of "
     "entry e; or one array a mode, as in (rows, columns)"
 )
+
+
+def one_of(coords: Any, indices: Any) -> Any:
+    """Take the coordinates under one of their two names. Raises OperandTypeError for both."""
+    if coords is not None and indices is not None:
+        raise OperandTypeError(
+            "Expected the coordinates once, found coords= and indices=",
+            hint="these are two names of one argument: leave one of them out",
+        )
+    return coords if indices is None else indices
+
+
+def require_given(coords: Any, values: Any, shape: Any) -> None:
+    """Raise OperandTypeError for missing coordinates or values, DimensionError for a shape."""
+    given = {"coords": coords, "values": values, "shape": shape}
+    missing = [name for name, value in given.items() if value is None]
+    if missing:
+        kind = DimensionError if missing == ["shape"] else OperandTypeError
+        raise kind(
+            f"Expected coords, values and shape, found no {' and no '.join(missing)}",
+            hint="as in Tensor.from_coo((rows, columns), values, (2, 3))",
+        )
 
 
 def coordinate_columns(coords: Any, order: int, entries: int, axis: int | None) -> list[Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -233,8 +233,13 @@ def _lined_up(array: Array) -> str:
 # ---------------------------------------------------------------- checks
 
 
-def check_names(assignment: Assignment, names: Iterable[str]) -> None:
-    """Raise OperandError for a tensor that was not passed, or an operand the text does not use."""
+def check_names(
+    assignment: Assignment, names: Iterable[str], options: Collection[str] = OPTIONS
+) -> None:
+    """Raise OperandError for a tensor that was not passed, or an operand the text does not use.
+
+    options  the keywords that the call has besides operands
+    """
     wanted = operand_names(assignment)
     given = tuple(map(str, names))
     for access in accesses(assignment):
@@ -242,29 +247,34 @@ def check_names(assignment: Assignment, names: Iterable[str]) -> None:
             raise OperandError(
                 f"Expected an operand {access.tensor}, found {_listed(given)}",
                 access.span,
-                _how_to_pass(access.tensor, [name for name in given if name not in wanted]),
+                _how_to_pass(
+                    access.tensor, [name for name in given if name not in wanted], options
+                ),
             )
     for name in given:
         if name not in wanted:
             raise OperandError(
                 f"Expected the operands {_listed(wanted)}, found {name} besides, which the "
                 "expression does not use",
-                hint=_how_to_use(name, wanted),
+                hint=_how_to_use(name, wanted, options),
             )
 
 
-def _how_to_pass(name: str, left: Sequence[str]) -> str:
+def _how_to_pass(name: str, left: Sequence[str], options: Collection[str]) -> str:
     """The remedy for an operand that is missing; `left` are given and not used."""
-    if name in OPTIONS:
+    if name in options:
         return f'{name}= is an option of the call; pass the operand in a mapping, {{"{name}": …}}'
     found = nearest(name, left)
     meant = "" if found is None else f", where {found}= was given: did you mean {name}?"
     return f"pass it by name: {name}=…{meant}"
 
 
-def _how_to_use(name: str, wanted: Sequence[str]) -> str:
+def _how_to_use(name: str, wanted: Sequence[str], options: Collection[str]) -> str:
     """The remedy for an operand that the text does not use, or for an option misspelt."""
-    option = nearest(name, OPTIONS)
+    if name in OPTIONS and name not in options:
+        has = ", ".join(f"{option}=" for option in sorted(options))
+        return f"{name}= is an option of evaluate; this call has {has}"
+    option = nearest(name, options)
     if option is not None and nearest(name, wanted) is None:
         return f"did you mean the option {option}=?"
     return with_suggestion(f"leave {name} out, or use it in the expression", name, wanted)
@@ -309,8 +319,3 @@ def _listed(names: Sequence[str]) -> str:
 def is_tensor(given: Given) -> bool:
     """Whether the user passed one of this package's tensors."""
     return isinstance(given.object, Tensor | TensorData)
-
-
-def is_scipy(given: Given) -> bool:
-    """Whether the user passed a scipy.sparse array or matrix."""
-    return is_scipy_sparse(given.object)

@@ -74,19 +74,28 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """operands, when, container and stored are the docs' words for `fits` and `kind`."""
+    """operands, when, container and stored are the docs' words for `kind`.
+
+    kind  what a result is, None where the row does not fit
+    """
 
     operands: str
     when: str
     container: str
     stored: str
-    fits: Callable[[Question], bool]
-    kind: Callable[[Question], ResultKind]
+    kind: Callable[[Question], ResultKind | None]
 
 
 def look_up(question: Question) -> ResultKind:
     """Find the kind of a result in the table."""
-    return next(row for row in TABLE if row.fits(question)).kind(question)
+    return next(kind for row in TABLE if (kind := row.kind(question)) is not None)
+
+
+def _where(
+    fits: Callable[[Question], bool], kind: Callable[[Question], ResultKind]
+) -> Callable[[Question], ResultKind | None]:
+    """Give the kind where a question fits, and None for others."""
+    return lambda question: kind(question) if fits(question) else None
 
 
 # ---------------------------------------------------------------- format= is given
@@ -146,26 +155,18 @@ def _own(question: Question) -> Format | None:
     return permuted(question.assignment, form) if form is not None and is_sparse(form) else None
 
 
-def _is_permuted_scipy(question: Question) -> bool:
-    return bool(question.scipy) and _own(question) is not None
-
-
-def _permuted_scipy(question: Question) -> ResultKind:
+def _permuted_scipy(question: Question) -> ResultKind | None:
     form = _own(question)
-    assert form is not None
+    if form is None or not question.scipy:
+        return None
     if form.is_coo:
         return ResultKind(COO(form.order), question.named("coo"))
     return ResultKind(form, question.named("csc" if form == CSC else "csr"))
 
 
-def _is_permuted_tensor(question: Question) -> bool:
-    return TENSOR in question.used and _own(question) is not None
-
-
-def _permuted_tensor(question: Question) -> ResultKind:
+def _permuted_tensor(question: Question) -> ResultKind | None:
     form = _own(question)
-    assert form is not None
-    return ResultKind(form, TENSOR)
+    return ResultKind(form, TENSOR) if form is not None and TENSOR in question.used else None
 
 
 # ---------------------------------------------------------------- Tensors
@@ -246,56 +247,59 @@ def _scipy_kind(form: Format, name: str) -> Callable[[Question], ResultKind]:
 TABLE: tuple[Row, ...] = (
     Row(
         "any", "`format=` dense, its modes in order", "`ndarray`", "as asked",
-        _asks_for_array, lambda q: ResultKind(_asked(q), ARRAY),
+        _where(_asks_for_array, lambda q: ResultKind(_asked(q), ARRAY)),
     ),
     Row(
         "SciPy's, no Tensor", "`format=` CSR, CSC or COO", "`csr_array`, `csc_array`, `coo_array`",
-        "as asked", _asks_for_scipy,
-        lambda q: ResultKind(_asked(q), q.named(_scipy_form(_asked(q)) or "")),
+        "as asked", _where(
+            _asks_for_scipy,
+            lambda q: ResultKind(_asked(q), q.named(_scipy_form(_asked(q)) or "")),
+        ),
     ),
     Row(
         "any", "any other `format=`", "Tensor", "as asked",
-        lambda q: q.wanted is not None, lambda q: ResultKind(_asked(q), TENSOR),
+        _where(lambda q: q.wanted is not None, lambda q: ResultKind(_asked(q), TENSOR)),
     ),
     Row(
         "one of SciPy's", "its modes permuted: `B[j,i] = A[i,j]`",
         "`csc_array` of CSR, `csr_array` of CSC, `coo_array` of COO", "in the operand's own arrays",
-        _is_permuted_scipy, _permuted_scipy,
+        _permuted_scipy,
     ),
     Row(
         "one sparse Tensor", "its modes permuted", "Tensor",
         "in the operand's own arrays, with another mode order",
-        _is_permuted_tensor, _permuted_tensor,
+        _permuted_tensor,
     ),
     Row(
         "a Tensor among them", "no index compressed", "`ndarray`", "dense",
-        _is_full_tensor, lambda q: ResultKind(dense(q.order), ARRAY),
+        _where(_is_full_tensor, lambda q: ResultKind(dense(q.order), ARRAY)),
     ),
     Row(
         "a Tensor among them", "some index compressed", "Tensor",
         "an index that every term restricts: compressed, or dense where operands store it so; "
         "others: dense",
-        lambda q: TENSOR in q.used, _of_tensors,
+        _where(lambda q: TENSOR in q.used, _of_tensors),
     ),
     Row(
         "SciPy's", "its rows, or another dense mode, outnumber the entries by far", "`coo_array`",
-        "COO", _is_hypersparse, lambda q: ResultKind(COO(q.order), q.named("coo")),
+        "COO", _where(_is_hypersparse, lambda q: ResultKind(COO(q.order), q.named("coo"))),
     ),
     Row(
         "SciPy's", "every index restricted in every term; columns stored first", "`csc_array`",
-        "CSC", _is_csc, _scipy_kind(unordered_last(CSC), "csc"),
+        "CSC", _where(_is_csc, _scipy_kind(unordered_last(CSC), "csc")),
     ),
     Row(
         "SciPy's", "every index restricted in every term; a matrix", "`csr_array`", "CSR",
-        _is_sparse_matrix, _scipy_kind(unordered_last(CSR), "csr"),
+        _where(_is_sparse_matrix, _scipy_kind(unordered_last(CSR), "csr")),
     ),
     Row(
         "SciPy's", "every index restricted in every term; another order, no sum that is a vector",
-        "`coo_array`", "COO", _is_sparse, lambda q: ResultKind(COO(q.order), "coo_array"),
+        "`coo_array`", "COO",
+        _where(_is_sparse, lambda q: ResultKind(COO(q.order), "coo_array")),
     ),
     Row(
         "any", "otherwise", "`ndarray`", "dense",
-        lambda _: True, lambda q: ResultKind(dense(q.order), ARRAY),
+        lambda q: ResultKind(dense(q.order), ARRAY),
     ),
 )  # fmt: skip
 

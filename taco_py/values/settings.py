@@ -17,6 +17,7 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
     ScheduleError,
 )
+from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import Format
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.borrow import as_dtype
@@ -135,7 +136,9 @@ def check_casting(casting: str) -> str:
     if not isinstance(casting, str) or casting not in CASTINGS:
         raise NotationError(
             f"Expected casting to be one of {', '.join(CASTINGS)}, found {casting!r}",
-            hint='casting="unsafe" allows every conversion',
+            hint=with_suggestion(
+                'casting="unsafe" allows every conversion', str(casting), CASTINGS
+            ),
         )
     return casting
 
@@ -162,7 +165,7 @@ def as_schedule(schedule: Any) -> Schedule | None:
         if word.isalpha() and word != "auto":
             raise ScheduleError(
                 f"Expected 'auto', '{MEASURE}' or the text of a schedule, found {schedule!r}",
-                hint='as in schedule="reorder(i,k,j)"',
+                hint=with_suggestion('as in schedule="reorder(i,k,j)"', word, ("auto", MEASURE)),
             )
         return None if word == "auto" else Schedule.parse(schedule)
     schedule = getattr(schedule, "schedule", schedule)
@@ -200,9 +203,17 @@ def check_allow(allow: Collection[str] | str) -> frozenset[str]:
     if not isinstance(words, Collection) or any(word not in ALLOWED for word in words):
         raise OperandTypeError(
             f"Expected {' or '.join(map(repr, ALLOWED))} in allow, found {allow!r}",
-            hint='as in allow=("cancellation",)',
+            hint=with_suggestion(
+                'as in allow=("cancellation",)', _first_unknown(words, ALLOWED), ALLOWED
+            ),
         )
     return frozenset(words)
+
+
+def _first_unknown(words: Any, known: Collection[str]) -> str:
+    """Find the first of the words that is not known, "" for something else than words."""
+    listed = words if isinstance(words, Collection) else ()
+    return next((w for w in listed if isinstance(w, str) and w not in known), "")
 
 
 def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
@@ -232,7 +243,7 @@ def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
         if name not in rules:
             raise ScheduleError(
                 f"Expected the names of rules in forbid, found {name!r}",
-                hint=f"they are {', '.join(free)}",
+                hint=with_suggestion(f"they are {', '.join(free)}", name, free),
             )
     return frozenset(names)
 
@@ -304,7 +315,9 @@ def check_static_index(index: str, known: Collection[str]) -> None:
     if index not in known:
         raise OperandError(
             f"Expected static sizes of the indices {', '.join(known) or 'none'}, found {index!r}",
-            hint="leave it out of static=, or use it in the expression",
+            hint=with_suggestion(
+                "leave it out of static=, or use it in the expression", index, known
+            ),
         )
 
 

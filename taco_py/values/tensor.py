@@ -21,9 +21,16 @@ from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
+from taco_py.storage.room import room
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
-from taco_py.values.coordinate_table import coordinate_columns, exact_numbers, numbers
+from taco_py.values.coordinate_table import (
+    coordinate_columns,
+    exact_numbers,
+    numbers,
+    one_of,
+    require_given,
+)
 from taco_py.values.keys import of_array
 from taco_py.values.no_operators import NoOperators
 
@@ -55,14 +62,15 @@ class Tensor(NoOperators):
     @classmethod
     def from_coo(
         cls,
-        coords: ArrayLike | Sequence[ArrayLike],
-        values: ArrayLike,
-        shape: Sequence[int] | int,
+        coords: ArrayLike | Sequence[ArrayLike] | None = None,
+        values: ArrayLike | None = None,
+        shape: Sequence[int] | int | None = None,
         format: Format | str | None = None,
         dtype: DTypeLike | None = None,
         index_dtype: DTypeLike | None = None,
         *,
         axis: int | None = None,
+        indices: ArrayLike | Sequence[ArrayLike] | None = None,
     ) -> Tensor:
         """Make a tensor of coordinates and values; duplicates are added up.
 
@@ -79,10 +87,14 @@ class Tensor(NoOperators):
         index_dtype  int32 or int64; int32 where it suffices if not given
         axis    of the table that runs over the modes: 0 for (order, nnz), 1 for (nnz, order); where
                 not given, the one whose length is the order, and an error where both are
+        indices another name of coords, as torch and JAX have it; one of the two is given
 
         The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
         or FormatError before any work when they do not describe a tensor.
         """
+        coords = one_of(coords, indices)
+        require_given(coords, values, shape)
+        assert values is not None  # checked with the others
         sizes = structure.check_shape(shape)
         vector = np.atleast_1d(exact_numbers(values, dtype))
         columns = coordinate_columns(coords, len(sizes), len(vector), axis)
@@ -206,10 +218,11 @@ class Tensor(NoOperators):
 
         Of a tensor whose last level is dense, the nonzeros only.
         """
-        coords, values = unpack(self._data, drop_zeros=True)
-        if not coords:
-            return np.zeros((len(values), 0), dtype=np.int64), values.copy()
-        return np.stack(coords, axis=1), values.copy()
+        with room("coordinates and values of a tensor"):
+            coords, values = unpack(self._data, drop_zeros=True)
+            if not coords:
+                return np.zeros((len(values), 0), dtype=np.int64), values.copy()
+            return np.stack(coords, axis=1), values.copy()
 
     def to_format(self, format: Format | str) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
@@ -225,11 +238,13 @@ class Tensor(NoOperators):
         dtype  of the values
         """
         wanted = as_dtype(dtype, "dtype")
-        return Tensor(replace(self._data, values=self._data.values.astype(wanted)))
+        with room(f"values of {wanted}", self._data.values.size * wanted.itemsize):
+            return Tensor(replace(self._data, values=self._data.values.astype(wanted)))
 
     def copy(self) -> Tensor:
         """Return a tensor that shares no memory with this one."""
-        return Tensor(copied(self._data))
+        with room("a copy of a tensor", self._data.values.nbytes):
+            return Tensor(copied(self._data))
 
     def __repr__(self) -> str:
         size = prod(self.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -88,3 +89,24 @@ def test_later_processes_are_warned_too(tmp_path: Path) -> None:
             [sys.executable, "-c", program], capture_output=True, text=True, check=True
         )
         assert found.stderr.count("NotationWarning") == 1
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "cache"])
+def test_warnings_of_the_surroundings_point_at_the_users_line(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o777 if name == "cache" else 0o700)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, taco_py as tp\n"
+        "x = np.ones(9)\n"
+        "tp.evaluate('y[i] = 2 * x[i]', x=x)  # here\n"
+    )
+    count = "many" if name == "OMP_NUM_THREADS" else "1"
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "OMP_NUM_THREADS": count, "TACO_PY_CACHE_DIR": str(folder)},
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent.parent,
+    )  # fmt: skip
+    assert f"{script}:3: " in done.stderr
+    assert "# here" in done.stderr

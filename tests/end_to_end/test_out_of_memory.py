@@ -84,6 +84,53 @@ def test_an_array_of_the_user_needs_no_room(little: None) -> None:
         assert tp.evaluate("C[i,j] = x[i] * y[j]", x=TALL, y=WIDE, out=out) is out
 
 
+HUGE, LONG = 10**12, np.broadcast_to(np.ones(1), (10**9,))
+LOST = tp.Tensor.from_coo(([0], [0]), [1.0], (HUGE, HUGE))
+POINT = vector(1, HUGE)
+BEYOND: dict[str, tuple[Callable[[], Any], int]] = {
+    "array": (LOST.to_numpy, 8 * HUGE**2),
+    "format": (lambda: LOST.to_format("dd"), 8 * HUGE**2),
+    "rows": (lambda: LOST.to_format("ds"), 8 * HUGE),
+    "scipy": (lambda: LOST.to_scipy("csr"), 8 * HUGE),
+    "coordinates": (
+        lambda: tp.Tensor.from_coo(([0], [0]), [1.0], (HUGE, HUGE), format="dd"),
+        8 * HUGE**2,
+    ),
+    "tensor": (
+        lambda: tp.tensor(sp.coo_array((10**9, 10**9)), format="dd"),
+        8 * 10**18,
+    ),
+    "einsum": (lambda: tp.einsum("i,j,k->ijk", LONG, LONG, LONG), 8 * 10**27),
+    "F": (lambda: tp.einsum("i,j,k->ijk", LONG, LONG, LONG, order="F"), 8 * 10**27),
+    "kept order": (
+        lambda: tp.evaluate("C[i,j] = x[i] * y[j]", x=LONG, y=LONG, format="dd:1,0"),
+        8 * 10**18,
+    ),
+    "sum": (lambda: tp.evaluate("C[i,j] = T[i,j] + 1", T=LOST), 8 * HUGE**2),
+    "blocks": (
+        lambda: tp.evaluate("C[i,j,k] = b[i] * b[j] * b[k]", b=POINT, format="sdd"),
+        8 * HUGE**2,
+    ),
+    "pattern": (lambda: tp.evaluate("C[i,j] = x[i] * x[j]", x=LONG, format="ss"), 12 * 10**18),
+    "oracle": (lambda: tp.evaluate_dense("C[i,j] = x[i] * x[j]", x=LONG), 8 * 10**18),
+    "oracle's operand": (lambda: tp.evaluate_dense("y[i] = T[i,j]", T=LOST), 8 * HUGE**2),
+    "oracle's sum": (
+        lambda: tp.evaluate_dense("y[i] = (x[i] - x[j])**2", x=LONG),
+        8 * 10**18,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_sizes_beyond_any_memory(name: str) -> None:
+    call, wanted = BEYOND[name]
+    error = refused(call)
+    assert error.wanted is not None and 0.99 * wanted <= error.wanted <= 1.5 * wanted
+    assert error.free is not None and 0 < error.free < error.wanted
+    assert "free" in error.message
+    assert isinstance(error, OverflowError) == (error.wanted >= 2**62)
+
+
 SPARSE = [
     ("C[i,j] = a[i] * b[j]", "ss", 12 * 9_000_000),
     ("C[i,j] = a[i] * b[j]", "ds", 12 * 9_000_000 + 4 * 10_001),

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.traps import traps
+from taco_py.oracle import evaluate_dense
 
 AROUND = [
     "s = (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a]) * w[i]",
     "s = w[i] * (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a])",
     "s = -(y[i] - X[i,a]*v[a]) * (z[i] - X[i,a]*u[a]) / n",
-    "q[i] = (y[i] - X[i,a]*v[a]) / (z[i] - X[i,a]*u[a])",
+    "s = (A[i,j]*w[j] - y[i]) * (A[i,j]*w[j] - y[i]) * y[i]",
     "K[i,j] = (X[i,k]*Y[j,k] + c) * (X[i,k]*Y[j,k] + c)",
+]
+QUOTIENT = [
+    "q[i] = (y[i] - X[i,a]*v[a]) / (z[i] - X[i,a]*u[a])",
+    "q[i] = 1 / (y[i] - X[i,a]*v[a]) / (z[i] - X[i,a]*u[a])",
+    "q[i] = w[i] * (y[i] - X[i,a]*v[a]) / (y[i] - X[i,a]*v[a])",
 ]
 LEFT = [
     "g[u,k] = (Y[u,i] - P[u,k]*Q[i,k]) * Q[i,k]",
@@ -26,6 +33,7 @@ ALONE = [
     "D[i,j] = S[i,j] * U[i,k] * V[j,l]",
     "M[i,r] = T[i,k,l] * C[k,r] * D[m,r]",
     "s = x[i] * y[j]",
+    "s[j] = -x[i] * y[j]",
     "p[i] = x[i] / x[k]",
 ]
 ORDINARY = [
@@ -50,6 +58,10 @@ ORDINARY = [
     "v[j] = (X[i,j] - m[j]) * (X[i,j] - m[j])",
     "s = (A[i,j] - u[i]*v[j]) * (A[i,j] - u[i]*v[j])",
     "s = (y[i] - X[i,a]*v[a])**2 * w[i]",
+    "s = (A[i,j]*w[j] - y[i]) * (A[i,j]*w[j] - y[i]) * v[j]",
+    "s = -v[j] * (A[i,j]*w[j] - y[i]) * (A[i,j]*w[j] - y[i])",
+    "s = (A[i,j]*w[j] - y[i]) * (A[i,j]*w[j] - y[i]) / v[j]",
+    "s = (A[i,j]*w[j] - y[i]) / (A[i,j]*w[j] - y[i]) * B[i,j]",
     "s = (y[i] - X[i,a]*v[a]) * (y[i] - X[i,b]*v[b])",
     "s = sum(a, (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a]))",
     "g[a] = (y[i] - X[i,b]*v[b]) * X[i,a]",
@@ -68,6 +80,7 @@ ORDINARY = [
     ("text", "says"),
     [
         *((text, "is summed around the whole product") for text in AROUND),
+        *((text, "is summed around the whole quotient") for text in QUOTIENT),
         *((text, "so nothing is summed over it in") for text in LEFT),
         *((text, "is used once, so") for text in ALONE),
     ],
@@ -82,3 +95,43 @@ def test_traps_are_told_with_the_place_and_the_other_way(text: str, says: str) -
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_texts_are_not_warned_of(text: str) -> None:
     assert traps(parse_assignment(text)) == ()
+
+
+RIGHT = [
+    ("{0} * {0}", "(y[i] - X[i,a] * v[a])**2"),
+    ("-{0} * {0}", "-(y[i] - X[i,a] * v[a])**2"),
+    ("{0} * -{0}", "-(y[i] - X[i,a] * v[a])**2"),
+    ("-{0} * -{0}", "(y[i] - X[i,a] * v[a])**2"),
+    ("-{0} * {0} * -{0}", "(y[i] - X[i,a] * v[a])**3"),
+    ("-{0} * {1}", "(-(y[i] - sum(a, X[i,a] * v[a]))) * (z[i] - sum(a, X[i,a] * u[a]))"),
+    ("{0} / {1}", "(y[i] - sum(a, X[i,a] * v[a])) / (z[i] - sum(a, X[i,a] * u[a]))"),
+    ("{0} / {0}", "(y[i] - sum(a, X[i,a] * v[a])) / (y[i] - sum(a, X[i,a] * v[a]))"),
+    ("1 / {0} / {0}", "… / (y[i] - X[i,a] * v[a])**2"),
+    ("1 / {0} / -{0}", "… / -(y[i] - X[i,a] * v[a])**2"),
+    ("1 / -{0} / {1}", "… / (-(y[i] - sum(a, X[i,a] * v[a]))) / (z[i] - sum(a, X[i,a] * u[a]))"),
+    ("{0} * ({1} + 1)", "(y[i] - sum(a, X[i,a] * v[a])) * (z[i] - sum(a, X[i,a] * u[a]) + 1)"),
+    (
+        "{0} * (z[i] - (X[i,a]*u[a] + 1))",
+        "(y[i] - sum(a, X[i,a] * v[a])) * (z[i] - (sum(a, X[i,a] * u[a]) + 1))",
+    ),
+]
+TERMS = ("(y[i] - X[i,{0}]*v[{0}])", "(z[i] - X[i,{0}]*u[{0}])")
+
+
+@pytest.mark.parametrize(("form", "right"), RIGHT)
+def test_the_way_that_is_advised_sums_inside_each_part(form: str, right: str) -> None:
+    """It computes what letters of their own in each part do."""
+    first, second = (term.format("a") for term in TERMS)
+    text = f"q[i] = {form.format(first, second)}"
+    (found,) = traps(parse_assignment(text))
+    assert f"to sum inside each part write {right}, or another letter" in str(found)
+    own = text
+    for letter in "bcd":
+        own = own.replace("X[i,a]*v[a]", f"X[i,{letter}]*v[{letter}]", 1)
+        own = own.replace("X[i,a]*u[a]", f"X[i,{letter}2]*u[{letter}2]", 1)
+    rng = np.random.default_rng(0)
+    operands = {n: rng.random(3) for n in "yzvu"} | {"X": rng.random((3, 3))}
+    np.testing.assert_allclose(
+        evaluate_dense(parse_assignment(f"q[i] = {right.replace('…', '1')}"), operands),
+        evaluate_dense(parse_assignment(own), operands),
+    )

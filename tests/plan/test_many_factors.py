@@ -317,6 +317,12 @@ def test_evaluate_takes_a_path() -> None:
         np.testing.assert_allclose(tp.evaluate(text, A=A, B=B, x=x, path=path), A @ B @ x)
     first = tp.explain(text, A=A, B=B, x=x, path=[(0, 1), (0, 1)], frontier_budget=0)
     assert "the contraction order was given" in first
+    path, _ = np.einsum_path("ij,jk,k->i", A, B, x, optimize="optimal")
+    for each in (path, tuple(path), path[1:]):
+        np.testing.assert_allclose(tp.evaluate(text, A=A, B=B, x=x, path=each), A @ B @ x)
+        told = tp.explain(text, A=A, B=B, x=x, path=each, frontier_budget=0)
+        assert "the contraction order was given" in told
+        np.testing.assert_allclose(tp.einsum("ij,jk,k->i", A, B, x, optimize=each), A @ B @ x)
 
 
 @pytest.mark.parametrize(
@@ -324,6 +330,8 @@ def test_evaluate_takes_a_path() -> None:
     [
         ("y[i] = A[i,j] * x[j] + x[i]", [(0, 1)], "Expected a product of tensors where path="),
         ("y[i] = A[i,j] * x[j]", "greedy", "Expected path to be a list of pairs"),
+        ("y[i] = A[i,j] * x[j]", ["einsum", (0, 1)], "Expected path to be a list of pairs"),
+        ("y[i] = A[i,j] * x[j]", (["einsum_path", (0, 1)], "cost"), r"numpy.einsum_path\(…\)\[0\]"),
         ("y[i] = A[i,j] * x[j]", [(0, 2)], "in contraction 0 of path"),
         ("y[i] = A[i,j] * x[j] * x[i]", [(0, 1)], "Expected contractions in path that leave one"),
     ],

@@ -178,6 +178,52 @@ def test_bad_mtx_names_its_line(name: str, tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize("word", ["1.0", "1.", "1e0", "+1.0", "10e-1", "1.0D0"])
+@pytest.mark.parametrize("rows", [1, 20_000])
+def test_coordinates_are_in_digits(word: str, rows: int, tmp_path: Path) -> None:
+    """As SciPy has it; a value may be written as 1.0 even where it is an integer."""
+    head, more = f"{BANNER}real general\n9 9 {rows}\n", "1 2 3\n" * (rows - 1)
+    for line in (f"{word} 2 5\n", f"2 {word} 5\n"):
+        path = stored(tmp_path, "a.mtx", head + more + line)
+        with pytest.raises(FileFormatError, match=rf"line {rows + 2}: Expected an integer as") as c:
+            read(path)
+        assert "write 1, in digits alone" in str(c.value)
+        if line.startswith(word) and word != "+1.0":  # of columns, SciPy takes .0 for the value
+            with pytest.raises(ValueError, match="Invalid"):
+                scipy.io.mmread(path)
+    whole = stored(tmp_path, "b.mtx", f"{BANNER}integer general\n2 2 1\n1 2 4.0\n")
+    assert to_dense(read(whole)).tolist() == [[0, 4], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.mtx", HEAD + "1 1 1\n2 2 2 2\n", "2 coordinates and 1 number: take the rest away"),
+        ("a.mtx", BANNER + "pattern general\n2 2 1\n1 1 1\n", "holds 2 coordinates: take"),
+        ("a.mtx", BANNER + "complex general\n2 2 1\n1 1 1 2 3\n", "2 coordinates and 2 numbers"),
+        ("a.tns", "1 1 2.0\n1 1 1 2.0\n", "each line is one entry: take the rest away"),
+        ("a.mtx", HEAD + "1 1 1\n2 2\n", "the file may be truncated here"),
+        ("a.tns", "1 1 2.0\n1 1\n", "the file may be truncated here"),
+        ("a.mtx", HEAD + "1 1 1\n2, 2, 1, 1\n", "separate numbers by blanks"),
+        ("a.mtx", HEAD + "1 1 1\n2 2 2\n1 2 3\n", "the header counts fewer than there are"),
+        ("a.mtx", HEAD + "1 1 1\n", "the file may be truncated, or its header wrong"),
+        (
+            "a.tns",
+            "# extended FROSTT format\n2 1\n5 5\n1 1 1\n2 2 2\n",
+            "the header counts fewer than there are",
+        ),
+    ],
+)
+def test_lines_of_other_lengths_have_their_cause(
+    name: str, text: str, says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FileFormatError) as caught:
+        read(stored(tmp_path, name, text))
+    hint = caught.value.hint or ""
+    assert says in hint
+    assert ("truncated" in hint) == ("truncated" in says)
+
+
 @pytest.mark.parametrize("name", ["bool", "int32", "uint64", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("letters", ["ds", "dd", "uq", "ss:1,0"])
 @pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz"])

@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from taco_py.diagnostics.errors import FormatError, IndexOverflowError, OperandTypeError
+from taco_py.diagnostics.errors import (
+    FormatError,
+    IndexOverflowError,
+    OperandTypeError,
+    OutOfMemoryError,
+)
 from taco_py.formats import COO, CSC, CSF, CSR, LETTERS, Format
 from taco_py.storage.check import check
 from taco_py.storage.coordinates import sort_and_sum
@@ -23,7 +28,7 @@ from taco_py.storage.pack import (
     to_dense,
     unpack,
 )
-from taco_py.storage.sizes import with_index_dtype
+from taco_py.storage.sizes import position_count, with_index_dtype
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
 
@@ -306,8 +311,14 @@ def test_index_arrays_of_another_type() -> None:
 
 
 def test_dense_levels_no_memory_can_hold_are_refused() -> None:
-    with pytest.raises(IndexOverflowError, match=r"2\^62 positions.*1099511627776"):
+    with pytest.raises(IndexOverflowError, match=r"1099511627776.*in the format dd") as caught:
         pack_coo([np.array([1]), np.array([1])], np.ones(1), (HUGE, HUGE), Format.parse("dd"))
+    error = caught.value
+    assert isinstance(error, OutOfMemoryError)
+    assert error.wanted == 8 * HUGE**2 and error.free
+    with pytest.raises(OutOfMemoryError, match=r"2\^62 positions") as other:
+        position_count((HUGE, HUGE))
+    assert other.value.wanted == HUGE**2 and other.value.free
 
 
 def test_scalars() -> None:

@@ -125,6 +125,25 @@ def test_from_coo_of_nothing() -> None:
     assert float(Tensor.from_coo(np.zeros((2, 0), int), [1.0, 2.0], ()).to_numpy()) == 3
 
 
+def test_indices_are_another_name_of_coordinates() -> None:
+    for coords in ((ROWS, COLUMNS), np.stack((ROWS, COLUMNS, ROWS))):
+        values = np.arange(1.0, 1.0 + len(ROWS))
+        shape = tuple(int(each.max()) + 1 for each in coords)
+        made = Tensor.from_coo(indices=coords, values=values, shape=shape, axis=None)
+        np.testing.assert_array_equal(
+            made.to_numpy(), Tensor.from_coo(coords, values, shape).to_numpy()
+        )
+    with pytest.raises(OperandTypeError, match=r"found coords= and indices="):
+        Tensor.from_coo(coords, values, shape, indices=coords)
+    for missing, arguments in (
+        ("coords", {"values": values, "shape": shape}),
+        ("values", {"indices": coords, "shape": shape}),
+        ("coords and no values and no shape", {}),
+    ):
+        with pytest.raises(OperandTypeError, match=f"found no {missing}"):
+            Tensor.from_coo(**arguments)  # type: ignore[arg-type]
+
+
 BAD: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     "negative": (
         ([[0, -1]], [1.0], (2, 3)),
@@ -146,7 +165,7 @@ BAD: dict[str, tuple[tuple[Any, ...], type[Exception], str]] = {
     "lists": (((ROWS,), [1.0, 2.0], (2, 3)), OperandError, "2 modes.*found 1"),
     "lengths": (((ROWS, COLUMNS[:1]), VALUES, (2, 3)), StructureError, "found 1 in mode 1 and 2"),
     "size": (([[0, 1]], [1.0], (2, -3)), DimensionError, "mode 1, found -3"),
-    "no shape": (([[0]], [1.0], None), DimensionError, "mode 0, found None"),
+    "no shape": (([[0]], [1.0], None), DimensionError, "found no shape"),
     "float size": (([[0, 1]], [1.0], (2, 3.0)), DimensionError, "mode 1, found 3.0"),
     "strings": (([[0, 1]], ["a"], (2, 3)), OperandTypeError, "<U1"),
     "objects": (([[0, 1]], [None], (2, 3)), OperandTypeError, "object"),

@@ -64,6 +64,7 @@ def test_variables_that_are_no_counts(
     ) as told:
         assert thread_limit({name: value}, tmp_path) == 64
     assert repr(value) in str(told[0].message)
+    assert told[0].filename == __file__
 
 
 def test_a_limit_is_no_list(many_cores: None, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from codegen.toolchain import trust
 from codegen.toolchain.errors import KernelCacheWarning
+from codegen.toolchain.side_by_side import map_side_by_side
 from codegen.toolchain.store import LAYOUT, Store
 from codegen.toolchain.trust import UntrustedError, check_folder, make_folder, read_own
 from tests.toolchain.test_store import put
@@ -93,6 +95,37 @@ def test_a_folder_of_others_is_left(
     assert fault in store.status
     after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert before == after, "nothing of it is touched"
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["at once", "in a thread"])
+def test_warnings_point_at_the_users_line(tmp_path: Path, aside: bool) -> None:
+    """Also where kernels are made in other threads, while the user's waits for them."""
+    filled(tmp_path)
+    (tmp_path / LAYOUT).chmod(0o777)
+    store = Store(tmp_path)
+    with pytest.warns(KernelCacheWarning, match="may be written by others") as told:
+        if aside:
+            map_side_by_side(store.note, ["n", "m"], 2)
+        else:
+            store.note("n")
+    assert told[0].filename == __file__
+    line = Path(__file__).read_text().splitlines()[told[0].lineno - 1]
+    assert "store.note" in line
+
+
+@pytest.mark.parametrize(("user", "name"), [(0, "root"), (7, "7 or root")])
+def test_owners_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, name: str
+) -> None:
+    strange = os.stat_result((stat.S_IFREG | 0o600, 1, 1, 1, 99, 99, 0, 0, 0, 0))
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    for check in (
+        lambda: trust._check("/a", strange, {0, user}, False),
+        lambda: trust._check_file("/a", strange),
+    ):
+        with pytest.raises(UntrustedError) as caught:
+            check()
+        assert caught.value.fault == f"belongs to the user 99, not to {name}"
 
 
 @pytest.mark.parametrize("first", ["note", "workplace", "write_note", "store"])

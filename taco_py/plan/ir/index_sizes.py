@@ -15,7 +15,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.formats import dense
-from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Call, Expr
 from taco_py.notation.operators import MUL
@@ -89,8 +89,3 @@ class Sizes:
         for tensor, mode in (self.places[index] for index in indices):
             most <<= self.operands[tensor].shape[mode].bit_length()
         return most <= limit
-
-    def read_by(self, assignments: Iterable[Assignment]) -> tuple[TakeSize, ...]:
-        """The steps that the assignments need."""
-        read = {name for each in assignments for name in operand_names(each)}
-        return tuple(step for step in self.steps.values() if step.target in read)

@@ -68,9 +68,15 @@ from taco_py.plan.rules.base import (
 )
 from taco_py.schedule.distribute import count_terms, is_taken, multiplied
 
-MOST_TERMS, FORMS_AT_ONCE, FURTHER_ROUNDS = 8, 6, 3
-"""Terms up to which an assignment is multiplied out; forms that are compared at a time, and sums
-that are multiplied out after the first."""
+MOST_TERMS = 8
+"""Terms up to which an assignment is multiplied out."""
+
+FORMS_AT_ONCE = 6
+"""Forms whose prices are compared at a time."""
+
+FURTHER_ROUNDS = 3
+"""Sums that are multiplied out after the first, at most."""
+
 NOT_ALLOWED = 'and these may cancel; allow=("cancellation",) does it where that is cheaper'
 Price = Callable[[Assignment], float]
 
