@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice, product
 from math import prod
 
 import numpy as np
@@ -25,6 +26,7 @@ from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory_errors import out_of_memory
 from taco_py.interop.in_order import satisfies
 from taco_py.kernels import KERNELS
+from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step
 from taco_py.plan.ir.plan import Plan
@@ -32,6 +34,9 @@ from taco_py.problem import Problem, TensorType
 from taco_py.storage.pack import expand
 from taco_py.storage.room import stored_bytes
 from taco_py.storage.tensor_data import TensorData
+
+MOST_PRODUCTS = 16
+"""Products of terms that are looked at, of a product of sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +77,38 @@ def _terms(value: Expr, problem: Problem) -> list[Term]:
         return _terms(value.body, problem)
     if isinstance(value, Call) and value.operator.additive:
         return [term for arg in value.args for term in _terms(arg, problem)]
-    found = _factors(value, problem)
-    term = None if found is None else _product(found, problem)
-    return [] if term is None else [term]
+    products = (_product(found, problem) for found in _products(value, problem))
+    return [term for term in products if term is not None]
 
 
-def _factors(value: Expr, problem: Problem) -> list[Access] | None:
-    """The tensors that together store what `value` does; None where that is not a product."""
+def _products(value: Expr, problem: Problem) -> list[tuple[Access, ...]]:
+    """The tensors of some products, each of which has entries only where `value` has some.
+
+    (a[i] + 2) * y[j]   →   a * y,  y
+    """
     if isinstance(value, Access):
-        return [value]
+        return [(value,)]
     if isinstance(value, Literal):
-        return [] if value.value != 0 else None
-    if not isinstance(value, Call) or value.operator.annihilators[0] != 0:
-        return None
-    found: list[Access] = []
+        return [()] if value.value != 0 else []
+    if not isinstance(value, Call):
+        return []
+    if value.operator.additive:
+        return [found for arg in value.args for found in _products(arg, problem)][:MOST_PRODUCTS]
+    if value.operator.annihilators[0] != 0:
+        return []
+    factors: list[list[tuple[Access, ...]]] = []
     for arg, annihilator in zip(value.args, value.operator.annihilators, strict=False):
-        factors = _factors(arg, problem)
-        if factors is None:
-            return None
-        dense = all(problem.type_of(each.tensor).format.is_dense for each in factors)
-        if annihilator != 0 and not dense:  # as in a / b, which has entries where b has none
-            return None
-        found += factors
-    return found
+        if annihilator != 0 and not _is_dense(arg, problem):
+            return []  # as a / b, which has entries where b has none
+        factors.append(_products(arg, problem) if annihilator == 0 else [accesses(arg)])
+    return [(*chain.from_iterable(each),) for each in islice(product(*factors), MOST_PRODUCTS)]
 
 
-def _product(found: list[Access], problem: Problem) -> Term | None:
+def _is_dense(value: Expr, problem: Problem) -> bool:
+    return all(problem.type_of(each.tensor).format.is_dense for each in accesses(value))
+
+
+def _product(found: tuple[Access, ...], problem: Problem) -> Term | None:
     """The entries of a product of tensors, where at most two sparse ones share an index, one."""
     target = problem.assignment.target.indices
     sparse = [access for access in found if not problem.type_of(access.tensor).format.is_dense]
