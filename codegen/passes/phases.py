@@ -13,10 +13,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from codegen.ir import Block, Declare, For, Function, Role, Team
+from codegen.ir import Block, Declare, For, Function, If, Role, Team, Var
 from codegen.passes.dead_code import clean
 from codegen.passes.parameters import prune
 from codegen.passes.simplify import simplify_tree
@@ -30,13 +31,15 @@ def structure_only(function: Function) -> Function:
 
 
 def without_values(body: Block) -> Block:
-    """`body` without the statements that write values, and without parts of arrays of them."""
+    """`body` without the statements that write values or ask them, and without parts of arrays of
+    them."""
     sums = {each.var for each in find(body, Declare) if each.role is Role.VALUES}
 
     def keep(node: Any) -> Any:
         match node:
             case Block(body=statements):
-                return map_fields(node, lambda _, old: _other(statements))
+                kept = tuple(each for each in statements if not _asks(each, sums))
+                return map_fields(node, lambda _, old: _other(kept))
             case Team(parts=parts):
                 return replace(node, parts=_other(parts))
             case For(reductions=reductions) if any(r.var in sums for r in reductions):
@@ -44,6 +47,13 @@ def without_values(body: Block) -> Block:
         return node
 
     return rewrite(body, keep)
+
+
+def _asks(statement: Any, variables: Collection[Var]) -> bool:
+    """Whether a statement runs where a condition holds that reads one of the variables."""
+    if not variables or not isinstance(statement, If):
+        return False
+    return any(each in variables for each in find(statement.condition, Var))
 
 
 def _other(nodes: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -222,7 +222,7 @@ def _summed_alone(product: _Product, once: Collection[str], target: Access) -> U
         if all(index in once for index in divisor.indices):
             return _quotient_of_sum(divisor)
     apart = [part for part in _parts_apart(product, target) if part.intersection(once)]
-    if not whole and len(apart) < 2:
+    if not alone or (not whole and len(apart) < 2):
         return None
     access = (whole or alone)[-1]
     index = next(index for index in access.indices if index in once)

@@ -169,3 +169,14 @@ def test_sparse_results_start_with_room_for_their_operands() -> None:
         if parameter.name.startswith("C")
     }
     assert rooms == {"C2_pos": 0, "C2_crd": 14, "C_vals": 14}
+
+
+def test_a_pattern_does_not_ask_values() -> None:
+    """Whether a sum under a divisor is stored decides its value, and none of the coordinates."""
+    rows = tp.Tensor.from_coo([np.array([0, 2, 5])], [1.0, 2.0, 3.0], (7,), format="s")
+    columns = tp.Tensor.from_coo([np.array([0, 3])], [2.0, 4.0], (5,), format="s")
+    operands = {"a": rows, "b": columns, "c": np.array(2.0)}
+    text = "R[i] = a[i] / b[j] / c"
+    kernel = tp.compile(text, a="s", b="s", c=tp.dense(0), R="s")
+    found = kernel.compute(kernel.assemble(**operands), **operands)
+    np.testing.assert_array_equal(found.to_numpy(), tp.evaluate_dense(text, operands))

@@ -72,6 +72,8 @@ ORDINARY = [
     "y[i] = (A[i,j] + B[i,j]) * x[j]",
     "D[i,j] = S[i,j] * U[i,k] * V[j,k]",
     "M[i,r] = T[i,k,l] * C[k,r] * D[l,r]",
+    "y[j] = (a[j] + c[k]) / B[i,j]",
+    "y[j] = -((a[j] + c[k]) / B[i,j])**2",
     "J[i,j] = A[i,j]*sum(k, A[i,k]*A[j,k]) / (d[i] + d[j] - sum(k, A[i,k]*A[j,k]))",
 ]
 

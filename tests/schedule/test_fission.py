@@ -69,7 +69,7 @@ def test_results(text: str, schedule: str, rows: str) -> None:
         name: tp.tensor(ARRAYS[name], format=form if name in SPARSE else None)
         for name in used(text)
     }
-    expected = tp.evaluate_dense(parse_assignment(text), ARRAYS)
+    expected = tp.evaluate_dense(parse_assignment(text), {n: ARRAYS[n] for n in used(text)})
     for threads in (1, 2):
         found = tp.evaluate(
             text, schedule=schedule, format=tp.dense(expected.ndim), threads=threads, **operands

@@ -79,7 +79,7 @@ def used(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(("text", "schedule"), SCHEDULES)
 def test_results(text: str, schedule: str, result: str) -> None:
     operands = {name: OPERANDS[name] for name in used(text)}
-    expected = tp.evaluate_dense(parse_assignment(text), ARRAYS)
+    expected = tp.evaluate_dense(parse_assignment(text), {n: ARRAYS[n] for n in used(text)})
     form = tp.dense(expected.ndim) if result == "dense" or expected.ndim < 2 else tp.CSR
     for threads in (1, 2):
         found = tp.evaluate(text, schedule=schedule, format=form, threads=threads, **operands)
