@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from taco_py.replay.find import COUNTS, find
+from taco_py.replay.find import find
 from taco_py.values.keys import call_key, options_key
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def evaluate(
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     key = None
-    if type(threads) in COUNTS:
+    if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None
         if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
@@ -173,18 +173,8 @@ def explain(
     from taco_py.call.prepare import by_name, parsed
     from taco_py.values.settings import check_budget, settings_of
 
-    settings = settings_of(
-        format,
-        schedule,
-        threads,
-        dtype,
-        casting,
-        static,
-        libraries,
-        schedule_budget,
-        forbid,
-        allow,
-    )
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
+    settings = settings_of(format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
     if operands and isinstance(text, str) and "=" not in text:
         from taco_py.call.subscripts import explain_subscripts

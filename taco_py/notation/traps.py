@@ -19,7 +19,7 @@ from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import DIV, NEG
 from taco_py.notation.printer import to_text
 from taco_py.notation.reduce import Free, contracts, free_inside_powers, summed_here
-from taco_py.notation.tree import children, walk
+from taco_py.notation.tree import addends, children, walk
 
 
 def traps(assignment: Assignment) -> tuple[UserWarning, ...]:
@@ -102,17 +102,9 @@ def _sums_inside(expr: Expr, index: str, free: Free) -> bool:
     """Tell whether a sum of terms, one without an index, multiplies what has it in each other."""
     if not isinstance(expr, Call) or not expr.operator.additive:
         return False
-    terms = tuple(_terms(expr))
+    terms = tuple(addends(expr))
     using = [term for term in terms if index in free[id(term)]]
     return 0 < len(using) < len(terms) and all(contracts(term, index, free) for term in using)
-
-
-def _terms(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, Call) and expr.operator.additive:
-        for arg in expr.args:
-            yield from _terms(arg)
-    else:
-        yield expr
 
 
 def _summed_around(product: _Product) -> UserWarning | None:

@@ -65,3 +65,12 @@ def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
         node, depth = pending.pop()
         yield node, depth
         pending.extend((child, depth + 1) for child in reversed(children(node)))
+
+
+def addends(expr: Expr) -> Iterator[Expr]:
+    """The terms of nested sums, whatever their signs: a, b and c of a - (b + c)."""
+    if isinstance(expr, Call) and expr.operator.additive:
+        for arg in expr.args:
+            yield from addends(arg)
+    else:
+        yield expr

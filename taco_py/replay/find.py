@@ -19,8 +19,6 @@ from taco_py.kernels import KERNELS, find_routine, is_routine
 
 ShortCall = Callable[..., Any]
 
-COUNTS = (int, type(None))  # True is no number of threads, though it is equal to one
-
 
 def find(key: tuple[object, ...] | None) -> ShortCall | None:
     """The short way of the calls with this key."""

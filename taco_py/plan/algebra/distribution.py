@@ -35,7 +35,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB
-from taco_py.notation.tree import children, exchange, walk
+from taco_py.notation.tree import addends, children, exchange, walk
 from taco_py.plan.algebra.gaps import is_over_entries
 from taco_py.plan.ir.index_sizes import Sizes
 
@@ -94,7 +94,7 @@ class Rules:
 
     def is_sampled(self, expr: Expr, sum_: Expr) -> bool:
         """Whether there is a sparse operand outside of all sums, in the term that has this one."""
-        term = next(term for term in _outer_terms(expr) if has(term, sum_))
+        term = next(term for term in addends(expr) if has(term, sum_))
         inside = {id(access) for each in reductions(term) for access in accesses(each)}
         return any(
             is_sparse(self.sizes.operands[access.tensor].type.format)
@@ -175,16 +175,8 @@ def _linear_in(node: Expr) -> Iterator[Expr]:
 
 def _is_summed(expr: Expr, site: Expr) -> bool:
     """Whether there is a sum over an index around or beside a site, or in it."""
-    term = next(t for t in _outer_terms(expr) if has(t, site))
+    term = next(t for t in addends(expr) if has(t, site))
     return any(isinstance(node, Reduce) for node, _ in walk(term))
-
-
-def _outer_terms(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, Call) and expr.operator.additive:
-        for arg in expr.args:
-            yield from _outer_terms(arg)
-    else:
-        yield expr
 
 
 def squared_sums(expr: Expr) -> frozenset[Expr]:
@@ -317,7 +309,7 @@ def computed_in(expr: Expr, site: Call, rules: Rules) -> DType:
     """The type that sums have around a site: its term's, where terms of that type are added up in
     the type of all of them without wrapping before, else that."""
     whole = expression_dtype(expr, rules.sizes.dtypes)
-    own = expression_dtype(next(t for t in _outer_terms(expr) if has(t, site)), rules.sizes.dtypes)
+    own = expression_dtype(next(t for t in addends(expr) if has(t, site)), rules.sizes.dtypes)
     return whole if sum_wraps_alone(own, whole) else own
 
 
