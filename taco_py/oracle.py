@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
+from taco_py.legal.absent import call_fill, reduced_fill, restricting
 from taco_py.notation.checks import accesses, check_assignment, operand_names, unique
 from taco_py.notation.dtypes import (
     DType,
@@ -25,7 +26,7 @@ from taco_py.notation.dtypes import (
     operand_dtype,
 )
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, Operator
+from taco_py.notation.operators import ADD, Number, Operator
 from taco_py.notation.reduce import insert_reductions
 from taco_py.notation.tree import map_children
 
@@ -34,11 +35,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Value:
-    """An array with an index for each of its axes, all different; zero where not `stored`."""
+    """An array with an index for each of its axes, all different; `fill` where not `stored`, None
+    where it is stored everywhere."""
 
     indices: tuple[str, ...]
     array: Array
     stored: Array
+    fill: Number | None
 
 
 def evaluate_dense(
@@ -58,9 +61,10 @@ def evaluate_dense(
     are converted to that first, also for the sums inside it. Scalar operands count with their
     NumPy dtype, Python's 2.0 as float64; only literals are weak.
 
-    What a sparse operand does not store, and the literal 0, is absent: the operators' annihilators
-    make a product with an absent factor and a quotient with an absent numerator absent too, and a
-    sum where all of its terms are. What is absent is 0, whatever the other operand is there:
+    What a sparse operand does not store, and a literal, is absent: the operators' annihilators
+    make a product with an absent factor and a quotient with an absent numerator absent too, others
+    are where all of their arguments are. What is absent has the fill value of its expression (0 of
+    operands), whatever the other operand is there:
 
         A[i,j] / x[i] = 0        where A stores nothing, also if x[i] is 0, infinite or NaN
         A[i,j] / x[i] = 0 / 0    where A stores a zero, or is a dense array: NaN, as in NumPy
@@ -219,7 +223,7 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             return _access(expr, world.leaves[expr.tensor])
         case Literal():
             number = np.asarray(expr.value, dtype=expression_dtype(expr, world.dtypes))
-            return _Value((), number, np.asarray(expr.value != 0))
+            return _Value((), number, np.asarray(False), expr.value)
         case Call():
             args = [_evaluate(arg, world) for arg in expr.args]
             dtype = _common_dtype(expr, args)
@@ -227,8 +231,12 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             values = [_spread(arg.array, arg.indices, indices).astype(dtype) for arg in args]
             places = [_spread(arg.stored, arg.indices, indices) for arg in args]
             value = np.asarray(expr.operator.evaluate(*values))
-            stored = np.broadcast_to(_stored(expr.operator, places), value.shape)
-            return _Value(indices, np.where(stored, value, value.dtype.type(0)), stored)
+            fills = [arg.fill for arg in args]
+            fill = call_fill(expr.operator, fills)
+            stored = np.broadcast_to(_stored(expr.operator, places, fills), value.shape)
+            if _constant(expr.operator, fills):
+                value = np.where(stored, value, value.dtype.type(fill))
+            return _Value(indices, value, stored, fill)
         case Reduce():
             return _reduce(expr, _evaluate(expr.body, world.inside(expr)))
         case _:
@@ -248,23 +256,26 @@ def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
     return operand_dtype(stand_in, known)
 
 
-def _stored(operator: Operator, places: Sequence[Array]) -> Array:
-    """Where `operator` has a value: in all operands that annihilate it by being absent, or else in
-    any operand, and everywhere if it makes something of zeros alone.
+def _stored(operator: Operator, places: Sequence[Array], fills: Sequence[Number | None]) -> Array:
+    """Where `operator` has a value of its own: in all operands that annihilate it by being absent,
+    or else in any operand.
     """
-    annihilators = operator.annihilators[: operator.arity]
-    pairs = zip(places, annihilators, strict=True)
-    restricting = [place for place, value in pairs if value is not None and value == 0]
-    if restricting:
-        return reduce(np.logical_and, restricting)
-    if operator.evaluate(*(0,) * operator.arity) != 0:
-        return np.asarray(True)
+    needed = restricting(operator, fills)
+    if any(needed):
+        return reduce(np.logical_and, (p for p, each in zip(places, needed, strict=True) if each))
     return reduce(np.logical_or, places)
+
+
+def _constant(operator: Operator, fills: Sequence[Number | None]) -> bool:
+    """Whether what is not stored has a value that the function of it has not: by an annihilator,
+    or of the compiler's own operators."""
+    return operator.fill is not None or any(restricting(operator, fills))
 
 
 def _access(access: Access, leaf: _Leaf) -> _Value:
     """The array itself, or its diagonal over indices that occur more than once."""
-    value = _Value(access.indices, leaf.array, leaf.stored)
+    fill = None if leaf.stored.all() else 0
+    value = _Value(access.indices, leaf.array, leaf.stored, fill)
     for index in access.indices:
         while value.indices.count(index) > 1:
             value = _diagonal(value, index)
@@ -276,14 +287,17 @@ def _diagonal(value: _Value, index: str) -> _Value:
     second = value.indices.index(index, first + 1)
     rest = tuple(each for axis, each in enumerate(value.indices) if axis not in (first, second))
     array = np.diagonal(value.array, axis1=first, axis2=second)
-    return _Value((*rest, index), array, np.diagonal(value.stored, axis1=first, axis2=second))
+    stored = np.diagonal(value.stored, axis1=first, axis2=second)
+    return _Value((*rest, index), array, stored, value.fill)
 
 
 def _reduce(expr: Reduce, body: _Value) -> _Value:
     axis = body.indices.index(expr.index)
     rest = body.indices[:axis] + body.indices[axis + 1 :]
     value = _reduced(expr.operator, body.array, axis)
-    return _Value(rest, value, np.asarray(body.stored.any(axis=axis)))
+    fill = reduced_fill(expr.operator, body.fill)
+    counts = fill is None and body.fill is not None
+    return _Value(rest, value, np.asarray(body.stored.any(axis=axis) | counts), fill)
 
 
 def _reduced(operator: Operator, array: Array, axis: int) -> Array:

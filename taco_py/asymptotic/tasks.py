@@ -23,7 +23,9 @@ from codegen.records import dataclass
 from taco_py.asymptotic.protocols import Directed
 from taco_py.asymptotic.queries import MARK, Atom, Query, fresh, query, rename, variables
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
-from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.legal.absent import fill_of
+from taco_py.notation.nodes import Access, Expr
+from taco_py.notation.tree import children
 
 Condition = frozenset[Atom]
 TRUE: Condition = frozenset()
@@ -106,23 +108,19 @@ class Recorder:
 
 def live(expr: Expr, absent: frozenset[Access]) -> tuple[Access, ...] | None:
     """The accesses that the value of `expr` depends on, None if it is zero where `absent` are."""
-    match expr:
-        case Access():
-            return None if expr in absent else (expr,)
-        case Literal(value):
-            return None if value == 0 else ()
-        case Reduce(_, _, body):
-            return live(body, absent)
-        case Call(operator, args):
-            parts = [live(arg, absent) for arg in args]
-            places = zip(parts, operator.annihilators, strict=False)
-            nothing = any(part is None and annihilator == 0 for part, annihilator in places)
-            present = [part for part in parts if part is not None]
-            if nothing or not present:
-                return None
-            return tuple(dict.fromkeys(chain.from_iterable(present)))
-        case _:
-            assert_never(expr)
+    value = fill_of(expr, lambda access: 0 if access in absent else None)
+    return None if value is not None and value == 0 else tuple(dict.fromkeys(_read(expr, absent)))
+
+
+def _read(expr: Expr, absent: frozenset[Access]) -> Iterator[Access]:
+    """The accesses that are read for `expr` where `absent` are not stored."""
+    value = fill_of(expr, lambda access: 0 if access in absent else None)
+    if value is not None:
+        return
+    if isinstance(expr, Access):
+        yield expr
+    for child in children(expr):
+        yield from _read(child, absent)
 
 
 def present_in(statement: Statement, absent: frozenset[Access]) -> tuple[Access, ...] | None:

@@ -42,8 +42,9 @@ from taco_py.concrete.nodes import (
     forall,
 )
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
+from taco_py.legal.absent import restricts
 from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
-from taco_py.legal.stored import is_sparse, restricts
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Expr

@@ -25,7 +25,8 @@ from taco_py.cost.sets import Bound, Number, Numbers, One, Sets, product
 from taco_py.cost.shares import independent
 from taco_py.cost.spread import Entries, recall_in
 from taco_py.formats import Format
-from taco_py.legal.stored import is_sparse, restricts
+from taco_py.legal.absent import restricts
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr
 

@@ -1,6 +1,7 @@
 """At which share of the tuples over a set of indices an expression is not plainly zero.
 
 A[i,j] * (B[j,k] + C[k])  →  A's · min(1, B's + C's)
+A[i,j] > 1                →  A's
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from operator import add, mul
 from typing import assert_never
 
 from taco_py.cost.sets import Bound, Number
+from taco_py.legal.absent import call_fill, reduced_fill, restricting
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import Number as Fill
 
 
 def independent(expr: Expr, bound: Bound, access: Callable[[Access], Number]) -> Number:
@@ -19,21 +22,30 @@ def independent(expr: Expr, bound: Bound, access: Callable[[Access], Number]) ->
 
     Products multiply the shares of what makes them zero; sums add theirs.
     """
+    share, fill = _differing(expr, bound, access)
+    return share if fill is not None and fill == 0 else 1.0
+
+
+def _differing(
+    expr: Expr, bound: Bound, access: Callable[[Access], Number]
+) -> tuple[Number, Fill | None]:
+    """The share of `expr` where it is not its fill value, and that; a full operand has the share 1."""
     match expr:
         case Access():
-            return access(expr)
+            return access(expr), 0
         case Literal(value):
-            return 0.0 if value == 0 else 1.0
-        case Reduce(_, _, body):
-            return independent(body, bound, access)
+            return 0.0, value
+        case Reduce(operator, _, body):
+            share, fill = _differing(body, bound, access)
+            return share, reduced_fill(operator, fill)
         case Call(operator, args):
-            parts = [independent(arg, bound, access) for arg in args]
-            annihilators = operator.annihilators[: operator.arity]
-            restricting = [
-                p for p, a in zip(parts, annihilators, strict=True) if a is not None and a == 0
-            ]
-            if restricting:
-                return fold(mul, restricting)
-            return bound.least(1.0, fold(add, parts))
+            found = [_differing(arg, bound, access) for arg in args]
+            fills = [fill for _, fill in found]
+            needed = restricting(operator, fills)
+            fill = call_fill(operator, fills)
+            if any(needed):
+                shares = (s for (s, _), need in zip(found, needed, strict=True) if need)
+                return fold(mul, shares), fill
+            return bound.least(1.0, fold(add, (s for s, _ in found))), fill
         case _:
             assert_never(expr)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
+from typing import assert_never
 
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.machine import Machine
+from taco_py.legal.absent import call_fill, reduced_fill, restricting
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import Number
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.problem import Problem
 from taco_py.storage.tensor_data import TensorData
@@ -70,20 +73,34 @@ def _restricted(problem: Problem, expr: Expr, loops: Iterable[str]) -> Iterator[
 def _within(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:
     """Sparse accesses of which one is stored wherever `expr` is not 0; None where there are none:
     a sum with a full term is not 0 anywhere."""
+    found, fill = _differing(problem, expr)
+    return found if found and fill is not None and fill == 0 else None
+
+
+def _differing(problem: Problem, expr: Expr) -> tuple[tuple[Access, ...] | None, Number | None]:
+    """Sparse accesses of which one is stored wherever `expr` is not its fill value, and that."""
     match expr:
         case Access(name):
-            return None if problem.type_of(name).format.is_dense else (expr,)
-        case Reduce(_, _, body):
-            return _within(problem, body)
+            full = problem.type_of(name).format.is_dense
+            return (None, None) if full else ((expr,), 0)
+        case Literal(value):
+            return (), value
+        case Reduce(operator, _, body):
+            found, fill = _differing(problem, body)
+            return found, reduced_fill(operator, fill)
         case Call(operator, args):
-            inside = [_within(problem, arg) for arg in args]
-            zeros = zip(inside, operator.annihilators, strict=False)
-            factors = [each for each, zero in zeros if each is not None and zero == 0]
+            inside = [_differing(problem, arg) for arg in args]
+            fills = [fill for _, fill in inside]
+            needed = zip(inside, restricting(operator, fills), strict=True)
+            factors = [found for (found, _), need in needed if need and found]
+            fill = call_fill(operator, fills)
             if factors:
-                return max(factors, key=lambda f: (min(len(a.indices) for a in f), -len(f)))
-            if operator.additive and None not in inside:
-                return tuple(access for each in inside for access in each or ())
-    return None
+                return max(factors, key=lambda f: (min(len(a.indices) for a in f), -len(f))), fill
+            if any(found is None for found, _ in inside):
+                return None, fill
+            return tuple(access for found, _ in inside for access in found or ()), fill
+        case _:
+            assert_never(expr)
 
 
 def useful_threads(

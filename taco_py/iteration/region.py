@@ -1,11 +1,15 @@
-"""Iteration regions: the coordinates of one index at which an expression can differ from zero.
+"""Iteration regions: the coordinates of one index at which an expression can differ from its fill.
 
 A region is a set expression over the coordinate sets of sparse levels. It follows from operator
 algebra alone (Henry, Hsu et al. 2021): an operand whose fill value annihilates the operator
 intersects, any other one unites.
 
-    region of A[i,j] * (B[i,j] + C[i,j]) at j, all compressed:   A ∩ (B ∪ C)
+    region of A[i,j] * (B[i,j] + C[i,j]) at j, all compressed:   A ∩ (B ∪ C), fill 0
+    region of exp(A[i,j]) at j:                                  A, fill 1
     region of A[i,j] + b[i] at j:                                everything
+
+A statement has something to do where its value differs from what its target holds already: zero, or
+what its operator makes no difference to.
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ from typing import assert_never
 
 from codegen.records import dataclass
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, WorkspaceKind
+from taco_py.legal.absent import call_fill, reduced_fill, restricting, same
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import Operator
+from taco_py.notation.operators import Number, Operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Regions:
     """Computes regions of expressions and statements at one index.
 
     levels  for each access, the iterator of each of its indices that a sparse level stores
-    absent  accesses known to be zero here
+    absent  accesses known to be not stored here
     made    scalar workspaces, each with the region of its producer along the index in question
     """
 
@@ -112,24 +117,42 @@ class Regions:
     absent: frozenset[Access]
     made: Mapping[Access, Region] = field(default_factory=dict)
 
-    def expression(self, expr: Expr, index: str) -> Region:
-        """Where `expr` may differ from zero along `index`."""
+    def expression(self, expr: Expr, index: str, nothing: Number = 0) -> Region:
+        """Where `expr` may differ from `nothing` along `index`."""
+        region, fill = self._visit(expr, index)
+        return region if same(fill, nothing) or fill is None else unite(Everything(), region)
+
+    def _visit(self, expr: Expr, index: str) -> tuple[Region, Number | None]:
+        """Where `expr` may differ from its fill value, and that."""
         match expr:
             case Access():
-                if expr in self.absent:
-                    return Nothing()
-                if expr in self.made:
-                    return self.made[expr]
-                iterator = self.levels.get(expr, {}).get(index)
-                return Everything() if iterator is None else Coordinates(iterator)
+                return self._access(expr, index), self._fill(expr)
             case Literal(value):
-                return Nothing() if value == 0 else Everything()
+                return Nothing(), value
             case Call(operator, args):
-                return combine(operator, tuple(self.expression(arg, index) for arg in args))
-            case Reduce(_, _, body):
-                return self.expression(body, index)
+                found = [self._visit(arg, index) for arg in args]
+                fills = tuple(fill for _, fill in found)
+                region = combine(operator, tuple(region for region, _ in found), fills)
+                return region, call_fill(operator, fills)
+            case Reduce(operator, _, body):
+                region, fill = self._visit(body, index)
+                kept = reduced_fill(operator, fill)
+                return (Everything() if fill is not None and kept is None else region), kept
             case _:
                 assert_never(expr)
+
+    def _access(self, access: Access, index: str) -> Region:
+        if access in self.absent:
+            return Nothing()
+        if access in self.made:
+            return self.made[access]
+        iterator = self.levels.get(access, {}).get(index)
+        return Everything() if iterator is None else Coordinates(iterator)
+
+    def _fill(self, access: Access) -> Number | None:
+        """The value of an access where it is not stored, None for one that always is."""
+        known = access in self.absent or access in self.made or self.levels.get(access)
+        return 0 if known else None
 
     def statement(self, statement: Statement, index: str) -> Region:
         """Where `statement` has something to do along `index`."""
@@ -158,9 +181,14 @@ class Regions:
         known = replace(self, made={**self.made, workspace: mark})
         return mark in _parts(known.statement(statement, ""))
 
-    def is_absent(self, expr: Expr) -> bool:
-        """Whether `expr` is zero because of the absent accesses."""
-        return isinstance(self.expression(expr, ""), Nothing)
+    def is_absent(self, expr: Expr, nothing: Number = 0) -> bool:
+        """Whether `expr` is `nothing` because of the absent accesses."""
+        return isinstance(self.expression(expr, "", nothing), Nothing)
+
+    def constant(self, expr: Expr) -> Number | None:
+        """The fill value of `expr` if it is that here because of the absent accesses, else None."""
+        region, fill = self._visit(expr, "")
+        return fill if isinstance(region, Nothing) else None
 
 
 def _parts(region: Region) -> Iterable[Region]:
@@ -177,22 +205,22 @@ def look_out(region: Region) -> Region:
     return unite(Everything(), region)
 
 
-def combine(operator: Operator, regions: tuple[Region, ...]) -> Region:
-    """The region of `operator` over operands with these regions, whose fill value is zero.
+def combine(
+    operator: Operator, regions: tuple[Region, ...], fills: tuple[Number | None, ...]
+) -> Region:
+    """The region of `operator` over operands with these regions and fill values.
 
-    An annihilating operand restricts the result to its own region; the others are looked out for
-    there. Without one, the region is the union of all regions, provided that the operator of zeros
-    alone is zero; otherwise everything.
+    An operand whose fill annihilates restricts the result to its own region; the others are looked
+    out for there. Without one, the region is the union of all regions.
     """
-    annihilators = operator.annihilators[: operator.arity]
-    restricts = [a is not None and a == 0 for a in annihilators]
+    restricts = restricting(operator, fills)
+    region: Region
     if any(restricts):
-        region: Region = Everything()
-        for other, restricting in zip(regions, restricts, strict=True):
-            region = intersect(region, other if restricting else look_out(other))
+        region = Everything()
+        for other, restrict in zip(regions, restricts, strict=True):
+            region = intersect(region, other if restrict else look_out(other))
         return region
-    zeros = operator.evaluate(*(0,) * operator.arity)
-    region = Nothing() if zeros == 0 else Everything()
+    region = Nothing()
     for other in regions:
         region = unite(region, other)
     return region

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from taco_py.concrete.nodes import Assign, Statement, Where
 from taco_py.concrete.tree import assignments, walk
-from taco_py.legal.stored import differs_where_absent, is_everywhere, is_full, restricts
+from taco_py.legal.absent import differs_where_absent, is_everywhere, restricts
+from taco_py.legal.stored import is_full
 from taco_py.legal.types import has_special_values
 from taco_py.lower.environment import Environment
 from taco_py.notation.dtypes import expression_dtype

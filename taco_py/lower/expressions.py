@@ -10,6 +10,7 @@ from codegen.ir import Binary, Const, Expr, Load, Ranked, Unary
 from codegen.types import ScalarType, scalar
 from taco_py.concrete.nodes import WorkspaceKind
 from taco_py.diagnostics.errors import InternalError
+from taco_py.legal.absent import same
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.notation import nodes
@@ -37,9 +38,13 @@ def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarTy
 def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
     operator = call.operator
     type = scalar(operand_dtype(call, env.dtypes).name)
+    known = [scope.regions(env).constant(arg) for arg in call.args]
+    for value, annihilator in zip(known, operator.annihilators, strict=False):
+        if annihilator is not None and same(value, annihilator):
+            return Const(_number(annihilator, type), type)
     if operator == STORED:
         return build.const(True)
-    absent = [scope.regions(env).is_absent(arg) for arg in call.args]
+    absent = [value is not None and value == 0 for value in known]
     args = [lower_value(env, scope, arg, type) for arg in call.args]
     if operator.arity == 1:
         return _unary(operator.c_operator, args[0], type)

@@ -30,6 +30,8 @@ class Operator:
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
+    fill         of the compiler's own operators: the value where the argument is not stored, which
+                 may be another than that of 0.
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
     evaluate     the same function on NumPy arrays.
@@ -50,6 +52,7 @@ class Operator:
     linear: tuple[bool, ...] = (False, False)
     signs: tuple[int, ...] = ()
     scales: bool = False
+    fill: Number | None = None
     true_division: bool = False  # integers promote to floating point, as in NumPy
     exponent: int | None = field(default=None, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
@@ -66,6 +69,14 @@ class Operator:
         f(sum(i, x), y) = sum(i, f(x, y)), in either argument
         """
         return self.associative and self.commutative and all(self.linear)
+
+    def at(self, numbers: tuple[Number | None, ...]) -> Number:
+        """Evaluate the function at numbers; at those that are not stored if it has a `fill`."""
+        if self.fill is not None:
+            return self.fill
+        with np.errstate(all="ignore"):
+            value: Number = np.asarray(self.evaluate(*numbers)).item()
+        return value
 
     def __str__(self) -> str:
         return self.name
@@ -96,7 +107,7 @@ NONZERO = Operator(
 """1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
 
 STORED = Operator(
-    "stored", "stored", 1, "true", 4, annihilators=(0,), linear=(True,),
+    "stored", "stored", 1, "true", 4, annihilators=(0,), linear=(True,), fill=False,
     evaluate=lambda x: np.ones(np.shape(x), bool),
 )  # fmt: skip
 """True where the argument is stored, whatever its value. The compiler's own."""

@@ -18,7 +18,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.cost.machine import Machine
 from taco_py.cost.sets import Bits, Numbers
-from taco_py.legal.stored import restricts
+from taco_py.legal.absent import restricts
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.order.walk_counts import Walks

@@ -25,7 +25,8 @@ from taco_py.iteration.graph import conflicts, sparse_levels
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Iterator as Walk
 from taco_py.iteration.region import Regions
-from taco_py.legal.stored import is_full, is_sparse, restricts
+from taco_py.legal.absent import restricts
+from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype

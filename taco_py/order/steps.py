@@ -17,7 +17,8 @@ from taco_py.concrete.inner_sums import around_loose, bound_in, loose_sums
 from taco_py.concrete.terms import Term
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.sets import Lattice, Numbers, Sets, every_set, sets_near
-from taco_py.legal.stored import is_full, is_sparse, restricts
+from taco_py.legal.absent import restricts
+from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import walk

@@ -17,7 +17,7 @@ from codegen.records import dataclass
 from taco_py.cost.estimate import Statistics
 from taco_py.cost.machine import Machine
 from taco_py.cost.sets import Bits, Lattice, Numbers, One, Sets
-from taco_py.legal.stored import restricts
+from taco_py.legal.absent import restricts
 from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.notation.operators import MUL
 from taco_py.problem import Problem

@@ -22,7 +22,8 @@ from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format
 from taco_py.iteration.graph import sparse_levels
-from taco_py.legal.stored import is_full, is_sparse, restricts
+from taco_py.legal.absent import restricts
+from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.tree import map_accesses

@@ -19,7 +19,7 @@ from taco_py.concrete.tree import read_in
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import IterationGraph, Loop, Range
-from taco_py.legal.stored import restricts
+from taco_py.legal.absent import restricts
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.problem import Problem

@@ -14,7 +14,7 @@ from taco_py.iteration import region
 from taco_py.iteration.graph import all_iterators, sparse_levels, workspace_levels
 from taco_py.iteration.lattice import is_full
 from taco_py.iteration.region import Coordinates, Everything, Regions
-from taco_py.legal.stored import restricts
+from taco_py.legal.absent import restricts
 from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import expression_dtype

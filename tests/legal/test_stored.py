@@ -10,15 +10,8 @@ import pytest
 
 from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
 from taco_py.legal import stored
-from taco_py.legal.stored import (
-    all_full,
-    count_lists,
-    is_everywhere,
-    is_full,
-    is_full_problem,
-    is_sparse,
-    restricts,
-)
+from taco_py.legal.absent import is_everywhere, restricts
+from taco_py.legal.stored import all_full, count_lists, is_full, is_full_problem, is_sparse
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.oracle import evaluate_dense

@@ -29,7 +29,8 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import reductions
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.legal.stored import divides, is_nonzero_number, is_sparse
+from taco_py.legal.absent import divides, is_nonzero_number
+from taco_py.legal.stored import is_sparse
 from taco_py.legal.types import rounds, sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype

@@ -17,7 +17,7 @@ from operator import is_
 
 from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms, summed
-from taco_py.legal.stored import is_everywhere
+from taco_py.legal.absent import is_everywhere
 from taco_py.legal.types import divides
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak

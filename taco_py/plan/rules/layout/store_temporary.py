@@ -24,7 +24,8 @@ from math import prod
 
 from taco_py.concrete.terms import split_terms
 from taco_py.formats import Format, dense
-from taco_py.legal.stored import is_full, is_sparse, restricts
+from taco_py.legal.absent import restricts
+from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr
 from taco_py.notation.operators import DIV

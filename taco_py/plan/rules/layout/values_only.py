@@ -14,7 +14,8 @@ from dataclasses import replace
 from codegen.names import Names
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.formats import dense
-from taco_py.legal.stored import differs_where_absent, divides, is_sparse, restricts
+from taco_py.legal.absent import differs_where_absent, divides, restricts
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, all_indices, with_linearity
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import NEG

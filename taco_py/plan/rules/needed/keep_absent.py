@@ -22,12 +22,19 @@ from math import prod
 
 from codegen.records import dataclass
 from taco_py.formats import dense
-from taco_py.legal.stored import divides, is_nonzero_number
+from taco_py.legal.absent import (
+    divides,
+    fill_of,
+    is_nonzero_number,
+    reduced_fill,
+    restricting,
+    same,
+)
 from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, MUL, STORED, WHERE, Operator
+from taco_py.notation.operators import ADD, MUL, STORED, WHERE, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
@@ -152,7 +159,7 @@ class _Stored:
         found = (
             self.stored(factor)
             for factor in dict.fromkeys(_factors(product))
-            if any(map(self.loses, accesses(factor)))
+            if any(map(self.loses, accesses(factor))) and same(self.fill(factor), 0)
         )
         return [each for each in found if each is not None]
 
@@ -195,20 +202,32 @@ class _Stored:
                 return self.of_temporary(expr)
             case Access():
                 return None if self.program.is_full(expr.tensor) else Call(STORED, (expr,))
-            case Literal(value):
-                return None if value != 0 else Call(STORED, (expr,))
+            case Literal():
+                return Call(STORED, (Literal(0),))
             case Reduce(operator, index, body):
                 found = self.stored(body)
+                if reduced_fill(operator, fill := self.fill(body)) is None and fill is not None:
+                    return None
                 if found is None or index not in free_indices(found):
                     return found
-                return Reduce(operator, index, found)
-            case Call(_, args) if _multiplies(expr):
-                pairs = zip(args, expr.operator.annihilators, strict=False)
-                parts = [self.stored(arg) for arg, zero in pairs if zero == 0]
-                return _joined(MUL, parts) if any(parts) else None
-            case Call(_, args):
-                parts = [self.stored(arg) for arg in args]
+                return Reduce(ADD, index, found)
+            case Call(operator, args):
+                needed = restricting(operator, [self.fill(arg) for arg in args])
+                if any(needed):
+                    pairs = zip(args, needed, strict=True)
+                    parts = [self.stored(arg) for arg, need in pairs if need]
+                    return _joined(MUL, parts) if any(parts) else None
+                parts = [self.stored(arg) for arg in args if not isinstance(arg, Literal)]
+                if not parts:
+                    return Call(STORED, (Literal(0),))
                 return _joined(ADD, parts) if all(parts) else None
+
+    def fill(self, expr: Expr) -> Number | None:
+        """The fill value of an expression, None where that has none."""
+        return fill_of(expr, self._fill_of_access)
+
+    def _fill_of_access(self, access: Access) -> Number | None:
+        return 0 if self.stored(access) is not None else None
 
     def of_temporary(self, access: Access) -> Access | None:
         """Where a temporary has terms, at the indices of an access to it."""
