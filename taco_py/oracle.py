@@ -269,7 +269,7 @@ def _stored(operator: Operator, places: Sequence[Array], fills: Sequence[Number 
 def _constant(operator: Operator, fills: Sequence[Number | None]) -> bool:
     """Whether what is not stored has a value that the function of it has not: by an annihilator,
     or of the compiler's own operators."""
-    return operator.fill is not None or any(restricting(operator, fills))
+    return operator.at_absent is not None or any(restricting(operator, fills))
 
 
 def _access(access: Access, leaf: _Leaf) -> _Value:

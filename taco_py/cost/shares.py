@@ -29,7 +29,7 @@ def independent(expr: Expr, bound: Bound, access: Callable[[Access], Number]) ->
 def _differing(
     expr: Expr, bound: Bound, access: Callable[[Access], Number]
 ) -> tuple[Number, Fill | None]:
-    """The share of `expr` where it is not its fill value, and that; a full operand has the share 1."""
+    """The share of `expr` where it is not its fill value, and that. A full operand's share is 1."""
     match expr:
         case Access():
             return access(expr), 0

@@ -15,7 +15,7 @@ from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
-from taco_py.notation.operators import CORRECTED, STORED, WHERE
+from taco_py.notation.operators import CORRECTED, KEPT, STORED
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
@@ -50,7 +50,7 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
         return _unary(operator.c_operator, args[0], type)
     if operator == CORRECTED:
         return build.select(build.ge(args[0], args[1]), args[0], args[2])
-    if operator == WHERE:
+    if operator == KEPT:
         return build.select(build.ne(args[1], build.zero(type)), args[0], build.zero(type))
     if absent[0] and operator.identity == 0 and operator.identity is not None:
         return args[1]

@@ -201,15 +201,26 @@ def _evaluated(call: Call, args: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, 
     try:
         return np.asarray(call.operator.evaluate(*args))
     except TypeError:
-        raise OperandTypeError(
-            f"Expected operands that {call.operator} is defined for, found dtype {args[0].dtype}",
-            call.span,
-            hint="convert an operand first, for instance with A.astype(np.int8)",
-        ) from None
+        raise _not_defined(call, args[0].dtype) from None
+
+
+def _not_defined(call: Call, dtype: DType) -> OperandTypeError:
+    to = "np.int64" if call.operator.kinds == "biu" else "np.float64"
+    if dtype.kind == "c":
+        to = "np.abs(A) or A.real"
+    else:
+        to = f"A.astype({'np.int8' if dtype.kind == 'b' else to})"
+    return OperandTypeError(
+        f"Expected operands that {call.operator} is defined for, found dtype {dtype}",
+        call.span,
+        hint=f"convert an operand first, for instance with {to}",
+    )
 
 
 def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
     common = _converted(call.operator, _common(args))
+    if common.kind not in call.operator.kinds:
+        raise _not_defined(call, common)
     if common.kind in "iu":
         for arg in args:
             _check_fits(arg, common, call.span)
@@ -232,7 +243,13 @@ def _common(args: list[_Typed]) -> DType:
 
 
 def _converted(operator: Operator, common: DType) -> DType:
-    return np.dtype(np.float64) if operator.true_division and common.kind in "biu" else common
+    if common.kind not in "biu":
+        return common
+    if operator.true_division:
+        return np.dtype(np.float64)
+    if operator.floating:  # NumPy's is float16 for one byte
+        return np.dtype(np.float32 if common.itemsize <= 2 else np.float64)
+    return common
 
 
 def _check_fits(arg: _Typed, dtype: DType, span: Span | None) -> None:

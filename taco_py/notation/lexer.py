@@ -35,13 +35,11 @@ _TOKEN = re.compile(
     r"(?P<space>\s+|#[^\n]*)"
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[jJ]?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<symbol>[-+*/]=|==|\*\*|//|->|[-+*/=()\[\],])"
+    r"|(?P<symbol>[-+*/&|^]=|[=!<>]=|\*\*|//|->|<<|>>|[-+*/%&|^~<>=()\[\],])"
 )
 
 _HINTS = {
-    "%": "remainders are not part of the notation: compute them with NumPy, before or after",
     "@": "write the sum with indices, as in y[i] = A[i,j] * x[j]",
-    "^": "a power is written x[i]**2",
     ":": "slice the operand before, as in A=A[:, 0], and write its other indices alone",
     "'": "names stand without quotes",
     '"': "names stand without quotes",

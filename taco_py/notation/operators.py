@@ -30,8 +30,13 @@ class Operator:
     signs        where f adds up its arguments or their negations, the sign of each: x - y has
                  (1, -1). Its arguments are then terms.
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
-    fill         of the compiler's own operators: the value where the argument is not stored, which
-                 may be another than that of 0.
+    at_absent    of the compiler's own operators: the value where the first argument is not stored,
+                 which is another than that of 0.
+    limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
+    idempotent   whether f(x, x) = x
+    kinds        NumPy's letters of the types of arguments that f is defined for
+    floating     whether integers are computed in floating point, as in NumPy's functions
+    divides      whether f(0, 0) is not a number
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
     evaluate     the same function on NumPy arrays.
@@ -52,8 +57,13 @@ class Operator:
     linear: tuple[bool, ...] = (False, False)
     signs: tuple[int, ...] = ()
     scales: bool = False
-    fill: Number | None = None
-    true_division: bool = False  # integers promote to floating point, as in NumPy
+    at_absent: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
+    limit: int = 0
+    idempotent: bool = False
+    kinds: str = "biufc"
+    floating: bool = False
+    true_division: bool = False  # integers promote to float64, as in NumPy
+    divides: bool = False
     exponent: int | None = field(default=None, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
@@ -71,12 +81,28 @@ class Operator:
         return self.associative and self.commutative and all(self.linear)
 
     def at(self, numbers: tuple[Number | None, ...]) -> Number:
-        """Evaluate the function at numbers; at those that are not stored if it has a `fill`."""
-        if self.fill is not None:
-            return self.fill
+        """Evaluate the function at the fill values of its arguments."""
+        if self.at_absent is not None:
+            return self.at_absent(*numbers)
         with np.errstate(all="ignore"):
             value: Number = np.asarray(self.evaluate(*numbers)).item()
         return value
+
+    @property
+    def closes(self) -> bool:
+        """Whether sums of products in its arguments stay inside: f is neither a sum nor linear."""
+        return not self.additive and not any(self.linear)
+
+    def identity_of(self, dtype: np.dtype[Any]) -> Number | None:
+        """Return e of a type with f(e, x) = f(x, e) = x for all x of it, or None."""
+        if not self.limit:
+            return self.identity
+        if dtype.kind == "b":
+            return self.limit > 0
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            return int(limits.max if self.limit > 0 else limits.min)
+        return float("inf") * self.limit
 
     def __str__(self) -> str:
         return self.name
@@ -93,7 +119,7 @@ MUL = Operator(
 )  # fmt: skip
 DIV = Operator(
     "div", "/", 2, "/", 2, right_identity=1, annihilators=(0, None), linear=(True, False),
-    scales=True, true_division=True, evaluate=np.true_divide,
+    scales=True, true_division=True, divides=True, evaluate=np.true_divide,
 )  # fmt: skip
 NEG = Operator(
     "neg", "-", 1, "-", 3, annihilators=(0,), linear=(True,), signs=(-1,), scales=True,
@@ -107,17 +133,24 @@ NONZERO = Operator(
 """1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
 
 STORED = Operator(
-    "stored", "stored", 1, "true", 4, annihilators=(0,), linear=(True,), fill=False,
-    evaluate=lambda x: np.ones(np.shape(x), bool),
+    "stored", "stored", 1, "true", 4, annihilators=(0,), linear=(True,),
+    at_absent=lambda x: False, evaluate=lambda x: np.ones(np.shape(x), bool),
 )  # fmt: skip
 """True where the argument is stored, whatever its value. The compiler's own."""
 
-WHERE = Operator(
-    "where", "where", 2, "?", 4, annihilators=(0, 0),
+KEPT = Operator(
+    "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False),
     evaluate=lambda x, condition: np.where(np.not_equal(condition, 0), x, np.zeros_like(condition)),
 )  # fmt: skip
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
 own."""
+
+FILLED = Operator(
+    "filled", "filled", 2, "filled", 4, annihilators=(None, None), at_absent=lambda x, number: number,
+    evaluate=lambda x, number: x,
+)  # fmt: skip
+"""The first argument where it is stored, elsewhere the second, which is a number: an operand with
+another fill value than 0. The compiler's own."""
 
 CORRECTED = Operator(
     "corrected", "corrected", 3, "corrected", 4, annihilators=(None, None, None),
@@ -140,6 +173,5 @@ def power(exponent: int) -> Operator:
     )  # fmt: skip
 
 
-OPERATORS: dict[str, Operator] = {
-    op.name: op for op in (ADD, SUB, MUL, DIV, NEG, NONZERO, STORED, WHERE, CORRECTED)
-}
+COMPILER: dict[str, Operator] = {op.name: op for op in (NONZERO, STORED, KEPT, FILLED, CORRECTED)}
+"""The compiler's own operators, by their names."""

@@ -1,30 +1,54 @@
 """Index notation from text, by recursive descent.
 
-    assignment = access ("=" | "+=") expression
-    expression = term (("+" | "-") term)*                       left associative
-    term       = factor (("*" | "/") factor)*                   left associative
-    factor     = ("-" | "+")* power                             -a * b is (-a) * b, as in Python
-    power      = primary ["**" exponent]                        -a**2 is -(a**2), as in Python
-    exponent   = integer ["**" exponent]
-    primary    = number | "(" expression ")" | sum | access
-    sum        = "sum" "(" (name ",")+ expression ")" | "sum" "(" "(" names ")" "," expression ")"
+    assignment = access ("=" | "+=" | "*=" | "min" "=" | …) expression
+    expression = truth (("and" | "or") truth)*                  Python's precedence throughout
+    truth      = "not" truth | bits [("<" | "<=" | "==" | …) bits]
+    bits       = sum (("|" | "^" | "&" | "<<" | ">>") sum)*
+    sum        = term (("+" | "-") term)*                       left associative
+    term       = factor (("*" | "/" | "//" | "%") factor)*      left associative
+    factor     = ("-" | "+" | "~")* power                       -a * b is (-a) * b, as in Python
+    power      = primary ["**" factor]                          -a**2 is -(a**2), as in Python
+    primary    = number | "(" expression ")" | reduction | function | access
+    reduction  = name "(" [(name ",")+ | "(" names ")" ","] expression ")"
+    function   = name "(" expression ("," expression)* ")"
     access     = name ["[" [names] "]" | "(" [names] ")"]
 
-`sum` is a keyword only before such a list: `sum(j, x[j])` is a sum, `sum[j]`, `sum(j)` and `sum`
-are a tensor.
+Names of reductions and functions are keywords only before such a list: `sum(j, x[j])` is a sum,
+`sum[j]`, `sum(j)` and `sum` are a tensor. `max(j, x[j])` reduces where `j` is an index of the text,
+and is the greater of two numbers where it is an operand.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.notation.checks import check_depth
+from taco_py.diagnostics.suggest import nearest
+from taco_py.notation.checks import check_depth, free_indices
 from taco_py.notation.cursor import Cursor
+from taco_py.notation.functions import (
+    ALIASES,
+    AND,
+    CALLED,
+    FACTORS,
+    INVERT,
+    LADDER,
+    MAX,
+    MIN,
+    NOT,
+    OR,
+    POWER,
+    REDUCTIONS,
+    arity_of,
+    make_call,
+    nonzero,
+)
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.long_chains import rebalanced, rebalanced_sum
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.notation.operators import (
     ADD,
     DIV,
@@ -38,18 +62,21 @@ from taco_py.notation.operators import (
 from taco_py.notation.tree import children
 
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
-_FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV)}
+_FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV, *FACTORS)}
+_COMPARISONS, *_BITS = ({op.symbol: op for op in level} for level in LADDER)
+_PREFIXES = {op.symbol: op for op in (NEG, INVERT)}
 _INDEX_ARITHMETIC = (*_TERM_OPERATORS, *_FACTOR_OPERATORS, "**")
-_ASSIGNMENTS: dict[str, Operator | None] = {"=": None, "+=": ADD}
+_BIT = {op.symbol: op for level in LADDER[1:4] for op in level}
+_ASSIGNMENTS: dict[str, Operator | None] = {
+    "=": None, "+=": ADD, "*=": MUL, **{f"{symbol}=": op for symbol, op in _BIT.items()},
+}  # fmt: skip
+_WORDS = {"min": MIN, "max": MAX}
+"""Functions that stand before the equals sign of an assignment, as in y[i] min= x[i]."""
+_NUMBERS = {"inf": float("inf"), "nan": float("nan"), "True": True, "False": False}
 _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
-_SUM = "sum"
-_DIVISION_HINT = "/ is the only division: round quotients with NumPy, as in np.floor(y)"
 _NO_NUMBER = re.compile(r"[\d.]+([eE]_?$|_)|0([xX][\da-fA-F]+|[oO][0-7]+|[bB][01]+)_?$")
 """A number and a name without a blank between them that read as a number misspelt."""
-_CALL_HINT = "functions are not part of the notation: compute them with NumPy, before or after"
-_REDUCTIONS = ("max", "min", "mean", "prod", "any", "all", "norm", "std", "var")
-_REDUCTION_HINT = "take others with NumPy or SciPy, before or after"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
@@ -76,7 +103,16 @@ def parse_expression(text: str) -> Expr:
 
 
 class Parser(Cursor):
-    """Each method consumes a rule and returns its node."""
+    """Each method consumes a rule and returns its node.
+
+    bound    the indices of the left-hand side, and those of each reduction that is open
+    indices  the names that stand in square brackets somewhere
+    """
+
+    def __init__(self, tokens: tuple[Token, ...]) -> None:
+        super().__init__(tokens)
+        self.bound: list[tuple[str, ...]] = []
+        self.indices = _names_in_brackets(tokens)
 
     def name(self, what: str, hint: str | None = None) -> Token:
         if self.token.kind is not TokenKind.NAME:
@@ -90,10 +126,19 @@ class Parser(Cursor):
         if first.kind is not TokenKind.NAME:
             raise self.error("the name of the result", _EXAMPLE)
         target = self.access()
+        self.bound = [target.indices]
+        operator = self.assignment_operator(target)
+        return Assignment(target, self.whole_expression(), operator, self.since(first))
+
+    def assignment_operator(self, target: Access) -> Operator | None:
+        """What stands between the two sides of an assignment: None for the equals sign alone."""
+        if self.token.text in _WORDS and self.ahead(1).text == "=":
+            operator = _WORDS[self.take().text]
+            self.take()
+            return operator
         if self.token.text not in _ASSIGNMENTS:
             raise self.error(f"'=' or '+=' after {target.tensor}", self.assignment_hint())
-        operator = _ASSIGNMENTS[self.take().text]
-        return Assignment(target, self.whole_expression(), operator, self.since(first))
+        return _ASSIGNMENTS[self.take().text]
 
     def whole_expression(self) -> Expr:
         value = self.expression()
@@ -108,8 +153,6 @@ class Parser(Cursor):
                 return "write += and negate the right-hand side; tp.program takes -="
             case "," | "->":
                 return "einsum's subscripts go to tp.einsum; here begin as in y[i] = A[i,j] * x[j]"
-            case "//":
-                return _DIVISION_HINT
             case "==":
                 return "an assignment has one equals sign"
             case _:
@@ -130,8 +173,6 @@ class Parser(Cursor):
     def spelling_hint(self) -> str | None:
         """What to write for a division of other languages, and for a number that is none."""
         previous, found = self.tokens[self.position - 1], self.token
-        if found.text == "//":
-            return _DIVISION_HINT
         touches = found.span.start == previous.span.stop
         if not touches or previous.kind is not TokenKind.NUMBER:
             return None
@@ -143,20 +184,50 @@ class Parser(Cursor):
         return None
 
     def expression(self) -> Expr:
-        return rebalanced_sum(self.chain(self.term, _TERM_OPERATORS))
+        return self.truths("or", OR, lambda: self.truths("and", AND, self.truth))
+
+    def truths(self, word: str, operator: Operator, operand: Callable[[], Expr]) -> Expr:
+        """Operands with a word between them, each of which is compared with 0."""
+        first, left = self.token, operand()
+        while self.at(word):
+            self.take()
+            left = Call(operator, (nonzero(left), nonzero(operand())), self.since(first))
+        return left
+
+    def truth(self) -> Expr:
+        first = self.token
+        if self.at("not"):
+            self.take()
+            return Call(NOT, (nonzero(self.truth()),), self.since(first))
+        left = self.bits(0)
+        if self.token.text not in _COMPARISONS:
+            return left
+        operator = _COMPARISONS[self.take().text]
+        found = Call(operator, (left, self.bits(0)), self.since(first))
+        if self.token.text in _COMPARISONS:
+            raise self.error(
+                "one comparison", "write two of them as in (a[i] < b[i]) & (b[i] < c[i])"
+            )
+        return found
+
+    def bits(self, level: int) -> Expr:
+        if level == len(_BITS):
+            return rebalanced_sum(self.chain(self.term, _TERM_OPERATORS))
+        return self.chain(lambda: self.bits(level + 1), _BITS[level])
 
     def term(self) -> Expr:
         return rebalanced(self.chain(self.factor, _FACTOR_OPERATORS))
 
     def factor(self) -> Expr:
-        minuses = []
-        while self.at("-") or self.at("+"):
-            sign = self.take()
-            if sign.text == NEG.symbol:
-                minuses.append(sign)
-        operand = self.power()
+        prefixes = []
+        while self.at("+", *_PREFIXES):
+            prefix = self.take()
+            if prefix.text in _PREFIXES:
+                prefixes.append(prefix)
         return reduce(
-            lambda inner, sign: Call(NEG, (inner,), self.since(sign)), reversed(minuses), operand
+            lambda inner, each: Call(_PREFIXES[each.text], (inner,), self.since(each)),
+            reversed(prefixes),
+            self.power(),
         )
 
     def power(self) -> Expr:
@@ -164,6 +235,8 @@ class Parser(Cursor):
         if not self.at("**"):
             return base
         self.take()
+        if self.token.kind is not TokenKind.NUMBER or not self.token.text.isdigit():
+            return Call(POWER, (base, self.factor()), self.since(first))
         exponent = self.exponent()
         if max(exponent, 1) * factors_of_powers(base) > MOST_FACTORS:
             raise NotationError(
@@ -176,9 +249,8 @@ class Parser(Cursor):
 
     def exponent(self) -> int:
         """The integer that stands after `**`, or that a tower of them is."""
-        token = self.token
-        if token.kind is not TokenKind.NUMBER or not token.text.isdigit():
-            raise self.error("an integer of 0 or more after '**'", self.exponent_hint())
+        if self.token.kind is not TokenKind.NUMBER or not self.token.text.isdigit():
+            raise self.error("an integer after a tower of '**'", "write parentheses around it")
         value = self.number().value
         assert isinstance(value, int)
         if not self.at("**"):
@@ -187,20 +259,13 @@ class Parser(Cursor):
         above = self.exponent()
         return value if value < 2 and above else min(value ** min(above, 64), MOST_FACTORS + 1)
 
-    def exponent_hint(self) -> str:
-        if self.at("-"):
-            return "divide by the power: 1 / x[i]**2 is x[i]**-2"
-        if self.at("+", "("):
-            return "write the number alone, as in x[i]**2"
-        return "other powers are not part of the notation: compute them with NumPy, before or after"
-
     def primary(self) -> Expr:
         token = self.token
         match token.kind:
             case TokenKind.NUMBER:
                 return self.number()
             case TokenKind.NAME:
-                return self.sum() if self.at_sum() else self.access()
+                return self.named()
             case TokenKind.SYMBOL if token.text == "(":
                 self.take()
                 inner = self.nested(self.expression, token)
@@ -209,23 +274,74 @@ class Parser(Cursor):
             case _:
                 raise self.error("a tensor, a number or '('")
 
-    # -------------------------------------------------------- sums and accesses
+    # -------------------------------------------------------- functions, reductions and accesses
 
-    def at_sum(self) -> bool:
-        opens = self.token.text == _SUM and self.ahead(1).text == "("
-        listed = self.ahead(2).kind is TokenKind.NAME and self.ahead(3).text == ","
-        return opens and (listed or self.ahead(2).text == "(")
+    def named(self) -> Expr:
+        """What a name begins: a number, a reduction, a function or an access."""
+        token, opens = self.token, self.ahead(1).text == "("
+        word = ALIASES.get(token.text, token.text)
+        if word in _NUMBERS and self.ahead(1).text not in _CLOSING:
+            self.take()
+            return Literal(_NUMBERS[word], token.span)
+        if opens and word in REDUCTIONS and self.lists_indices(word):
+            return self.reduction()
+        if opens and (word in CALLED or (word in REDUCTIONS and not self.holds_names())):
+            return self.function(word)
+        return self.access()
 
-    def sum(self) -> Expr:
-        first = self.take()
-        opening = self.take()
-        names = self.tuple_of_names() if self.at("(") else self.leading_names()
-        body = self.nested(self.expression, opening)
-        self.closed(opening, "an operator or ')'", self.spelling_hint() or _SUM_HINT)
-        span = self.since(first)
-        return reduce(
-            lambda inner, name: Reduce(ADD, name.text, inner, span), reversed(names), body
+    def lists_indices(self, word: str) -> bool:
+        """Whether indices come first in the parentheses that follow, and what to reduce behind."""
+        first, after = self.ahead(2), self.ahead(3).text
+        if first.kind is TokenKind.NAME and after == ",":
+            return word not in CALLED or first.text in self.indices
+        return (
+            first.text == "(" and self.holds_names(2) and self.ahead(self.names_end(2)).text == ","
         )
+
+    def holds_names(self, start: int = 1) -> bool:
+        """Whether the parenthesis `start` tokens on holds names with commas between them alone."""
+        return self.ahead(self.names_end(start) - 1).text == ")"
+
+    def names_end(self, start: int) -> int:
+        """How many tokens on the names end that follow a parenthesis, which is then closed."""
+        end = start + 1
+        while self.ahead(end).kind is TokenKind.NAME or self.ahead(end).text == ",":
+            end += 1
+        return end + 1
+
+    def reduction(self) -> Expr:
+        first, opening = self.take(), self.take()
+        names = self.tuple_of_names() if self.at("(") else self.leading_names()
+        indices = tuple(token.text for token in names)
+        self.bound.append(indices)
+        body = self.nested(self.expression, opening)
+        self.bound.pop()
+        self.closed(opening, "an operator or ')'", self.spelling_hint() or _SUM_HINT)
+        return REDUCTIONS[first.text](indices, body, self.since(first))
+
+    def function(self, word: str) -> Expr:
+        """A function of its arguments, or a reduction over the indices that nothing else binds."""
+        first, opening = self.take(), self.take()
+        args: list[Expr] = []
+        while not args or self.at(","):
+            if args:
+                self.take()
+            args.append(self.nested(self.expression, opening))
+        self.closed(opening, "an operator or ')'", self.spelling_hint())
+        span = self.since(first)
+        if word in REDUCTIONS and len(args) == 1:
+            bound = {index for names in self.bound for index in names}
+            indices = tuple(index for index in free_indices(args[0]) if index not in bound)
+            return REDUCTIONS[word](indices, args[0], span)
+        count = arity_of(word) if word in CALLED else 1
+        if len(args) != count:
+            names = ", ".join(("x[i]", "y[i]", "z[i]")[:count])
+            raise NotationError(
+                f"Expected {count} argument{'s' * (count > 1)} of {first.text}, found {len(args)}",
+                span,
+                f"write it as in {first.text}({names})",
+            )
+        return replace(make_call(word, tuple(args)), span=span)
 
     def tuple_of_names(self) -> list[Token]:
         """`(i, j),` as in `sum((i, j), …)`."""
@@ -251,11 +367,9 @@ class Parser(Cursor):
         if self.at("[") or self.at("("):
             opening = self.take()
             closing = _CLOSING[opening.text]
-            hint = _SUM_HINT if first.text == _SUM else None
+            hint = _SUM_HINT if first.text in REDUCTIONS else None
             if closing == ")" and hint is None:
-                hint = f"{first.text}(…) takes the names of indices; {_CALL_HINT}"
-                if first.text in _REDUCTIONS:
-                    hint = f"{first.text} is no reduction here, sum alone is; {_REDUCTION_HINT}"
+                hint = no_function(first.text)
             indices = self.names(closing, hint, opening, first.text)
             self.take()
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
@@ -326,6 +440,23 @@ class Parser(Cursor):
                 return "an index is a name alone; pass an array that NumPy gathers, as in v[p]"
             case _:
                 return None
+
+
+def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
+    depth, found = 0, set()
+    for token in tokens:
+        depth += (token.text == "[") - (token.text == "]")
+        if depth > 0 and token.kind is TokenKind.NAME:
+            found.add(token.text)
+    return frozenset(found)
+
+
+def no_function(name: str) -> str:
+    """Say which function may have been meant by a name that is none."""
+    near = nearest(name, (*CALLED, *REDUCTIONS, *ALIASES))
+    return f"{name}(…) takes the names of indices" + (
+        f"; did you mean {near}?" if near else ", for no function is called so"
+    )
 
 
 def _offset_hint(tensor: str) -> str:

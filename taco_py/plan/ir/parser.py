@@ -14,7 +14,7 @@ from taco_py.diagnostics.errors import NotationError
 from taco_py.formats import Format
 from taco_py.notation.lexer import TokenKind, tokenize
 from taco_py.notation.nodes import Assignment, Call, Expr
-from taco_py.notation.operators import OPERATORS
+from taco_py.notation.operators import COMPILER
 from taco_py.notation.parser import Parser
 from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
@@ -30,7 +30,7 @@ _FACTS = re.compile(
     r"(?:, joined(?P<joined>(?: yes| no)+))?"
 )
 _MOVE = re.compile(r"(?P<target>\w+) = (?P<verb>\w+)\((?P<arguments>.*)\)")
-_OPERATORS = {each.symbol: each for each in OPERATORS.values() if each.symbol.isidentifier()}
+_OPERATORS = COMPILER
 DETAIL = "    "
 """What lines begin with that are about the kernel above them."""
 _SHOWN = "program_text shows what a program looks like"

@@ -1,7 +1,7 @@
 """Keep what is absent zero over a divisor, where a temporary does not tell it from a zero.
 
     T[i,f] = sum(j, A[i,j] * X[j,f]);  y[i,f] = T[i,f] / d[i]           A in ds, T dense
-    → T_1[i] = sum(j, stored(A[i,j]));  y[i,f] = where(T[i,f] / d[i], T_1[i])
+    → T_1[i] = sum(j, stored(A[i,j]));  y[i,f] = kept(T[i,f] / d[i], T_1[i])
 
 Where A stores nothing y is 0, also over a divisor of 0 or NaN. Dense factors leave nothing out and
 are not asked. Sums of booleans are "or", so that T_1 is one byte for each of its elements.
@@ -34,7 +34,7 @@ from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, MUL, STORED, WHERE, Number, Operator
+from taco_py.notation.operators import ADD, KEPT, MUL, STORED, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
@@ -54,7 +54,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     for product in tuple(_products(site.term(program))):
         kept, stored = product, _Stored(program, site, context)
         for part in stored.factors(product):
-            kept = Call(WHERE, (kept, stored.in_temporary(part)))
+            kept = Call(KEPT, (kept, stored.in_temporary(part)))
         if kept is not product:
             value = exchange(site.term(program), product, kept)
             program = yield Rewrite(site.put(stored.program, value), WHY)
