@@ -112,6 +112,9 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "%": lambda a, b: a - b * _truncated_quotient(a, b),
     "min": min,
     "max": max,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
 }
 _LOGICAL_MEANING: dict[str, Callable[[bool, bool], bool]] = {
     "&&": lambda a, b: a and b,
@@ -122,6 +125,9 @@ _LOGICAL_MEANING: dict[str, Callable[[bool, bool], bool]] = {
     "max": lambda a, b: a or b,
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
+    "&": lambda a, b: a and b,
+    "|": lambda a, b: a or b,
+    "^": lambda a, b: a != b,
 }
 
 
@@ -264,9 +270,11 @@ _RULES: dict[str, Callable[[Binary], Expr | None]] = {
 }
 _LOGICAL_RULES: dict[str, Callable[[Binary], Expr | None]] = {
     "&&": _and,
+    "&": _and,
     "*": _and,
     "min": _and,
     "||": _or,
+    "|": _or,
     "+": _or,
     "max": _or,
     "==": _compare_bools,

@@ -11,9 +11,11 @@ True
 from __future__ import annotations
 
 from codegen.algebra import simplify_step
+from codegen.infer import type_of
 from codegen.ir import (
     FALSE,
     TRUE,
+    Apply,
     Array,
     Assign,
     Binary,
@@ -30,6 +32,15 @@ from codegen.ir import (
     Stmt,
     Unary,
     Var,
+)
+from codegen.libraries.scalar_functions import (
+    FUNCTIONS,
+    CFunction,
+    Fixed,
+    Itself,
+    Operator,
+    common_type,
+    spelling_of,
 )
 from codegen.types import INT64, ScalarType
 from codegen.variables import declared_vars
@@ -178,6 +189,27 @@ def load_index(array: Array, index: ExprLike) -> Expr:
 def call(function: str, type: ScalarType, *args: ExprLike) -> Call:
     """`function(args)`, a pure function of C that returns a `type`."""
     return Call(function, tuple(expr(arg) for arg in args), type)
+
+
+def apply(function: str, *args: ExprLike) -> Expr:
+    """A scalar function of `codegen.libraries.scalar_functions` of arguments of one type.
+
+    Raises KeyError where there is none of that name, or none for the type.
+    """
+    operands = tuple(expr(arg) for arg in args)
+    common = common_type([type_of(operand) for operand in operands])
+    match spelling_of(function, common):
+        case CFunction():
+            return Apply(function, operands)
+        case Operator(op=op) if len(operands) == 1:
+            return simplify_step(Unary(op, operands[0]))
+        case Operator(op=op):
+            return simplify_step(Binary(op, *operands))
+        case Itself():
+            return operands[0]
+        case Fixed(value=value):
+            result = FUNCTIONS[function].result_type(common)
+            return Const(_PYTHON[result.kind](value), result)
 
 
 # ---------------------------------------------------------------- statements

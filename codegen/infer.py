@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from codegen.ir import (
+    Apply,
     Binary,
     Broadcast,
     Call,
@@ -27,17 +28,19 @@ from codegen.ir import (
     Var,
     VectorLoad,
 )
+from codegen.libraries.scalar_functions import FUNCTIONS, CFunction, common_type, spelling_of
 from codegen.types import BOOL, INT64, ScalarType, vector
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 LOGICAL = frozenset(("&&", "||"))
+BITWISE = frozenset(("&", "|", "^"))
 ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "min", "max"))
-UPDATES = frozenset(("+", "-", "*", "/", "min", "max", "&&", "||"))
+UPDATES = frozenset(("+", "-", "*", "/", "min", "max", "&&", "||")) | BITWISE
 
 _OF_KIND: dict[str, frozenset[str]] = {
-    "bool": frozenset(("+", "*", "min", "max", "==", "!=")) | LOGICAL,
-    "int": ARITHMETIC | COMPARISONS,
-    "uint": ARITHMETIC | COMPARISONS,
+    "bool": frozenset(("+", "*", "min", "max")) | COMPARISONS | LOGICAL | BITWISE,
+    "int": ARITHMETIC | COMPARISONS | BITWISE,
+    "uint": ARITHMETIC | COMPARISONS | BITWISE,
     "float": (ARITHMETIC | COMPARISONS) - {"%"},
     "complex": frozenset(("+", "-", "*", "/", "==", "!=")),
     "vector": frozenset(("+", "-", "*", "/")),
@@ -49,10 +52,8 @@ def type_of(expr: Expr) -> ScalarType:
     match expr:
         case Var(type=scalar) | Const(type=scalar) | Cast(type=scalar) | Call(type=scalar):
             return scalar
-        case Unary(op=op, operand=operand):
-            return BOOL if op == "!" else type_of(operand)
-        case Binary(op=op, left=left, right=right):
-            return _binary_type(op, left, right)
+        case Unary() | Binary() | Apply():
+            return _operation_type(expr)
         case Load(array=array):
             return array.element
         case Select(then=then, orelse=orelse):
@@ -69,17 +70,34 @@ def type_of(expr: Expr) -> ScalarType:
             assert_never(expr)
 
 
+def c_function(expr: Apply) -> CFunction:
+    """The function of C that `expr` calls."""
+    found = spelling_of(expr.function, common_type([type_of(arg) for arg in expr.args]))
+    if not isinstance(found, CFunction):
+        raise TypeError(f"{expr.function} is no function of C here, but {found}")
+    return found
+
+
 def has_atomic(element: ScalarType, op: str) -> bool:
     """Whether `place op= value` can be one operation that threads do side by side."""
     if element.kind == "bool":
         return op in UPDATES and supports(element, op)
+    if element.is_integer and op in BITWISE:
+        return True
     return element.kind in ("int", "uint", "float") and op in ("+", "-", "*", "/")
 
 
-def _binary_type(op: str, left: Expr, right: Expr) -> ScalarType:
-    if op in COMPARISONS or op in LOGICAL:
-        return BOOL
-    return wider(type_of(left), type_of(right))
+def _operation_type(expr: Unary | Binary | Apply) -> ScalarType:
+    match expr:
+        case Unary(op=op, operand=operand):
+            return BOOL if op == "!" else type_of(operand)
+        case Binary(op=op, left=left, right=right):
+            truth = op in COMPARISONS or op in LOGICAL
+            return BOOL if truth else wider(type_of(left), type_of(right))
+        case Apply(function=function, args=args):
+            return FUNCTIONS[function].result_type(common_type([type_of(arg) for arg in args]))
+        case _:
+            assert_never(expr)
 
 
 def wider(one: ScalarType, other: ScalarType) -> ScalarType:

@@ -26,7 +26,9 @@ _C_LIBRARY = frozenset(
     re.findall(
         r"\w+",
         """
-        abs acos asin atan atan2 cbrt ceil cos cosh erf exp exp2 expm1 fabs floor fma fmax fmin fmod
+        abs acos acosh asin asinh atan atan2 atanh cabs cacos cacosh carg casin casinh catan catanh
+        cbrt ccos ccosh ceil cexp cimag clog conj copysign cos cosh cpow creal csin csinh csqrt ctan
+        ctanh erf exp exp2 expm1 fabs floor fma fmax fmin fmod
         free gamma hypot ldexp lgamma log log10 log1p log2 malloc memcpy memset nan pow qsort
         fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan
         isnormal isunordered remainder rint round signbit sin sinh sqrt stderr stdin stdout tan

@@ -18,6 +18,7 @@ from codegen.emit.expressions import CONDITIONAL, POSTFIX, PRECEDENCE, PREFIX
 from codegen.infer import type_of
 from codegen.ir import (
     Allocate,
+    Apply,
     Array,
     Assign,
     AtomicStore,
@@ -134,6 +135,7 @@ def _primary(
     | Load
     | Search
     | Call
+    | Apply
     | Count
     | Key
     | Ranked
@@ -153,7 +155,7 @@ def _primary(
             sign = ">" if after else ">="
             where = f"{array.name}[{_expression(start)}:{_expression(stop)}]"
             return f"{'next' if near else 'first'}({where} {sign} {_expression(value)})"
-        case Call(function=function, args=args):
+        case Call(function=function, args=args) | Apply(function=function, args=args):
             return f"{function}({', '.join(map(_expression, args))})"
         case Count(table=table):
             return f"count({table.name})"

@@ -22,6 +22,7 @@ from codegen.emit.abi import THREADS
 from codegen.infer import UPDATES, agree, has_atomic, supports, type_of
 from codegen.ir import (
     Allocate,
+    Apply,
     Array,
     Assign,
     AtomicStore,
@@ -69,6 +70,7 @@ from codegen.ir import (
     VectorStore,
     While,
 )
+from codegen.libraries.scalar_functions import FUNCTIONS, CFunction, common_type
 from codegen.names import is_reserved
 from codegen.pretty import pretty
 from codegen.tree import find
@@ -186,12 +188,25 @@ class _Verifier:
                 self.lookup(expr)
             case Cast(operand=operand) | Broadcast(value=operand):
                 self.require(not isinstance(self.type(operand), VectorType), "a cast of a vector")
-            case Call(args=args):
-                for arg in args:
-                    self.type(arg)
+            case Call() | Apply():
+                self.called(expr)
             case _:
                 assert_never(expr)
         return type_of(expr)
+
+    def called(self, expr: Call | Apply) -> None:
+        types = [self.type(arg) for arg in expr.args]
+        if isinstance(expr, Call):
+            return
+        function = FUNCTIONS.get(expr.function)
+        if function is None or function.arity != len(types):
+            self.fail(f"Illegal: {pretty(expr)}, no function of {len(types)} arguments")
+            return
+        common = common_type(types)
+        for found in types:
+            self.require(agree(found, common), f"{pretty(expr)} joins a {common} and a {found}")
+        known = isinstance(function.spellings.get(common.name), CFunction)
+        self.require(known, f"{pretty(expr)}: no C function for {common}")
 
     def search(self, expr: Search) -> None:
         self.depth_of(expr.array)

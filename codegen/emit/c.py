@@ -14,9 +14,10 @@ from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototyp
 from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_place, widened
 from codegen.emit.memory import INDENT, Lines, Scope, indent, memory, table
 from codegen.emit.threads import among_threads, leaving, parallel_for, reductions, team
-from codegen.infer import type_of
+from codegen.infer import c_function, type_of
 from codegen.ir import (
     Allocate,
+    Apply,
     Array,
     Assign,
     AtomicStore,
@@ -62,6 +63,7 @@ from codegen.tree import find, walk
 from codegen.types import ScalarType, VectorType, vector
 
 WIDTH = 100
+MATHEMATICS = "taco_math.h"
 
 
 def emit_c(module: Module, target: Target) -> str:
@@ -85,13 +87,17 @@ def _includes(module: Module) -> str:
         "math.h": any(map(_is_mathematical, walk(module))),
     }
     needed = [f"#include <{name}>" for name, is_needed in libraries.items() if is_needed]
-    return "\n".join(['#include "taco_runtime.h"', *needed])
+    own = any(c_function(node).is_own for node in find(module, Apply))
+    ours = [f'#include "{MATHEMATICS}"'] if own else []
+    return "\n".join(['#include "taco_runtime.h"', *needed, *ours])
 
 
 def _is_complex(node: object) -> bool:
     match node:
         case Var(type=found) | Const(type=found) | Cast(type=found) | Call(type=found):
             return isinstance(found, ScalarType) and found.kind == "complex"
+        case Apply():
+            return type_of(node).kind == "complex"
         case Array(element=found):
             return found.kind == "complex"
     return False
@@ -102,6 +108,8 @@ def _is_mathematical(node: object) -> bool:
     match node:
         case Call(function=function):
             return not function.startswith("taco_")
+        case Apply():
+            return not c_function(node).is_own
         case Const(value=value, type=ScalarType(kind="float" | "complex")):
             return not isfinite(value)
     return False
@@ -262,7 +270,11 @@ def _update(place: str, old: Expr, scalar: ScalarType, op: str | None, value: Ex
     return f"{place} {op}= {widened(value)};"
 
 
-_BOOL_UPDATES = {"+": "|=", "max": "|=", "||": "|=", "*": "&=", "min": "&=", "&&": "&="}
+_BOOL_UPDATES = {
+    "+": "|=", "max": "|=", "||": "|=", "|": "|=",
+    "*": "&=", "min": "&=", "&&": "&=", "&": "&=",
+    "^": "^=",
+}  # fmt: skip
 
 
 def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:

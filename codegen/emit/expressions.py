@@ -6,8 +6,9 @@ import math
 from typing import assert_never
 
 from codegen.build import add
-from codegen.infer import COMPARISONS, LOGICAL, type_of
+from codegen.infer import BITWISE, COMPARISONS, LOGICAL, c_function, type_of
 from codegen.ir import (
+    Apply,
     Array,
     Binary,
     Broadcast,
@@ -32,6 +33,9 @@ from codegen.types import FLOAT32, FLOAT64, INT64, ScalarType, vector
 
 PRECEDENCE: dict[str, int] = {
     "||": 1,
+    "|": 1,
+    "^": 1,
+    "&": 1,
     "&&": 2,
     "==": 3,
     "!=": 3,
@@ -45,7 +49,11 @@ PRECEDENCE: dict[str, int] = {
     "/": 6,
     "%": 6,
 }
-"""How tightly C's binary operators bind; `?:` is 0, prefix operators 7, calls and subscripts 8."""
+"""How tightly C's binary operators bind; `?:` is 0, prefix operators 7, calls and subscripts 8.
+
+Those of bits bind less tightly than comparisons, which nobody remembers: theirs and they themselves
+stand in parentheses.
+"""
 
 CONDITIONAL, PREFIX, POSTFIX = 0, 7, 8
 _BOOL_OPERATORS = {"+": "||", "max": "||", "*": "&&", "min": "&&"}
@@ -99,7 +107,7 @@ def _render(expr: Expr) -> tuple[str, int]:
 
 
 def _render_postfix(
-    expr: Load | Search | Call | Count | Key | Ranked | Broadcast | Shuffle | Lead,
+    expr: Load | Search | Call | Apply | Count | Key | Ranked | Broadcast | Shuffle | Lead,
 ) -> str:
     match expr:
         case Load(array=array, index=index):
@@ -108,8 +116,8 @@ def _render_postfix(
             arguments = (start, stop, add(value, 1) if after else value)
             search = f"taco_{'gallop' if near else 'search'}_{array.element}"
             return f"{search}({array.name}, {', '.join(map(widened, arguments))})"
-        case Call(function=function, args=args):
-            return f"{function}({', '.join(map(expression, args))})"
+        case Call() | Apply():
+            return _call(expr)
         case Count(table=table):
             return f"{table.name}.count"
         case Key(table=table, entry=entry):
@@ -124,6 +132,12 @@ def _render_postfix(
             return f"taco_lead({array.name}, {array.element.itemsize}, {bytes})"
         case _:
             assert_never(expr)
+
+
+def _call(expr: Call | Apply) -> str:
+    if isinstance(expr, Call):
+        return f"{expr.function}({', '.join(map(expression, expr.args))})"
+    return f"{c_function(expr).name}({', '.join(map(widened, expr.args))})"
 
 
 def vector_place(array: Array, index: Expr, lanes: int) -> str:
@@ -214,6 +228,8 @@ def _operand_bindings(op: str, left: Expr) -> tuple[int, int]:
     C would allow `a < b < c` and `a && b || c`, but gcc warns and a reader stumbles.
     """
     own = PRECEDENCE[op]
+    if op in BITWISE:
+        return PREFIX, PREFIX
     if op in COMPARISONS:
         return PRECEDENCE["+"], PRECEDENCE["+"]
     if op in LOGICAL:

@@ -11,6 +11,7 @@ kernel makes the structure alone (`passes.phases`). Everything else is `CONTROL`
 from codegen.ir.expressions import (
     FALSE,
     TRUE,
+    Apply,
     Array,
     Binary,
     Broadcast,
@@ -69,6 +70,7 @@ __all__ = [
     "FALSE",
     "TRUE",
     "Allocate",
+    "Apply",
     "Array",
     "Assign",
     "AtomicStore",

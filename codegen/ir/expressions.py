@@ -53,9 +53,10 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """`op` is one of `+ - * / % < <= > >= == != && ||`, or `min`, `max`.
+    """`op` is one of `+ - * / % & | ^ < <= > >= == != && ||`, or `min`, `max`.
 
-    `/` and `%` on integers truncate as C's do. Operands have one common type (Cast where they
+    `/` and `%` on integers truncate as C's do. `& | ^` are those of bits, or of bools, of which
+    both are computed. Operands have one common type (Cast where they
     differ), but for signed integers, which may differ in width: the result has the wider one's
     type. On bool, `+` and `max` mean or, `*` and `min` mean and. `min` and `max` of floats pass a
     NaN on, as NumPy's do.
@@ -101,6 +102,17 @@ class Call:
     function: str
     args: tuple[Expr, ...]
     type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar function of `codegen.libraries.scalar_functions`, by its name there.
+
+    The arguments have one common type, but for signed integers, which may differ in width.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +188,8 @@ class Shuffle:
 
 
 Expr = (
-    Var | Const | Unary | Binary | Load | Search | Cast | Call | Select | Count | Key | Ranked
-    | VectorLoad | Broadcast | Shuffle | Lead
+    Var | Const | Unary | Binary | Load | Search | Cast | Call | Apply | Select | Count | Key
+    | Ranked | VectorLoad | Broadcast | Shuffle | Lead
 )  # fmt: skip
 
 TRUE = Const(True, BOOL)

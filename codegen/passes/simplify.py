@@ -74,6 +74,7 @@ from codegen.algebra import simplify_step
 from codegen.ir import (
     FALSE,
     Allocate,
+    Apply,
     Assign,
     Binary,
     Block,
@@ -108,8 +109,8 @@ from codegen.variables import declared_vars
 N = TypeVar("N")
 
 _EXPRESSIONS = (
-    Var, Const, Unary, Binary, Load, Search, Cast, Call, Select, Count, Key, Ranked, VectorLoad,
-    Broadcast, Shuffle, Lead,
+    Var, Const, Unary, Binary, Load, Search, Cast, Call, Apply, Select, Count, Key, Ranked,
+    VectorLoad, Broadcast, Shuffle, Lead,
 )  # fmt: skip
 
 

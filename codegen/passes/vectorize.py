@@ -6,7 +6,8 @@
 The emitter writes `#pragma omp simd reduction(+:acc)`: the compiler may sum in any order here and
 nowhere else (-ffast-math would do so everywhere). A loop is marked when
 
-- it has no control flow, only declarations, stores and reductions;
+- it has no control flow, only declarations, stores and reductions, and calls no functions but
+  those that compilers make vectors of;
 - every array is read at a place that advances by one element an iteration, or stays: gcc turns an
   indirect x[crd[p]] into a vector gather, several times slower than scalar loads;
 - an array that it writes advances by one, and its other uses in the loop are at that very place.
@@ -20,8 +21,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codegen.infer import type_of
+from codegen.infer import c_function, type_of
 from codegen.ir import (
+    Apply,
     Array,
     Assign,
     Binary,
@@ -44,8 +46,8 @@ from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, variables_read
 
 _REDUCING: dict[str, frozenset[str]] = {
-    "int": frozenset(("+", "*", "min", "max")),
-    "uint": frozenset(("+", "*", "min", "max")),
+    "int": frozenset(("+", "*", "min", "max", "&", "|", "^")),
+    "uint": frozenset(("+", "*", "min", "max", "&", "|", "^")),
     "float": frozenset(("+", "*")),
     "complex": frozenset(),
     "bool": frozenset(),
@@ -74,13 +76,18 @@ def lanes_of(loop: For) -> tuple[Reduction, ...] | None:
     """The reductions of a loop that may be vectorized; None for one that may not."""
     if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
         return None
-    if any(isinstance(node, Call) for node in walk(loop.body)):
+    if any(map(_is_scalar_call, walk(loop.body))):
         return None
     reductions = reductions_of(loop)
     if reductions is None or not (reductions or any(find(loop.body, Store))):
         return None
     strides = strides_in(loop)
     return reductions if _accesses_advance(loop, strides) else None
+
+
+def _is_scalar_call(node: object) -> bool:
+    """Whether `node` calls a function that compilers call for one lane after another."""
+    return isinstance(node, Call) or (isinstance(node, Apply) and not c_function(node).vectorizes)
 
 
 def reductions_of(loop: For, also_complex: bool = False) -> tuple[Reduction, ...] | None:

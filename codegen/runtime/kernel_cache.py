@@ -48,7 +48,7 @@ MEMO_LIMIT = 2048
 # What compilers say when it is the folder that is at fault, not the source.
 _FOLDER_TROUBLE = ("No space left on device", "Read-only file system", "Disk quota exceeded")
 
-_MATHEMATICS = re.compile(r"#include <(math|complex)\.h>")
+_MATHEMATICS = re.compile(r"#include (<(math|complex)\.h>|\"taco_math\.h\")")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 
 RUNTIME = "taco_runtime.h"
+MATHEMATICS = "taco_math.h"
+"""Of scalar functions; beside kernels that call one of them."""
 MOST_VALUES = 100_000
 """So many numbers at most are written into a program."""
 
@@ -81,6 +83,8 @@ def export(
     files[f"{name}.h"] = header_text(name, kernels, _buffer_definition(runtime))
     files["main.c"] = program_text(name, kernels, operands)
     files[RUNTIME] = runtime
+    if any(f'"{MATHEMATICS}"' in each.source for each in kernels):
+        files[MATHEMATICS] = (RUNTIME_FOLDER / MATHEMATICS).read_text()
     return write_files(folder, files)
 
 

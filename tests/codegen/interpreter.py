@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 from codegen.build import load
 from codegen.infer import type_of
 from codegen.ir import (
     Allocate,
+    Apply,
     Assign,
     AtomicStore,
     Binary,
@@ -272,6 +274,9 @@ def evaluate(expr: Expr, s: State) -> Any:  # noqa: C901 - one case a node
             return low + int(np.searchsorted(stored, wanted, "right" if after else "left"))
         case Cast(type=scalar, operand=operand):
             return _as(scalar.name, evaluate(operand, s))
+        case Apply(function=function, args=args):
+            values = [_as(type_of(arg).name, evaluate(arg, s)) for arg in args]
+            return numpy_function(function)(*values)
         case Select(condition=condition, then=then, orelse=orelse):
             return evaluate(then if evaluate(condition, s) else orelse, s)
         case Count(table=table):
@@ -319,7 +324,32 @@ _OPERATORS: dict[str, Any] = {
     "!=": lambda a, b: a != b,
     "min": min,
     "max": max,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
 }
+
+
+NUMPY_NAMES: dict[str, str] = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
+    "atanh": "arctanh", "atan2": "arctan2",
+}  # fmt: skip
+"""Functions that NumPy 1 has under other names."""
+
+
+def numpy_function(name: str) -> Any:
+    """What a scalar function means."""
+    if name == "erf":
+        return scipy.special.erf
+    if name == "sigmoid":
+        return _sigmoid
+    return getattr(np, NUMPY_NAMES.get(name, name))
+
+
+def _sigmoid(x: Any) -> Any:
+    """In higher precision, for SciPy's is 0 below -709."""
+    exact = 1 / (1 + np.exp(-np.asarray(x).astype(np.longdouble)))
+    return exact.astype(np.asarray(x).dtype)
 
 
 def _as(name: str, value: Any) -> Any:

@@ -1,0 +1,295 @@
+"""Scalar functions of the loop IR, as data: which types each takes, gives, and how C spells it.
+
+A front end asks for a function by name and never looks at C:
+
+    has_function("exp", FLOAT32)                    True: it may be applied to a float32
+    has_function("exp", INT64)                      False: NumPy would cast to float64 first
+    build.apply("exp", x)                           an expression of the type of x
+    build.apply("isnan", x)                         one of type bool
+    build.apply("floor_divide", x, y)               x // y as NumPy computes it
+
+All arguments have one type (`build.cast` makes it so), which is that of NumPy's loop; signed
+integers may differ in width, and the widest one counts. Results are NumPy's for that type:
+integers wrap, `x // 0` and `x % 0` of integers are 0, `%` has the sign of the divisor, shifts by
+the width or more give 0 or the sign, `minimum` and `maximum` pass a NaN on and `fmin` and `fmax`
+do not, complex numbers are ordered by real part, then imaginary part. `power` of integers takes
+exponents of 0 or more: below, NumPy raises, and here x**-n is 1 / x**n truncated, 0 for x = 0.
+
+A new function is one entry of `FUNCTIONS`. What it is in the loop IR depends on the type:
+
+    CFunction   a call, `Apply`, of a function of <math.h>, <complex.h> or runtime/taco_math.h
+                (whose names begin with taco_): included in a kernel's source where one is called
+    Operator    the operator of `Binary` or `Unary` that it is
+    Itself      its argument, such as floor of an integer
+    Fixed       a constant, such as isnan of an integer
+
+`CFunction.vectorizes` says that a C compiler makes vector code of a loop that calls it: it is
+branch-free, or one instruction. `ULPS` states how far results may be from the exact ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from codegen.records import dataclass
+from codegen.types import BOOL, SCALARS, ScalarType, scalar
+
+SAME, TRUTH, REAL = "same", "truth", "real"
+"""Results: the type of the arguments, bool, or the type of a complex number's parts."""
+
+FLOATS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+NUMBERS = (*INTEGERS, *FLOATS, *COMPLEX)
+EVERYTHING = ("bool", *NUMBERS)
+
+_SUFFIX = {"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"}
+_REAL_OF = {"complex64": "float32", "complex128": "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class CFunction:
+    """A function of C, and whether compilers make vector code of loops that call it."""
+
+    name: str
+    vectorizes: bool = False
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of runtime/taco_math.h."""
+        return self.name.startswith("taco_")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator of the loop IR."""
+
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
+class Itself:
+    """The argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A constant, which is of the type of the result."""
+
+    value: bool | int
+
+
+Spelling = CFunction | Operator | Itself | Fixed
+Spellings = Mapping[str, Spelling]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarFunction:
+    """A pointwise function: for the name of each type that it takes, what it is there."""
+
+    name: str
+    arity: int
+    result: str
+    spellings: Spellings
+
+    def result_type(self, argument: ScalarType) -> ScalarType:
+        """The type of the result for arguments of one type."""
+        if self.result == TRUTH:
+            return BOOL
+        return (
+            scalar(_REAL_OF.get(argument.name, argument.name)) if self.result == REAL else argument
+        )
+
+
+def has_function(name: str, argument: ScalarType) -> bool:
+    """Whether there is a function called `name` of arguments of one type."""
+    function = FUNCTIONS.get(name)
+    return function is not None and argument.name in function.spellings
+
+
+def spelling_of(name: str, argument: ScalarType) -> Spelling:
+    """What the function is for arguments of one type. Raises KeyError where it takes none such."""
+    return FUNCTIONS[name].spellings[argument.name]
+
+
+def common_type(types: Sequence[ScalarType]) -> ScalarType:
+    """The type of a function's arguments: of signed integers the widest, otherwise the first."""
+    first = types[0]
+    return max(types, key=lambda each: each.bits) if first.kind == "int" else first
+
+
+# ---------------------------------------------------------------- ways to spell
+
+
+def _c_library(name: str, vectorizes: bool = False) -> Spellings:
+    """The C library's function of real numbers: `sqrtf` and `sqrt`."""
+    return {
+        "float32": CFunction(f"{name}f", vectorizes),
+        "float64": CFunction(name, vectorizes),
+    }
+
+
+def _c_library_complex(name: str) -> Spellings:
+    """The C library's function of complex numbers: `csqrtf` and `csqrt`."""
+    return {"complex64": CFunction(f"{name}f"), "complex128": CFunction(name)}
+
+
+def _own(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings:
+    """Our own function for each type: `taco_exp_f32` and `taco_exp_f64`."""
+    return {
+        each: CFunction(
+            f"taco_{name}_{_SUFFIX[SCALARS[each].kind]}{SCALARS[each].bits}", vectorizes
+        )
+        for each in types
+    }
+
+
+def _operator(op: str, types: Iterable[str]) -> Spellings:
+    return dict.fromkeys(types, Operator(op))
+
+
+def _itself(types: Iterable[str]) -> Spellings:
+    return dict.fromkeys(types, Itself())
+
+
+def _fixed(value: bool | int, types: Iterable[str]) -> Spellings:
+    return dict.fromkeys(types, Fixed(value))
+
+
+def _entry(name: str, arity: int, result: str, *spellings: Spellings) -> ScalarFunction:
+    return ScalarFunction(
+        name, arity, result, {t: s for part in spellings for t, s in part.items()}
+    )
+
+
+# ---------------------------------------------------------------- the table
+
+
+def _polynomial(name: str, complex: Callable[[str], Spellings] | None = None) -> ScalarFunction:
+    """A function of real numbers that taco_math.h has as a polynomial."""
+    more = () if complex is None else (complex(f"c{name}"),)
+    return _entry(name, 1, SAME, _own(name, FLOATS, vectorizes=True), *more)
+
+
+def _elementary(name: str) -> ScalarFunction:
+    """A function that the C library has for real and complex numbers."""
+    return _entry(name, 1, SAME, _c_library(name), _c_library_complex(f"c{name}"))
+
+
+def _own_complex(name: str) -> Spellings:
+    """Our own function of complex numbers, in terms of the C library's."""
+    return _own(name.removeprefix("c"), COMPLEX)
+
+
+def _rounding(name: str, function: str, *more: Spellings) -> ScalarFunction:
+    whole = _itself(("bool", *INTEGERS))
+    return _entry(name, 1, SAME, whole, _c_library(function, vectorizes=True), *more)
+
+
+def _test(name: str, of_integers: bool) -> ScalarFunction:
+    whole = _fixed(of_integers, ("bool", *INTEGERS))
+    return _entry(name, 1, TRUTH, whole, _own(name, (*FLOATS, *COMPLEX), vectorizes=True))
+
+
+def _comparison(name: str, op: str) -> ScalarFunction:
+    equality = op in ("==", "!=")
+    of_complex = _operator(op, COMPLEX) if equality else _own(name, COMPLEX)
+    reals = ("bool", *INTEGERS, *FLOATS)
+    return _entry(name, 2, TRUTH, _operator(op, reals), of_complex)
+
+
+def _extremum(name: str, op: str, ignoring: bool = False) -> ScalarFunction:
+    """`minimum` and `maximum` are operators of the loop IR; those that ignore a NaN are ours."""
+    floats = _own(name, FLOATS, vectorizes=True) if ignoring else _operator(op, FLOATS)
+    return _entry(name, 2, SAME, _operator(op, ("bool", *INTEGERS)), floats, _own(name, COMPLEX))
+
+
+def _logical(name: str, arity: int, of_bool: str) -> ScalarFunction:
+    numbers = _own(name, NUMBERS, vectorizes=True)
+    return _entry(name, arity, TRUTH, _operator(of_bool, ("bool",)), numbers)
+
+
+def _bitwise(name: str, op: str) -> ScalarFunction:
+    return _entry(name, 2, SAME, _operator(op, ("bool", *INTEGERS)))
+
+
+_TABLE: tuple[ScalarFunction, ...] = (
+    # Roots, exponentials and logarithms.
+    _entry("sqrt", 1, SAME, _c_library("sqrt", vectorizes=True), _c_library_complex("csqrt")),
+    _polynomial("cbrt"),
+    _polynomial("exp", _c_library_complex),
+    _polynomial("expm1", _own_complex),
+    _entry("exp2", 1, SAME, _c_library("exp2"), _own("exp2", COMPLEX)),
+    _polynomial("log", _c_library_complex),
+    _polynomial("log1p", _own_complex),
+    _polynomial("log2", _own_complex),
+    _polynomial("log10", _own_complex),
+    # Trigonometry.
+    _polynomial("sin", _c_library_complex),
+    _polynomial("cos", _c_library_complex),
+    *map(_elementary, ("tan", "asin", "acos", "atan", "sinh", "cosh")),
+    _polynomial("tanh", _c_library_complex),
+    *map(_elementary, ("asinh", "acosh", "atanh")),
+    _entry("atan2", 2, SAME, _c_library("atan2")),
+    _entry("hypot", 2, SAME, _c_library("hypot")),
+    # Of statistics and learning.
+    _polynomial("erf"),
+    _polynomial("sigmoid"),
+    # To whole numbers.
+    _rounding("floor", "floor"),
+    _rounding("ceil", "ceil"),
+    _rounding("trunc", "trunc"),
+    _rounding("rint", "rint", _own("rint", COMPLEX, vectorizes=True)),
+    # Signs and parts.
+    _entry(
+        "abs", 1, REAL,
+        _itself(("bool", *UNSIGNED)),
+        _own("abs", SIGNED, vectorizes=True),
+        _c_library("fabs", vectorizes=True),
+        _c_library_complex("cabs"),
+    ),
+    _entry(
+        "sign", 1, SAME,
+        _own("sign", (*INTEGERS, *FLOATS), vectorizes=True),
+        _own("sign", COMPLEX),
+    ),
+    _entry("copysign", 2, SAME, _c_library("copysign", vectorizes=True)),
+    _entry("conj", 1, SAME, _itself(("bool", *INTEGERS, *FLOATS)), _c_library_complex("conj")),
+    _entry("real", 1, REAL, _itself(("bool", *INTEGERS, *FLOATS)), _c_library_complex("creal")),
+    _entry("imag", 1, REAL, _fixed(0, ("bool", *INTEGERS, *FLOATS)), _c_library_complex("cimag")),
+    _entry("angle", 1, REAL, _own("angle", FLOATS, vectorizes=True), _c_library_complex("carg")),
+    # Arithmetic of two numbers.
+    _entry("power", 2, SAME, _own("power", (*INTEGERS, *COMPLEX)), _c_library("pow")),
+    _entry("floor_divide", 2, SAME, _own("floor_divide", (*INTEGERS, *FLOATS))),
+    _entry("remainder", 2, SAME, _own("remainder", (*INTEGERS, *FLOATS))),
+    _extremum("minimum", "min"),
+    _extremum("maximum", "max"),
+    _extremum("fmin", "min", ignoring=True),
+    _extremum("fmax", "max", ignoring=True),
+    # Truths.
+    _test("isnan", of_integers=False),
+    _test("isinf", of_integers=False),
+    _test("isfinite", of_integers=True),
+    _comparison("equal", "=="),
+    _comparison("not_equal", "!="),
+    _comparison("less", "<"),
+    _comparison("less_equal", "<="),
+    _comparison("greater", ">"),
+    _comparison("greater_equal", ">="),
+    _logical("logical_and", 2, "&"),
+    _logical("logical_or", 2, "|"),
+    _logical("logical_xor", 2, "^"),
+    _logical("logical_not", 1, "!"),
+    # Bits.
+    _bitwise("bitwise_and", "&"),
+    _bitwise("bitwise_or", "|"),
+    _bitwise("bitwise_xor", "^"),
+    _entry("invert", 1, SAME, _operator("!", ("bool",)), _own("invert", INTEGERS, vectorizes=True)),
+    _entry("left_shift", 2, SAME, _own("left_shift", INTEGERS, vectorizes=True)),
+    _entry("right_shift", 2, SAME, _own("right_shift", INTEGERS, vectorizes=True)),
+)  # fmt: skip
+
+FUNCTIONS: Mapping[str, ScalarFunction] = {function.name: function for function in _TABLE}
+"""The functions by name."""

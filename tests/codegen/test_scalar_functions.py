@@ -1,0 +1,308 @@
+"""Scalar functions: each on each type against NumPy, at the values where functions go wrong too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codegen.build import apply, block, load
+from codegen.emit.c import emit_c
+from codegen.emit.expressions import expression
+from codegen.infer import type_of
+from codegen.ir import (
+    FALSE,
+    TRUE,
+    Apply,
+    Array,
+    Const,
+    For,
+    Function,
+    LoopKind,
+    Module,
+    Storage,
+    Store,
+    Var,
+)
+from codegen.libraries.scalar_functions import (
+    FUNCTIONS,
+    CFunction,
+    ScalarFunction,
+    has_function,
+)
+from codegen.names import is_reserved
+from codegen.passes.order import run_passes
+from codegen.pretty import pretty
+from codegen.runtime.kernel_cache import KernelCache, KernelSource, LoadedKernel
+from codegen.runtime.signature import signature_of
+from codegen.target import Target
+from codegen.toolchain.store import Store as KernelStore
+from codegen.tree import find
+from codegen.types import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, SCALARS, ScalarType
+from codegen.verify import IRError, verify
+from tests.codegen.functions import N_I, I, loop
+from tests.codegen.interpreter import numpy_function
+
+TARGET = Target(openmp=True)
+
+CASES = [
+    pytest.param(function, SCALARS[name], id=f"{function.name}-{name}")
+    for function in FUNCTIONS.values()
+    for name in function.spellings
+]
+EXACT = frozenset(
+    (
+        "sqrt", "floor", "ceil", "trunc", "rint", "abs", "sign", "copysign", "conj", "real",
+        "imag", "angle", "power", "floor_divide", "remainder", "minimum", "maximum", "fmin", "fmax",
+        "isnan", "isinf", "isfinite", "equal", "not_equal", "less", "less_equal", "greater",
+        "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
+        "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift",
+    )
+)  # fmt: skip
+"""Functions of which NumPy has the very result, for reals."""
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def function_of(scalar_function: ScalarFunction, element: ScalarType) -> Function:
+    """y[i] = f(x_0[i], …) for i from 0 to n_i - 1."""
+    sources = [Array(f"x_{k}", element, Storage.INPUT) for k in range(scalar_function.arity)]
+    value = apply(scalar_function.name, *(load(source, I) for source in sources))
+    target = Array("y", scalar_function.result_type(element), Storage.OUTPUT)
+    assert type_of(value) == target.element
+    body = loop(I, N_I, Store(target, I, value))
+    return Function(f"each_{scalar_function.name}", (*sources, target), (N_I,), block(body))
+
+
+def module_of(element: ScalarType) -> Module:
+    functions = [f for f in FUNCTIONS.values() if has_function(f.name, element)]
+    module = Module(tuple(function_of(f, element) for f in functions))
+    verify(module)
+    return run_passes(module, TARGET)
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Callable[[ScalarType], LoadedKernel]:
+    """The functions of one type, compiled with warnings as errors."""
+    folder: Path = tmp_path_factory.mktemp("scalar_functions")
+    kernels = KernelCache(store=KernelStore(folder), flags=("-Wall", "-Wextra", "-Werror"))
+
+    @cache
+    def build(element: ScalarType) -> LoadedKernel:
+        module = module_of(element)
+        signatures = tuple(map(signature_of, module.functions))
+        source = KernelSource(emit_c(module, TARGET), signatures)
+        return kernels.get_or_build(element.name, lambda: source).kernel
+
+    return build
+
+
+def computed(kernel: LoadedKernel, function: ScalarFunction, *arguments: Any) -> Any:
+    """What the compiled function makes of arrays of one length."""
+    element = SCALARS[arguments[0].dtype.name]
+    found = np.zeros(len(arguments[0]), function.result_type(element).name)
+    call, name = kernel.functions[f"each_{function.name}"], f"each_{function.name}"
+    (signature,) = (each for each in kernel.signatures if each.name == name)
+    kept = {p.name for p in signature.parameters}  # an argument may be of no use
+    call(*(x for k, x in enumerate(arguments) if f"x_{k}" in kept), found, len(found))
+    return found
+
+
+def samples(element: ScalarType, arity: int) -> list[Any]:
+    """Values of a type, the awkward ones among them, in all pairs where there are two arguments."""
+    rng = np.random.default_rng(7)
+    name = element.name
+    if element == BOOL:
+        values = np.array([False, True])
+    elif element.is_integer:
+        limits = np.iinfo(name)
+        near = [limits.min, limits.min + 1, limits.max, limits.max - 1, limits.max // 2]
+        small = [v for v in range(-9, 70, 3 if arity == 2 else 1) if limits.min <= v <= limits.max]
+        values = np.array([*near, *small], name)
+    else:
+        values = _real_samples(np.dtype(name).type(0).real.dtype.name, rng, arity)
+        if element.kind == "complex":
+            parts = values[:: 1 if arity == 1 else 3]
+            values = np.zeros(len(parts) ** 2, name)
+            values.imag = np.tile(parts, len(parts))
+            values.real = np.repeat(parts, len(parts))
+    if arity == 1:
+        return [values]
+    return [np.repeat(values, len(values)), np.tile(values, len(values))]
+
+
+def _real_samples(name: str, rng: Any, arity: int) -> Any:
+    limits = np.finfo(name)
+    special = [0.0, 1.0, np.inf, 0.5, 2.5, limits.max, limits.tiny, limits.smallest_subnormal]
+    special += [np.nan, limits.eps, 1 + limits.eps, 88.7, 709.7, 710.0, 745.2, 3.0, 1e5, 1e22]
+    drawn = rng.normal(size=6) if arity == 2 else 4 * rng.normal(size=200)
+    with np.errstate(over="ignore"):
+        found = np.array([*special, *drawn], name)
+    return np.concatenate([found, -found])
+
+
+# ---------------------------------------------------------------- results
+
+
+@pytest.mark.parametrize(("function", "element"), CASES)
+def test_results_are_those_of_numpy(
+    function: ScalarFunction,
+    element: ScalarType,
+    kernel: Callable[[ScalarType], LoadedKernel],
+) -> None:
+    arguments = samples(element, function.arity)
+    if function.name == "power" and element.kind == "int":
+        arguments = [x[arguments[1] >= 0] for x in arguments]
+    found = computed(kernel(element), function, *arguments)
+    with np.errstate(all="ignore"):
+        wanted = expected(function.name, arguments)
+    compare(function.name, element, arguments, found, wanted)
+
+
+def expected(name: str, arguments: list[Any]) -> Any:
+    """NumPy's results, of its functions or of what they say where it has none for the type."""
+    (first, *_), kind = arguments, arguments[0].dtype.kind
+    if kind == "b" and name in ("floor", "ceil", "trunc", "rint", "real", "conj"):
+        return first
+    if kind == "b" and name == "imag":
+        return np.zeros_like(first)
+    if kind in "iu" and name == "rint":
+        return np.round(first)
+    return numpy_function(name)(*arguments)
+
+
+def compare(name: str, element: ScalarType, arguments: list[Any], found: Any, wanted: Any) -> None:
+    assert found.dtype == wanted.dtype
+    if element.kind == "complex" and wanted.dtype.kind in "cf":
+        compare_complex(name, arguments, found, wanted)
+    elif (name in EXACT and name != "power") or element.is_integer or element == BOOL:
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        assert_near(found, wanted, arguments)
+
+
+def assert_near(found: Any, wanted: Any, arguments: list[Any], ulps: float = 4.0) -> None:
+    """Both NaN, both the same infinity, or a few units in the last place apart."""
+    with np.errstate(all="ignore"):
+        apart = np.abs(found - wanted) / np.spacing(np.abs(wanted))
+    same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    bad = ~(same | (apart <= ulps))
+    assert not bad.any(), [
+        (*(x[bad][k] for x in arguments), found[bad][k], wanted[bad][k])
+        for k in range(min(5, bad.sum()))
+    ]
+
+
+def compare_complex(name: str, arguments: list[Any], found: Any, wanted: Any) -> None:
+    """Finite results of moderate arguments are near as a whole, relative to the larger part."""
+    finite = np.isfinite(wanted)
+    if name in EXACT and name not in ("sqrt", "power", "sign", "abs", "angle"):
+        np.testing.assert_array_equal(found, wanted)
+        return
+    moderate = finite & np.all([np.abs(x) < 1e4 for x in arguments], axis=0)
+    eps = np.finfo(wanted.dtype).eps
+    with np.errstate(all="ignore"):
+        scale = np.maximum(np.abs(wanted), 1) if name != "power" else np.abs(wanted) * 100 + 1
+        apart = np.abs(found - wanted)
+    bad = moderate & ~(apart <= 64 * eps * scale)
+    assert not bad.any(), [
+        (*(x[bad][k] for x in arguments), found[bad][k], wanted[bad][k])
+        for k in range(min(5, bad.sum()))
+    ]
+
+
+# ---------------------------------------------------------------- in the loop IR
+
+X64, X32, K64, K32 = Var("x", FLOAT64), Var("x", FLOAT32), Var("k", INT64), Var("k", INT32)
+
+
+def test_a_function_prints_by_its_name() -> None:
+    assert pretty(apply("exp", apply("sqrt", X64))) == "exp(sqrt(x))"
+
+
+def test_a_function_is_spelled_for_its_type() -> None:
+    assert expression(apply("exp", X64)) == "taco_exp_f64(x)"
+    assert expression(apply("sqrt", X32)) == "sqrtf(x)"
+    assert expression(apply("floor_divide", K32, K64)) == "taco_floor_divide_i64(k, k)"
+    assert expression(apply("less", X64, X64)) == "x < x"
+    assert expression(apply("bitwise_or", K64, apply("bitwise_and", K64, K64))) == "k | (k & k)"
+
+
+def test_a_function_may_be_its_argument_or_a_constant() -> None:
+    assert apply("floor", K64) is K64
+    assert apply("isnan", K64) == FALSE
+    assert apply("isfinite", K64) == TRUE
+    assert apply("imag", X32) == Const(0.0, FLOAT32)
+
+
+def test_names_of_c_functions_are_reserved() -> None:
+    spellings = [s for function in FUNCTIONS.values() for s in function.spellings.values()]
+    names = [s.name for s in spellings if isinstance(s, CFunction)]
+    assert names and all(map(is_reserved, names))
+
+
+def test_there_is_no_function_of_other_types() -> None:
+    assert not has_function("exp", INT64) and not has_function("expp", FLOAT64)
+    for name, argument in (("exp", K64), ("expp", X64)):
+        with pytest.raises(KeyError):
+            apply(name, argument)
+
+
+@pytest.mark.parametrize(
+    ("expr", "message"),
+    [
+        (Apply("expp", (X64,)), "no function of 1 arguments"),
+        (Apply("exp", (X64, X64)), "no function of 2 arguments"),
+        (Apply("exp", (K64,)), "no C function for int64"),
+        (Apply("less", (X64, X64)), "no C function for float64"),
+        (Apply("hypot", (X64, K64)), "joins a float64 and a int64"),
+    ],
+)
+def test_an_illegal_function_is_refused(expr: Apply, message: str) -> None:
+    y = Array("y", FLOAT64, Storage.OUTPUT)
+    scalars = tuple({v.name: v for arg in expr.args for v in (arg,)}.values())
+    if len({arg.name for arg in expr.args}) < len(set(expr.args)):
+        pytest.skip("one name of two types")
+    function = Function("f", (y,), scalars, block(Store(y, Const(0), expr)))
+    with pytest.raises(IRError, match=message):
+        verify(function)
+
+
+@pytest.mark.parametrize("element", [FLOAT32, FLOAT64], ids=str)
+def test_loops_over_functions_that_vectorize_are_marked(element: ScalarType) -> None:
+    for function in FUNCTIONS.values():
+        if has_function(function.name, element):
+            found = run_passes(Module((function_of(function, element),)), TARGET)
+            called = function.spellings[element.name]
+            wanted = not isinstance(called, CFunction) or called.vectorizes
+            is_marked = [loop.kind is LoopKind.VECTOR for loop in find(found, For)]
+            # minimum and maximum of floats are calls of the runtime's
+            assert is_marked == [wanted], function.name
+
+
+def test_only_kernels_that_need_them_include_the_functions() -> None:
+    own, library = (function_of(FUNCTIONS[name], FLOAT64) for name in ("exp", "atan"))
+    assert '#include "taco_math.h"' in emit_c(Module((own,)), TARGET)
+    assert "taco_math.h" not in emit_c(Module((library,)), TARGET)
+    assert "<math.h>" in emit_c(Module((library,)), TARGET)
+
+
+@pytest.mark.parametrize("op", ["&", "|", "^"])
+@pytest.mark.parametrize("element", [BOOL, INT8, INT64], ids=str)
+def test_bit_operators_update(op: str, element: ScalarType, tmp_path: Path) -> None:
+    x, y = Array("x", element, Storage.INPUT), Array("y", element, Storage.OUTPUT)
+    function = Function("f", (x, y), (N_I,), block(loop(I, N_I, Store(y, I, load(x, I), op))))
+    verify(function)
+    source = KernelSource(emit_c(Module((function,)), TARGET), (signature_of(function),))
+    kernels = KernelCache(store=KernelStore(tmp_path))
+    call = kernels.get_or_build("f", lambda: source).kernel.functions["f"]
+    (first, second) = samples(element, 2)
+    found = second.copy()
+    call(first, found, len(first))
+    ways = {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
+    np.testing.assert_array_equal(found, ways[op](second, first))
