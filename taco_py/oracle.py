@@ -193,21 +193,27 @@ def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _World:
-    """What expressions are evaluated in: operands, their dtypes, and those of sums."""
+    """What expressions are evaluated in: operands, their dtypes, and those of sums.
+
+    wide  the dtype of the sum that is around, in which operands and answers are read; None for none
+    """
 
     leaves: Mapping[str, _Leaf]
     dtypes: Mapping[str, DType]
     sum_type: Callable[[DType], DType]
+    wide: DType | None = None
 
     def inside(self, expr: Reduce) -> _World:
-        """Convert the operands to the dtype of a sum where that is not the dtype of its terms."""
+        """Compute a sum in its dtype where that is not the dtype of its terms."""
         terms = expression_dtype(_with_ones(expr.body), self.dtypes)
         wide = self.sum_type(terms) if expr.operator == ADD else terms
-        if wide == terms:
-            return self
-        summed = {access.tensor: self.leaves[access.tensor] for access in accesses(expr.body)}
-        leaves = {n: _Leaf(leaf.array.astype(wide), leaf.stored) for n, leaf in summed.items()}
-        return _World(leaves, dict.fromkeys(leaves, wide), np.dtype)
+        return self if wide == terms or self.wide is not None else replace(self, wide=wide)
+
+    def answers(self, expr: Call) -> bool:
+        """Whether an operation has another dtype than its arguments, as a comparison has."""
+        ones = _with_ones(expr)
+        assert isinstance(ones, Call)
+        return expression_dtype(ones, self.dtypes) != operand_dtype(ones, self.dtypes)
 
 
 def _with_ones(expr: Expr) -> Expr:
@@ -220,10 +226,12 @@ def _with_ones(expr: Expr) -> Expr:
 def _evaluate(expr: Expr, world: _World) -> _Value:
     match expr:
         case Access():
-            return _access(expr, world.leaves[expr.tensor])
+            return _read(_access(expr, world.leaves[expr.tensor]), world.wide)
         case Literal():
             number = np.asarray(expr.value, dtype=expression_dtype(expr, world.dtypes))
             return _Value((), number, np.asarray(False), expr.value)
+        case Call() if world.wide is not None and world.answers(expr):
+            return _read(_evaluate(expr, replace(world, wide=None)), world.wide)
         case Call():
             args = [_evaluate(arg, world) for arg in expr.args]
             dtype = _common_dtype(expr, args)
@@ -241,6 +249,10 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             return _reduce(expr, _evaluate(expr.body, world.inside(expr)))
         case _:
             assert_never(expr)
+
+
+def _read(value: _Value, wide: DType | None) -> _Value:
+    return value if wide is None else replace(value, array=value.array.astype(wide))
 
 
 def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:

@@ -98,7 +98,7 @@ def _with_wide_sums(drafted: Draft, added: str) -> Draft:
     """
     dtypes = {name: np.dtype(o.type.dtype) for name, o in drafted.operands.items()}
     wide = wide_sums(drafted.assignment, dtypes, dtypes.get(added))
-    if not wide.read:
+    if not wide.read and wide.assignment is drafted.assignment:
         return drafted
     operands = dict(drafted.operands)
     operands.update((name, operands[other]) for name, other in wide.same.items())

@@ -27,7 +27,7 @@ from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
 from taco_py.notation.traps import traps
-from taco_py.notation.wide_sums import wide_sums
+from taco_py.notation.wide_sums import wide_sums, with_wide_answers
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
@@ -134,6 +134,8 @@ def prepare(
     if settings.dtype is not None:
         check_casts(as_they_are, settings.dtype, settings.casting)
         as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, settings.dtype))
+        read = dict.fromkeys(as_they_are, settings.dtype)
+        assignment = with_wide_answers(assignment, read, asked=settings.dtype)
     elif settings.wide_sums:
         assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
     shapes = {name: g.data.shape for name, g in as_they_are.items()}
@@ -228,7 +230,7 @@ def with_wide_sums(
     dtypes = {name: g.data.dtype for name, g in given.items()}
     wide = wide_sums(assignment, dtypes, dtypes.get(added))
     if not wide.read:
-        return assignment, given
+        return wide.assignment, given
     whole = {**given, **{name: given[other] for name, other in wide.same.items()}}
     return wide.assignment, {**whole, **read_as({n: whole[n] for n in wide.read}, wide.read)}
 

@@ -7,7 +7,8 @@ from typing import assert_never
 from codegen import build
 from codegen.infer import COMPARISONS
 from codegen.ir import Binary, Const, Expr, Load, Ranked, Unary
-from codegen.types import ScalarType, scalar
+from codegen.libraries.scalar_functions import has_function
+from codegen.types import BOOL, ScalarType, scalar
 from taco_py.concrete.nodes import WorkspaceKind
 from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.absent import same
@@ -15,7 +16,8 @@ from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
-from taco_py.notation.operators import CORRECTED, KEPT, STORED
+from taco_py.notation.functions import WHERE
+from taco_py.notation.operators import CORRECTED, FILLED, KEPT, STORED
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
@@ -44,12 +46,19 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
             return Const(_number(annihilator, type), type)
     if operator == STORED:
         return build.const(True)
+    if operator == FILLED:
+        return lower_value(env, scope, call.args[known[0] is not None], type)
     absent = [value is not None and value == 0 for value in known]
     args = [lower_value(env, scope, arg, type) for arg in call.args]
+    if has_function(operator.c_operator, type):
+        return build.apply(operator.c_operator, *args)
     if operator.arity == 1:
         return _unary(operator.c_operator, args[0], type)
     if operator == CORRECTED:
         return build.select(build.ge(args[0], args[1]), args[0], args[2])
+    if operator == WHERE:
+        condition = lower_value(env, scope, call.args[0], BOOL)
+        return build.select(condition, args[1], args[2])
     if operator == KEPT:
         return build.select(build.ne(args[1], build.zero(type)), args[0], build.zero(type))
     if absent[0] and operator.identity == 0 and operator.identity is not None:

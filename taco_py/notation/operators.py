@@ -133,7 +133,7 @@ NONZERO = Operator(
 """1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
 
 STORED = Operator(
-    "stored", "stored", 1, "true", 4, annihilators=(0,), linear=(True,),
+    "stored", "stored", 1, "true", 4, annihilators=(0,),
     at_absent=lambda x: False, evaluate=lambda x: np.ones(np.shape(x), bool),
 )  # fmt: skip
 """True where the argument is stored, whatever its value. The compiler's own."""
@@ -146,7 +146,7 @@ KEPT = Operator(
 own."""
 
 FILLED = Operator(
-    "filled", "filled", 2, "filled", 4, annihilators=(None, None), at_absent=lambda x, number: number,
+    "filled", "filled", 2, "filled", 4, at_absent=lambda x, number: number,
     evaluate=lambda x, number: x,
 )  # fmt: skip
 """The first argument where it is stored, elsewhere the second, which is a number: an operand with

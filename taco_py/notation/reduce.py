@@ -9,12 +9,19 @@ uses it, over the smallest sub-expression that holds all of its uses there.
     B[i,k] * (C[k,j] * x[j])          ->  sum(k, B[i,k] * sum(j, C[k,j] * x[j]))
     b[i] / (A[i,j] * x[j])            ->  b[i] / sum(j, A[i,j] * x[j])
 
-A power closes the sums of products inside its base. An index is summed in there where each term of
-the base that has it uses it in several factors, and around the power otherwise. Powers become
-products.
+Powers and functions close the sums of products inside their arguments. An index is summed in there
+where each term of the arguments that has it uses it in several factors, and around the function
+otherwise. Powers become products.
 
     (y[i] - X[i,a]*v[a])**2           ->  (y[i] - sum(a, X[i,a]*v[a])) * (the same)
     (x[i] - m)**2                     ->  sum(i, (x[i] - m) * (x[i] - m))
+    max(A[i,j]*X[j,k] + b[k], 0)      ->  max(sum(j, A[i,j]*X[j,k]) + b[k], 0)
+    exp(A[i,j])                       ->  sum(j, exp(A[i,j]))
+
+An assignment by another operator than + reduces by that: indices that are not on the left-hand side
+are reduced around the whole right-hand side.
+
+    d[j] min= e[i] + W[i,j]           ->  d[j] min= min(i, e[i] + W[i,j])
 """
 
 from __future__ import annotations
@@ -47,8 +54,15 @@ def insert_reductions(assignment: Assignment) -> Assignment:
 
 def with_sums(assignment: Assignment) -> Assignment:
     """Insert the same sums into an assignment that has none, so that none can be wrong."""
-    free = free_inside_powers(assignment.value)
-    value = _reduced(assignment.value, assignment.target.indices, free)
+    free = free_inside_functions(assignment.value)
+    around: tuple[str, ...] = ()
+    if assignment.operator is not None and not assignment.operator.additive:
+        kept = assignment.target.indices
+        around = tuple(i for i in free[id(assignment.value)] if i not in kept)
+    value = _reduced(assignment.value, (*assignment.target.indices, *around), free)
+    for index in reversed(around):
+        assert assignment.operator is not None
+        value = Reduce(assignment.operator, index, value, assignment.value.span)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
@@ -60,8 +74,8 @@ def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
     """`expr` with sums over all of its free indices but those that are `kept`."""
     if isinstance(expr, Call) and expr.operator.additive:
         return map_children(expr, lambda term: _reduced(term, kept, free))
-    if isinstance(expr, Call) and expr.operator.exponent is not None:
-        return _power(expr, expr.operator.exponent, kept, free)
+    if isinstance(expr, Call) and expr.operator.closes:
+        return _closed(expr, kept, free)
     here = summed_here(expr, kept, free)
     inside = {*kept, *here, expr.index} if isinstance(expr, Reduce) else {*kept, *here}
     result = map_children(expr, lambda child: _reduced(child, inside, free))
@@ -70,19 +84,22 @@ def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
     return result
 
 
-def free_inside_powers(expr: Expr) -> Free:
-    """Find the free indices of each part, where those that a power closes are free inside alone."""
+def free_inside_functions(expr: Expr) -> Free:
+    """Find the free indices of each part, where those that a function closes are free inside it."""
     free = free_of_parts(expr)
     for node, _ in reversed(list(walk(expr))):
         below = unique(index for child in children(node) for index in free[id(child)])
         if isinstance(node, Call):
-            power = node.operator.exponent is not None
-            free[id(node)] = tuple(
-                i for i in below if not (power and contracts(node.args[0], i, free))
-            )
+            closed = {i for i in below if node.operator.closes and _closes(node, i, free)}
+            free[id(node)] = tuple(i for i in below if i not in closed)
         elif isinstance(node, Reduce):
             free[id(node)] = tuple(index for index in below if index != node.index)
     return free
+
+
+def _closes(expr: Call, index: str, free: Free) -> bool:
+    """Whether each argument that has an index contracts it."""
+    return all(contracts(arg, index, free) for arg in expr.args if index in free[id(arg)])
 
 
 def contracts(expr: Expr, index: str, free: Free) -> bool:
@@ -94,7 +111,7 @@ def contracts(expr: Expr, index: str, free: Free) -> bool:
     match expr:
         case Access() | Literal():
             return False
-        case Call() if expr.operator.exponent is not None:
+        case Call() if expr.operator.closes:
             return False
         case Call() if not expr.operator.additive and len(users) > 1:
             return True
@@ -102,11 +119,12 @@ def contracts(expr: Expr, index: str, free: Free) -> bool:
             return bool(users) and all(contracts(child, index, free) for child in users)
 
 
-def _power(expr: Call, exponent: int, kept: Collection[str], free: Free) -> Expr:
-    """Make a power the product of its base, with the sums that the base closes inside."""
+def _closed(expr: Call, kept: Collection[str], free: Free) -> Expr:
+    """Put the sums that a function closes inside its arguments, the others around it."""
     here = tuple(index for index in free[id(expr)] if index not in kept)
-    base = _reduced(expr.args[0], {*kept, *here}, free)
-    result = replace(_product(base, exponent), span=expr.span)
+    result = map_children(expr, lambda arg: _reduced(arg, {*kept, *here}, free))
+    if isinstance(result, Call) and result.operator.exponent is not None:
+        result = replace(_product(result.args[0], result.operator.exponent), span=expr.span)
     for index in reversed(here):
         result = Reduce(ADD, index, result, expr.span)
     return result

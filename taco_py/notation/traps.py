@@ -18,14 +18,14 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import DIV, NEG
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import Free, contracts, free_inside_powers, summed_here
+from taco_py.notation.reduce import Free, contracts, free_inside_functions, summed_here
 from taco_py.notation.tree import addends, children, walk
 
 
 def traps(assignment: Assignment) -> tuple[UserWarning, ...]:
     """Find what to warn of in an assignment as it is written, before its sums are inserted."""
     value = assignment.value
-    free = free_inside_powers(value)
+    free = free_inside_functions(value)
     named = {node.index for node, _ in walk(value) if isinstance(node, Reduce)}
     uses = Counter(index for access in accesses(value) for index in access.indices)
     kept = {*assignment.target.indices, *named}
@@ -63,9 +63,10 @@ def _products(expr: Expr, left: Collection[str], free: Free) -> Iterator[_Produc
 
     def visit(expr: Expr, kept: frozenset[str], around: frozenset[str]) -> Iterator[_Product]:
         match expr:
-            case Call(operator) if operator.exponent is not None:
+            case Call(operator, args) if operator.closes:
                 more = frozenset(free[id(expr)]) - kept
-                yield from visit(expr.args[0], kept | more, around | more)
+                for arg in args:
+                    yield from visit(arg, kept | more, around | more)
             case Call(operator) if not operator.additive:
                 factors, divisors, here = _parts(expr, kept, free)
                 yield _Product(expr, factors, divisors, here, around.union(here), free)
@@ -84,7 +85,7 @@ def _parts(
     expr: Expr, kept: Collection[str], free: Free
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[str, ...]]:
     """Take a product apart: factors, divisors, and the indices summed at any of its nodes."""
-    if not isinstance(expr, Call) or expr.operator.additive or expr.operator.exponent is not None:
+    if not isinstance(expr, Call) or expr.operator.additive or expr.operator.closes:
         return (expr,), (), ()
     here = summed_here(expr, kept, free)
     if expr.operator == DIV:

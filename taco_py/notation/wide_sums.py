@@ -8,6 +8,11 @@ All that is summed is computed in the wide type, products included, so that it d
 a sum stands or is moved to. The outermost sum whose terms are of a small type decides for all that
 is inside it. Kernels convert values as they read them, as with `dtype=`.
 
+What answers in another type than that of its arguments, as a comparison, keeps the types of those;
+its answer is multiplied by a one of the wide type.
+
+    s = sum(i, x[i] > 0)                   → sum(i, int64(1) * (x[i] > 0))
+
 An operand that is read in two types has two names; the second is an operand of its own:
 
     C[i,j] = (A[i,j] + B[i,j]) - sum(k, A[i,k])
@@ -21,10 +26,10 @@ from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.checks import operand_names
 from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, sum_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD
+from taco_py.notation.operators import ADD, MUL
 from taco_py.notation.tree import children, map_children
 
 
@@ -50,6 +55,7 @@ def wide_sums(
 
     Raises what `expression_dtype` raises.
     """
+    assignment = with_wide_answers(assignment, dtypes, target)
     if all(sum_dtype(dtype, target) == dtype for dtype in dtypes.values()):
         return WideSums(assignment, {}, {})
     uses = tuple(_uses(assignment.value, dtypes, target))
@@ -103,7 +109,7 @@ def _uses(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Iter
         case Access():
             yield _Use(expr, dtypes[expr.tensor])
         case Reduce() if (wide := _wide(expr, dtypes, target)) is not None:
-            yield from (_Use(a, dtypes[a.tensor], wide) for a in accesses(expr))
+            yield from _uses_in_sum(expr.body, wide, dtypes, target)
         case Call():
             converted = operand_dtype(_typed_sums(expr, dtypes, target), dtypes)
             for arg in expr.args:
@@ -112,6 +118,60 @@ def _uses(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Iter
         case _:
             for child in children(expr):
                 yield from _uses(child, dtypes, target)
+
+
+def _uses_in_sum(
+    expr: Expr, wide: DType, dtypes: Mapping[str, DType], target: DType | None
+) -> Iterator[_Use]:
+    """Find those of what is summed in a wide type, but for those of answers in another type."""
+    if isinstance(expr, Access):
+        yield _Use(expr, dtypes[expr.tensor], wide)
+    elif _answers(expr, dtypes):
+        yield from _uses(expr, dtypes, target)
+    else:
+        for child in children(expr):
+            yield from _uses_in_sum(child, wide, dtypes, target)
+
+
+def _answers(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
+    """Tell whether an operation has another type than its arguments, as a comparison has."""
+    if not isinstance(expr, Call):
+        return False
+    return expression_dtype(_small_numbers(expr), dtypes) != operand_dtype(expr, dtypes)
+
+
+def with_wide_answers(
+    assignment: Assignment,
+    dtypes: Mapping[str, DType],
+    target: DType | None = None,
+    asked: DType | None = None,
+) -> Assignment:
+    """Multiply answers of small types by a one of the type of the sum that they are summed in.
+
+    asked  the type in which everything is computed, None for the type of each sum
+    """
+    value = _wide_answers(assignment.value, dtypes, target, None, asked)
+    return assignment if value is assignment.value else replace(assignment, value=value)
+
+
+def _wide_answers(
+    expr: Expr,
+    dtypes: Mapping[str, DType],
+    target: DType | None,
+    summed: DType | None,
+    asked: DType | None,
+) -> Expr:
+    """The same of an expression.
+
+    summed  the type of the sum that is around it, None for none
+    """
+    if isinstance(expr, Reduce) and summed is None:
+        summed = _wide(expr, dtypes, target)
+        summed = asked if summed is not None and asked is not None else summed
+    elif summed is not None and _answers(expr, dtypes):
+        inside = map_children(expr, lambda arg: _wide_answers(arg, dtypes, target, None, asked))
+        return Call(MUL, (Literal(1, dtype=summed.name), inside), expr.span)
+    return map_children(expr, lambda part: _wide_answers(part, dtypes, target, summed, asked))
 
 
 def _wide(expr: Reduce, dtypes: Mapping[str, DType], target: DType | None) -> DType | None:
