@@ -26,7 +26,7 @@ from taco_py.notation.dtypes import (
     operand_dtype,
 )
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, Number, Operator
+from taco_py.notation.operators import ADD, MUL, Number, Operator
 from taco_py.notation.reduce import insert_reductions
 from taco_py.notation.tree import map_children
 
@@ -206,7 +206,7 @@ class _World:
     def inside(self, expr: Reduce) -> _World:
         """Compute a sum in its dtype where that is not the dtype of its terms."""
         terms = expression_dtype(_with_ones(expr.body), self.dtypes)
-        wide = self.sum_type(terms) if expr.operator == ADD else terms
+        wide = self.sum_type(terms) if expr.operator in (ADD, MUL) else terms
         return self if wide == terms or self.wide is not None else replace(self, wide=wide)
 
     def answers(self, expr: Call) -> bool:

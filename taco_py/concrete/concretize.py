@@ -41,14 +41,14 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
     forall,
 )
-from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
+from taco_py.concrete.terms import Term, map_terms, reduced_term, reductions, split_terms
 from taco_py.legal.absent import restricts
 from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Expr
-from taco_py.notation.operators import ADD
+from taco_py.notation.nodes import Access, Expr, Reduce
+from taco_py.notation.operators import Operator
 from taco_py.notation.tree import exchange
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
@@ -65,15 +65,18 @@ class Concretizer:
     dtypes: dict[str, np.dtype[np.generic]]
     provenance: Provenance
 
-    def workspace(self, reduce: Expr) -> Workspace:
+    def workspace(self, reduce: Reduce) -> Workspace:
         """A scalar workspace of the dtype of `reduce`."""
-        dtype = expression_dtype(reduce, self.dtypes)
-        return Workspace(self.names.fresh("t"), (), WorkspaceKind.SCALAR, dtype.name)
+        dtype = expression_dtype(reduce, self.dtypes).name
+        return self._scalar(dtype, reduce.operator)
 
-    def total(self) -> Workspace:
+    def total(self, operator: Operator) -> Workspace:
         """A scalar workspace of the result's dtype."""
-        dtype = self.problem.result.dtype
-        return Workspace(self.names.fresh("t"), (), WorkspaceKind.SCALAR, dtype)
+        return self._scalar(self.problem.result.dtype, operator)
+
+    def _scalar(self, dtype: str, operator: Operator) -> Workspace:
+        name = self.names.fresh("t")
+        return Workspace(name, (), WorkspaceKind.SCALAR, dtype, operator=operator)
 
 
 def result_order(problem: Problem) -> Order:
@@ -265,7 +268,7 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
             key = sum_key(reduce)
             if key not in made:
                 workspace = maker.workspace(reduce)
-                term = split_terms(reduce)[0]
+                term = reduced_term(reduce)
                 body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
                 producers.append((workspace, body))
                 made[key] = workspace.access
@@ -288,7 +291,7 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     own = {*term.reduced, *target.indices}
     loops = [v for v in order if own.intersection(maker.provenance.roots(v))]
     summed = _summed_from(maker, target, loops, value)
-    total = maker.total() if summed < len(loops) else None
+    total = maker.total(term.operator) if summed < len(loops) else None
     hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
     made: dict[Hashable, Access] = {}
     for reduce in tuple(reductions(value)):
@@ -297,19 +300,20 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
             value = exchange(value, reduce, made[key])
             continue
         workspace = maker.workspace(reduce)
-        inner = split_terms(reduce)[0]
+        inner = reduced_term(reduce)
         producer = _nest(maker, workspace.access, inner.signed(workspace.dtype), order, inner)
         needs = free_indices(reduce)
         depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
         hoisted.setdefault(depth, []).append((workspace, producer))
         made[key] = workspace.access
         value = exchange(value, reduce, workspace.access)
-    statement: Statement = Assign(target if total is None else total.access, value, ADD)
+    into = target if total is None else total.access
+    statement: Statement = Assign(into, value, term.operator)
     for depth in range(len(loops), -1, -1):
         for workspace, producer in reversed(hoisted.get(depth, [])):
             statement = Where(workspace, statement, producer)
         if total is not None and depth == summed:
-            statement = Where(total, Assign(target, total.access, ADD), statement)
+            statement = Where(total, Assign(target, total.access, term.operator), statement)
         if depth:
             statement = forall((loops[depth - 1],), statement)
     return statement

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from enum import Enum
 
+import numpy as np
+
 from codegen.records import dataclass
 from taco_py.notation.nodes import Access, Expr
-from taco_py.notation.operators import Operator
+from taco_py.notation.operators import ADD, Number, Operator
 
 
 class WorkspaceKind(Enum):
@@ -39,8 +41,9 @@ ROWS = (WorkspaceKind.ROW, WorkspaceKind.MARKED)
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A temporary tensor over `indices`, all zero at first; `dtype` is a scalar type's name.
+    """A temporary tensor over `indices`, all `initial` at first; `dtype` is a scalar type's name.
 
+    operator   by which its producer adds to it, whose identity it is at first
     ordered    whether its consumer needs the coordinates ascending
     zero       whether a dense one must be zero before its producer, which does not fill all of it
     kept       whether its consumer may read an element more than once
@@ -55,10 +58,17 @@ class Workspace:
     zero: bool = True
     kept: bool = False
     variables: tuple[str, ...] = ()
+    operator: Operator = ADD
 
     @property
     def access(self) -> Access:
         return Access(self.name, self.indices)
+
+    @property
+    def initial(self) -> Number:
+        """What each element is at first."""
+        found = self.operator.identity_of(np.dtype(self.dtype))
+        return 0 if found is None else found
 
 
 @dataclass(frozen=True, slots=True)

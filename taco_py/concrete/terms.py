@@ -9,17 +9,18 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, SUB
+from taco_py.notation.operators import ADD, SUB, Operator
 from taco_py.notation.tree import children, map_accesses, map_children
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """± sum over `reduced` of `body`."""
+    """± sum over `reduced` of `body`, or what another operator makes of it."""
 
     negative: bool
     reduced: tuple[str, ...]
     body: Expr
+    operator: Operator = ADD
 
     def signed(self, dtype: str) -> Expr:
         """The body, subtracted from zero in `dtype` if the term is negative.
@@ -49,6 +50,22 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
                 return (Term(term.negative, (index, *term.reduced), term.body),)
             return (Term(False, (index,), body),)
     return (Term(False, (), expr),)
+
+
+def is_other_reduction(expr: Expr) -> bool:
+    """Whether an expression is a reduction by another operator than a sum."""
+    return isinstance(expr, Reduce) and not expr.operator.additive
+
+
+def reduced_term(reduce: Reduce) -> Term:
+    """The term of a reduction: `max(i, max(j, b))` → max over i and j of b."""
+    if reduce.operator.additive:
+        return split_terms(reduce)[0]
+    indices, body = [reduce.index], reduce.body
+    while isinstance(body, Reduce) and body.operator == reduce.operator:
+        indices.append(body.index)
+        body = body.body
+    return Term(False, tuple(indices), body, reduce.operator)
 
 
 def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, ...]:

@@ -111,11 +111,13 @@ class Regions:
     levels  for each access, the iterator of each of its indices that a sparse level stores
     absent  accesses known to be not stored here
     made    scalar workspaces, each with the region of its producer along the index in question
+    initial what workspaces are at first where that is not zero, by their names
     """
 
     levels: Mapping[Access, Mapping[str, Iterator]]
     absent: frozenset[Access]
     made: Mapping[Access, Region] = field(default_factory=dict)
+    initial: Mapping[str, Number] = field(default_factory=dict)
 
     def expression(self, expr: Expr, index: str, nothing: Number = 0) -> Region:
         """Where `expr` may differ from `nothing` along `index`."""
@@ -152,13 +154,13 @@ class Regions:
     def _fill(self, access: Access) -> Number | None:
         """The value of an access where it is not stored, None for one that always is."""
         known = access in self.absent or access in self.made or self.levels.get(access)
-        return 0 if known else None
+        return self.initial.get(access.tensor, 0) if known else None
 
     def statement(self, statement: Statement, index: str) -> Region:
         """Where `statement` has something to do along `index`."""
         match statement:
-            case Assign(_, value):
-                return self.expression(value, index)
+            case Assign(target, value):
+                return self.expression(value, index, self.initial.get(target.tensor, 0))
             case Forall(_, body):
                 return self.statement(body, index)
             case Sequence(statements):
@@ -169,9 +171,13 @@ class Regions:
             case Where(workspace, consumer, producer):
                 if workspace.kind is not WorkspaceKind.SCALAR and index in workspace.indices:
                     return self.statement(consumer, index)
-                region = self.statement(producer, index)
+                known = self
+                if workspace.initial != 0:
+                    initial = {**self.initial, workspace.name: workspace.initial}
+                    known = replace(self, initial=initial)
+                region = known.statement(producer, index)
                 made = {**self.made, workspace.access: region}
-                return replace(self, made=made).statement(consumer, index)
+                return replace(known, made=made).statement(consumer, index)
             case _:
                 assert_never(statement)
 

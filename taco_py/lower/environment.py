@@ -24,6 +24,7 @@ from taco_py.levels.workspace import RowList, TableMode
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access
+from taco_py.notation.operators import Number
 from taco_py.problem import Problem, TensorType
 from taco_py.provenance.provenance import UNDERIVED, Provenance
 from taco_py.provenance.relations import Interval
@@ -72,6 +73,7 @@ class Environment:
     indices     the variable that holds the coordinate of each index
     iterators   the sparse levels of each access
     bindings    where each parameter's argument comes from, by name
+    initial     what workspaces are at first where that is not zero
     position_names  the variable that walks each iterator, or locates each dense level; filled in as
                     lowering meets them
     """
@@ -88,6 +90,7 @@ class Environment:
     bindings: Mapping[str, Source]
     provenance: Provenance = UNDERIVED
     position_names: dict[tuple[Access, int], Var] = field(default_factory=dict)
+    initial: Mapping[str, Number] = field(default_factory=dict)
 
     @property
     def target(self) -> Access:
@@ -211,7 +214,7 @@ class Scope:
 
     def regions(self, env: Environment) -> Regions:
         """Regions as they are here."""
-        return Regions(env.iterators, self.absent)
+        return Regions(env.iterators, self.absent, {}, env.initial)
 
 
 EMPTY_SCOPE = Scope({}, frozenset(), frozenset())
@@ -259,6 +262,7 @@ def make_environment(
         dtypes,
         dict(_bindings(sizes, tensors)),
         graph.provenance,
+        initial={w.name: w.initial for w in workspaces_of(statement) if w.initial != 0},
     )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from codegen import build
-from codegen.infer import COMPARISONS
-from codegen.ir import Binary, Const, Expr, Load, Ranked, Unary
+from codegen.ir import Binary, Expr, Load, Ranked, Unary
 from codegen.libraries.scalar_functions import has_function
 from codegen.types import BOOL, ScalarType, scalar
 from taco_py.concrete.nodes import WorkspaceKind
@@ -14,20 +13,24 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.absent import same
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
+from taco_py.lower.numbers import number
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
 from taco_py.notation.functions import WHERE
-from taco_py.notation.operators import CORRECTED, FILLED, KEPT, STORED
+from taco_py.notation.operators import CORRECTED, FILLED, KEPT, NONZERO, STORED
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
-    """The value of `expr` here, converted to `type`; absent operands take part as zeros."""
+    """The value of `expr` here, converted to `type`; what is absent has its fill value."""
     if scope.regions(env).is_absent(expr):
         return build.zero(type)
     match expr:
         case nodes.Literal(value):
-            return Const(_number(value, type), type)
+            return number(value, type)
         case nodes.Access():
+            fill = scope.regions(env).constant(expr)
+            if fill is not None:
+                return number(fill, type)
             return build.cast(type, load_access(env, scope, expr))
         case nodes.Call():
             return build.cast(type, _call(env, scope, expr))
@@ -38,52 +41,66 @@ def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarTy
 
 
 def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
+    """The value of an operation, or its annihilator where that is the fill of what is absent."""
     operator = call.operator
     type = scalar(operand_dtype(call, env.dtypes).name)
-    known = [scope.regions(env).constant(arg) for arg in call.args]
-    for value, annihilator in zip(known, operator.annihilators, strict=False):
-        if annihilator is not None and same(value, annihilator):
-            return Const(_number(annihilator, type), type)
-    if operator == STORED:
-        return build.const(True)
-    if operator == FILLED:
-        return lower_value(env, scope, call.args[known[0] is not None], type)
-    absent = [value is not None and value == 0 for value in known]
+    fills = [scope.regions(env).constant(arg) for arg in call.args]
+    for fill, annihilator in zip(fills, operator.annihilators, strict=False):
+        if annihilator is not None and same(fill, annihilator):
+            return number(annihilator, type)
+    if operator in _OWN:
+        return _OWN[operator](env, scope, call, type)
     args = [lower_value(env, scope, arg, type) for arg in call.args]
     if has_function(operator.c_operator, type):
         return build.apply(operator.c_operator, *args)
     if operator.arity == 1:
-        return _unary(operator.c_operator, args[0], type)
-    if operator == CORRECTED:
-        return build.select(build.ge(args[0], args[1]), args[0], args[2])
-    if operator == WHERE:
-        condition = lower_value(env, scope, call.args[0], BOOL)
-        return build.select(condition, args[1], args[2])
-    if operator == KEPT:
-        return build.select(build.ne(args[1], build.zero(type)), args[0], build.zero(type))
-    if absent[0] and operator.identity == 0 and operator.identity is not None:
+        return Unary(operator.c_operator, args[0])
+    if operator.identity is not None and same(fills[0], 0) and operator.identity == 0:
         return args[1]
-    if absent[1] and operator.right_identity == 0 and operator.right_identity is not None:
+    if operator.right_identity is not None and same(fills[1], 0) and operator.right_identity == 0:
         return args[0]
     return Binary(operator.c_operator, args[0], args[1])
 
 
-def _unary(c_operator: str, arg: Expr, type: ScalarType) -> Expr:
-    if c_operator in COMPARISONS:
-        return build.cast(type, Binary(c_operator, arg, build.zero(type)))
-    return Unary(c_operator, arg)
+def _stored(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+    return build.const(True)
 
 
-def _number(value: complex, type: ScalarType) -> bool | int | float | complex:
-    match type.kind:
-        case "bool":
-            return bool(value)
-        case "complex":
-            return complex(value)
-        case "float":
-            return float(value.real)
-        case _:
-            return int(value.real)
+def _nonzero(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+    value = lower_value(env, scope, call.args[0], type)
+    return build.cast(type, build.ne(value, build.zero(type)))
+
+
+def _kept(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+    value, condition = (lower_value(env, scope, arg, type) for arg in call.args)
+    return build.select(build.ne(condition, build.zero(type)), value, build.zero(type))
+
+
+def _filled(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+    absent = scope.regions(env).constant(call.args[0]) is not None
+    return lower_value(env, scope, call.args[absent], type)
+
+
+def _corrected(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+    value, least, written = (lower_value(env, scope, arg, type) for arg in call.args)
+    return build.select(build.ge(value, least), value, written)
+
+
+def _where(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+    condition = lower_value(env, scope, call.args[0], BOOL)
+    then, orelse = (lower_value(env, scope, arg, type) for arg in call.args[1:])
+    return build.select(condition, then, orelse)
+
+
+_OWN = {
+    STORED: _stored,
+    NONZERO: _nonzero,
+    KEPT: _kept,
+    FILLED: _filled,
+    CORRECTED: _corrected,
+    WHERE: _where,
+}
+"""How operators are lowered that are no function of the values of their arguments."""
 
 
 def load_access(env: Environment, scope: Scope, access: nodes.Access) -> Expr:

@@ -75,7 +75,8 @@ class Lowerer:
             yield Block(code)
 
     def _assign(self, assign: Assign, scope: Scope) -> Iterator[Stmt]:
-        if scope.regions(self.env).is_absent(assign.value):
+        nothing = self.env.initial.get(assign.target.tensor, 0)
+        if scope.regions(self.env).is_absent(assign.value, nothing):
             if scope.zeroing and assign.operator is None:
                 yield from self._stored(assign, scope)
             return

@@ -30,6 +30,7 @@ from codegen.types import BOOL
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
+from taco_py.lower.numbers import number
 
 
 def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
@@ -49,15 +50,19 @@ def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
 def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     """Before the producer: the workspace is all zero, or all of it will be overwritten."""
     if arrays.scalar is not None:
-        yield Declare(arrays.scalar, build.zero(arrays.element), role=Role.VALUES)
+        yield Declare(arrays.scalar, initial(arrays), role=Role.VALUES)
     elif arrays.count is not None:
         yield Declare(arrays.count, build.const(0))
     elif arrays.table is not None:
         yield ClearTable(arrays.table)
     elif arrays.values is not None and arrays.workspace.zero:
         size = dense.size(env, arrays.workspace)
-        nothing = build.zero(arrays.element)
-        yield Fill(arrays.values, build.const(0), size, nothing, Role.VALUES)
+        yield Fill(arrays.values, build.const(0), size, initial(arrays), Role.VALUES)
+
+
+def initial(arrays: WorkspaceArrays) -> Expr:
+    """What each element is before something is added to it."""
+    return number(arrays.workspace.initial, arrays.element)
 
 
 def finish(arrays: WorkspaceArrays) -> Iterator[Stmt]:

@@ -176,7 +176,7 @@ def _wide_answers(
 
 def _wide(expr: Reduce, dtypes: Mapping[str, DType], target: DType | None) -> DType | None:
     """Return the type that a sum's terms are computed in where it is not their own."""
-    if expr.operator != ADD:
+    if expr.operator not in (ADD, MUL):
         return None
     own = expression_dtype(_small_numbers(expr.body), dtypes)
     wide = sum_dtype(own, target)

@@ -30,8 +30,8 @@ from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Reduce
-from taco_py.notation.tree import walk
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.notation.tree import children, walk
 from taco_py.order.lookups import Meeting
 from taco_py.order.steps import Steps
 from taco_py.problem import Problem
@@ -381,7 +381,7 @@ def repeats_matter(
         return False
     if copies_pattern(problem):
         return False
-    if _wraps_in_parts(problem, term, access):
+    if _wraps_in_parts(problem, term, access) or _reduced_in_parts(problem, term, access):
         return True
     if is_sparse(problem.result.format) and not fits_row(problem):
         return True
@@ -392,6 +392,26 @@ def repeats_matter(
         if len(lattice.iterators) > 1 or lattice.full:
             return True
     return False
+
+
+def _reduced_in_parts(problem: Problem, term: Term, access: Access) -> bool:
+    """Whether what `access` stores below a coordinate, of which a list has parts, must be whole: in
+    a reduction by another operator than a sum, or in a sum that an operation is not linear in."""
+    around = set(access.indices) & repeated(problem, term)
+    return any(
+        access in accesses(node) and around & set(free_indices(node))
+        for node in _whole_reductions(term.body)
+    )
+
+
+def _whole_reductions(expr: Expr, linear: bool = True) -> Iterator[Reduce]:
+    if isinstance(expr, Reduce):
+        linear = linear and expr.operator.additive
+        if not linear:
+            yield expr
+    for place, part in enumerate(children(expr)):
+        keeps = not isinstance(expr, Call) or expr.operator.additive or expr.operator.linear[place]
+        yield from _whole_reductions(part, linear and keeps)
 
 
 def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import split_terms, sums_outside
+from taco_py.concrete.terms import is_other_reduction, split_terms, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
@@ -76,16 +76,26 @@ def make_plan(
     program = _program(assignment, operands, context.goal, unit_modes)
     if schedule is not None and (schedule.shapes or schedule.merges):
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
+    split = _split(program, context, schedule)
+    kernels, loops = with_kernels(split, context, split.result)
+    tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
+    chosen = Chosen(split.without_entries, loops, program.without_entries)
+    return plan_of(tidy, split, context, chosen)
+
+
+def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
+    """The program after all rules that split its assignment.
+
+    A reduction by another operator than a sum is one kernel: its rules are not those of sums.
+    """
+    if is_other_reduction(program.last.value):
+        return tried(catalogue.NORMAL, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
-    split = tried(catalogue.ABSENT, split, context).with_after
-    kernels, loops = with_kernels(split, context, split.result)
-    tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
-    chosen = Chosen(split.without_entries, loops, program.without_entries)
-    return plan_of(tidy, split, context, chosen)
+    return tried(catalogue.ABSENT, split, context).with_after
 
 
 def _check_written(schedule: Schedule | None) -> None:
@@ -103,10 +113,7 @@ def program_of(
 ) -> tuple[Program, Context]:
     """The program of an assignment before its kernels are planned, and what it is made for."""
     context = context_of(request, options)
-    program = _program(assignment, operands, context.goal)
-    prepared = tried(catalogue.PREPARATION, program, context)
-    split = Search().split_result(prepared, context)
-    return tried(catalogue.ABSENT, split, context).with_after, context
+    return _split(_program(assignment, operands, context.goal), context, None), context
 
 
 def context_of(request: Request, options: Options) -> Context:
