@@ -14,11 +14,12 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import is_other_reduction, split_terms, sums_outside
+from taco_py.concrete.terms import split_terms, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Assignment
+from taco_py.notation.nodes import Assignment, Reduce
+from taco_py.notation.tree import walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
@@ -86,10 +87,10 @@ def make_plan(
 def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
     """The program after all rules that split its assignment.
 
-    A reduction by another operator than a sum is one kernel: its rules are not those of sums.
+    Reductions by other operators than sums are one kernel: their rules are not those of sums.
     """
-    if is_other_reduction(program.last.value):
-        return tried(catalogue.NORMAL, program, context).with_after
+    if any(isinstance(e, Reduce) and not e.operator.additive for e, _ in walk(program.last.value)):
+        return tried(catalogue.REDUCED, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
