@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -23,7 +22,7 @@ from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, converted_to
 from taco_py.values.operands import check_names, taken
 from taco_py.values.settings import merged
 from taco_py.values.tensor import Tensor
@@ -122,8 +121,11 @@ def _evaluated(
 
 
 def _is_sparse(obj: Any) -> bool:
+    """Whether what an operand does not store is absent, and not a number that is computed with."""
     data = obj.data if isinstance(obj, Tensor) else obj
-    return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
+    if isinstance(data, TensorData):
+        return not data.format.is_dense and not data.fill
+    return is_scipy_sparse(obj)
 
 
 def _repeats(obj: Any, name: str) -> bool:
@@ -160,7 +162,7 @@ def _array(obj: Any, name: str, dtype: Any = None) -> Any:
     """An operand as an array; entries with equal coordinates are added up in `dtype`."""
     if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
         data = taken(obj, f"operand {name}")
-        return to_dense(replace(data, values=data.values.astype(dtype or data.dtype)))
+        return to_dense(converted_to(np.dtype(dtype or data.dtype), data))
     return obj
 
 
