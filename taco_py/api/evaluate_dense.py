@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from taco_py import oracle
 from taco_py.call.prepare import accumulated, by_name, parsed, target_of
 from taco_py.call.widened import read_types
+from taco_py.fill import Fill
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
@@ -103,7 +104,8 @@ def _evaluated(
     stored: Mapping[str, ArrayLike] | None,
 ) -> Array:
     """Compute an assignment whose operands are arrays."""
-    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
+    sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
+    masks = {name: _places(obj, name) for name, obj in sparse.items() if not _fill(obj)}
     places = {**masks, **(stored or {})}
     if not isinstance(text, str):
         if initial is None and isinstance(assignment, Assignment):
@@ -114,18 +116,21 @@ def _evaluated(
     sum_type = partial(sum_dtype, target=target)
     if initial is None:
         assignment = accumulated(assignment, given)
-    repeating = {name for name in masks if _repeats(given[name], name)}
+    repeating = {name for name, obj in sparse.items() if _repeats(obj, name)}
     if repeating.intersection(operand_names(assignment)):
         assignment = _added_wide(assignment, given, arrays, places, repeating, target)
     return oracle.evaluate_dense(assignment, arrays, initial, places, sum_type)
 
 
 def _is_sparse(obj: Any) -> bool:
-    """Whether what an operand does not store is absent, and not a number that is computed with."""
     data = obj.data if isinstance(obj, Tensor) else obj
-    if isinstance(data, TensorData):
-        return not data.format.is_dense and not data.fill
-    return is_scipy_sparse(obj)
+    return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
+
+
+def _fill(obj: Any) -> Fill:
+    """The number that is computed with where an operand stores nothing, "" where that is absent."""
+    data = obj.data if isinstance(obj, Tensor) else obj
+    return data.fill if isinstance(data, TensorData) else ""
 
 
 def _repeats(obj: Any, name: str) -> bool:

@@ -195,8 +195,10 @@ def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:
 
 def scatter_sum(size: int, places: Array, values: Array, fill: Fill = "") -> Array:
     """A vector of `size` zeros to which each value was added at its place (bool: or); where no
-    value has its place, the fill value."""
+    value has its place, the fill value, beside which a zero keeps its sign."""
     out = np.zeros(size, dtype=values.dtype)
+    if fill and values.dtype != np.bool_:
+        np.negative(out, out)
     if values.dtype == np.bool_:
         out[places[values]] = True
     else:
