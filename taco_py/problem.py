@@ -66,6 +66,16 @@ class TensorType:
         """NumPy's name of the type of the values in memory."""
         return self.stored or self.dtype
 
+    def __repr__(self) -> str:
+        """All fields; the fill value where it is not 0, so that a key of kernels says no more than
+        there is."""
+        fill = f", fill={self.fill!r}" if self.fill else ""
+        return (
+            f"TensorType(format={self.format!r}, dtype={self.dtype!r}, "
+            f"index_dtype={self.index_dtype!r}, unit_stride={self.unit_stride!r}, "
+            f"stored={self.stored!r}{fill})"
+        )
+
     def __str__(self) -> str:
         dtype = f"{self.dtype} from {self.stored}" if self.stored else self.dtype
         if self.format.is_dense:

@@ -225,8 +225,10 @@ class Tensor(NoOperators):
         return self._signature
 
     def to_numpy(self) -> Array:
-        """Return the n-D array, with the fill value where nothing is stored: a fresh one, except of
-        a dense tensor, whose own it is."""
+        """Return the n-D array: a fresh one, except of a dense tensor, whose own it is.
+
+        Where nothing is stored it has the fill value.
+        """
         return to_dense(self._data)
 
     def to_scipy(self, kind: str | None = None) -> Any:
