@@ -334,8 +334,11 @@ def as_data(obj: Any) -> TensorData:
         return from_numpy(numbers(obj, None))
     if isinstance(obj, np.ndarray | np.generic | int | float | complex):
         return from_numpy(obj)
-    from taco_py.interop.foreign import readable
+    from taco_py.interop.foreign import coordinate_list, readable
 
+    listed = coordinate_list(obj)
+    if listed is not None:
+        return listed
     found = readable(obj)
     return from_scipy(found) if is_scipy_sparse(found) else from_numpy(found)
 

@@ -22,6 +22,7 @@ from taco_py.diagnostics.errors import (
     FormatError,
     NumberOverflowError,
     OperandTypeError,
+    StructureError,
 )
 from taco_py.formats import Format
 from taco_py.interop import transforms
@@ -280,7 +281,9 @@ def test_other_dtypes_convert_it_as_values(given: tuple[Array, str], name: str) 
         limits = np.iinfo(dtype) if dtype.kind in "iu" else None
         if array.dtype.kind in "fc" and limits is not None:
             assert limits.min <= number.real <= limits.max
-            array = np.where(np.isfinite(array.real), array, number)  # of others NumPy makes anything
+            array = np.where(
+                np.isfinite(array.real), array, number
+            )  # of others NumPy makes anything
             sparse = tp.tensor(array, "s" * array.ndim, fill_value=number)
         expected = array.astype(dtype)
         found = sparse.astype(dtype)
@@ -295,6 +298,65 @@ def test_scipy_has_no_fill_values() -> None:
             filled.to_scipy(kind)
         assert "fill_value=0" in str(caught.value)
     assert (tp.tensor(filled, fill_value=0).to_scipy() != MATRIX).nnz == 0
+
+
+# --- other libraries ----------------------------------------------------------------------------
+
+
+class CoordinateList:
+    """What an array of pydata/sparse offers."""
+
+    def __init__(self, array: Array, fill_value: Any) -> None:
+        places = np.nonzero(fills.differs(array, fills.fill_of(fill_value, array.dtype)))
+        self.coords, self.data = np.array(places), array[places]
+        self.shape, self.fill_value = array.shape, array.dtype.type(fill_value)
+
+
+class CompressedList:
+    """What one of its compressed arrays offers."""
+
+    def __init__(self, listed: CoordinateList) -> None:
+        self.listed, self.fill_value = listed, listed.fill_value
+
+    def tocoo(self) -> CoordinateList:
+        return self.listed
+
+
+@pytest.mark.parametrize("fill", [0.0, -0.0, INF, NAN])
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 1, 2)])
+def test_coordinate_lists_of_others(shape: tuple[int, ...], fill: float) -> None:
+    array = np.full(shape, fill)
+    array[..., -1] = 5.0
+    if len(shape) == 2 and not fills.fill_of(fill, array.dtype):
+        array = array.reshape(3, 2, 1)  # matrices offer tocsr()
+    for listed in (made := CoordinateList(array, fill), CompressedList(made)):
+        filled = tp.tensor(listed)
+        check(filled.data)
+        assert filled.format == tp.COO(array.ndim)
+        assert np.shares_memory(filled.data.values, made.data)
+        assert bits(filled.fill_value) == bits(np.float64(fill))
+        assert same(filled.to_numpy(), array, filled.data.fill)
+    assert tp.tensor(made, fill_value=1.0).fill_value == 1.0
+
+
+def test_coordinate_lists_of_others_are_checked() -> None:
+    listed = CoordinateList(np.eye(3), INF)
+    listed.data = listed.data[1:]
+    with pytest.raises(StructureError, match="one coordinate a value"):
+        tp.tensor(listed)
+    listed.data = listed.data.astype(object)
+    with pytest.raises(OperandTypeError, match="values of dtype"):
+        tp.tensor(listed)
+
+
+def test_pydata_sparse() -> None:
+    sparse = pytest.importorskip("sparse")
+    array = np.array([[INF, 1.0], [0.0, INF]])
+    made = sparse.COO.from_numpy(array, fill_value=INF)
+    for each in (made, sparse.GCXS(made)):
+        assert same(tp.tensor(each).to_numpy(), array)
+    assert tp.tensor(sparse.COO.from_numpy(np.ones((2, 1, 2)))).nnz == 4
+    assert tp.tensor(sparse.COO.from_numpy(np.eye(3))).fill_value == 0
 
 
 # --- files --------------------------------------------------------------------------------------
