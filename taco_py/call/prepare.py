@@ -19,11 +19,16 @@ from taco_py.diagnostics.cautions import give as give_cautions
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
+from taco_py.fill import fill_of as fill_text
 from taco_py.kernels import KERNELS
+from taco_py.legal.absent import fill_of
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import check_assignment, operand_names
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import Squeezed
+from taco_py.notation.fills import stored_alone, with_fills
 from taco_py.notation.nodes import Access, Assignment, Call
+from taco_py.notation.operators import Number
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
 from taco_py.notation.traps import traps
@@ -45,7 +50,7 @@ from taco_py.values.operands import (
     joined_of,
     type_of,
 )
-from taco_py.values.result_table import ResultKind
+from taco_py.values.result_table import TENSOR, ResultKind
 from taco_py.values.results import index_dtype, result_kind
 from taco_py.values.settings import Settings, check_static_size, merged
 
@@ -138,6 +143,7 @@ def prepare(
         assignment = with_wide_answers(assignment, read, asked=settings.dtype)
     elif settings.wide_sums:
         assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
+    assignment = with_fills(assignment, fills_of(as_they_are))
     shapes = {name: g.data.shape for name, g in as_they_are.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
@@ -177,10 +183,16 @@ def _planned(
     squeezed: Squeezed,
     sizes: Mapping[str, int],
 ) -> Planned:
-    kind = result_kind(assignment, given, settings.format)
     dtypes = {name: np.dtype(g.operand.type.dtype) for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
-    type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
+    kind, fill = result_kind(assignment, given, settings.format), ""
+    value = fill_of(assignment.value, lambda access: _fill_of_access(given, access))
+    if value is not None and value != 0:
+        alone = stored_alone(assignment)
+        sparse = result_kind(alone, given, settings.format)
+        if sparse.kind == TENSOR and is_sparse(sparse.format):
+            assignment, kind, fill = alone, sparse, fill_text(value, dtype)
+    type = TensorType(kind.format, dtype.name, index_dtype(given, sizes), fill=fill)
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
     request = Request(
@@ -199,6 +211,16 @@ def _planned(
     plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
+
+
+def fills_of(given: Mapping[str, Given]) -> dict[str, Number]:
+    """Find the fill values of operands that leave elements out, where they are not 0."""
+    types = {name: g.operand.type for name, g in given.items()}
+    return {name: type.fill_value.item() for name, type in types.items() if type.fill}
+
+
+def _fill_of_access(given: Mapping[str, Given], access: Access) -> Number | None:
+    return 0 if is_sparse(given[access.tensor].operand.type.format) else None
 
 
 def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:

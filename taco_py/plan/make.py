@@ -21,7 +21,6 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.tree import walk
 from taco_py.plan.context import Context
-from taco_py.plan.fills import refuse_fills
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
@@ -134,7 +133,6 @@ def _program(
     unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
 ) -> Program:
     """The program of a text: its operands are given, and one assignment is to be computed."""
-    refuse_fills(assignment, operands)
     target = assignment.target
     facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
     program = Program((Define(assignment),), facts, (target.tensor,), {}, request.static)
