@@ -16,6 +16,7 @@ from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses
+from taco_py.plan.fills import refuse_fills
 from taco_py.values.settings import check_budget, merged
 
 SCOPES = {scope.value: scope for scope in Scope}
@@ -53,7 +54,7 @@ def frontier(
              returned, and `complete` is False where the search was cut; those not estimated by
              then come last, and `late` says how many they are
 
-    Raises NotationError, OperandError, FormatError, ScheduleError.
+    Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
     written = understood(text).assignment
     assignment = accumulated(written, {written.target.tensor: None})
@@ -67,6 +68,7 @@ def frontier(
     given = merged(formats, named, "formats")
     orders = {access.tensor: len(access.indices) for access in accesses(assignment)}
     drafted = draft(text, {**{name: dense(order) for name, order in orders.items()}, **given})
+    refuse_fills(drafted.assignment, drafted.operands)
     stored = {name: operand.type.format for name, operand in drafted.operands.items()}
     if not isinstance(scope, str) or scope not in SCOPES:
         raise ScheduleError(

@@ -22,6 +22,7 @@ from taco_py.notation.checks import operand_names, rename
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
+from taco_py.plan.fills import refuse_fills
 from taco_py.plan.ir.formats import temporary_format
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
@@ -74,6 +75,7 @@ def _program(
     for statement in statements:
         statement, known = _of_own_sizes(statement, facts, sizes, context)
         sizes.update(known)
+        refuse_fills(statement, facts)
         facts[statement.target.tensor] = _facts(statement, facts, results, context)
         defines.append(Define(statement))
     return Program(tuple(defines), facts, tuple(results), sizes, context.goal.static)

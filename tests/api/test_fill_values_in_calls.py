@@ -153,6 +153,8 @@ def test_permuted_modes_keep_it(form: str) -> None:
     [
         lambda A: tp.explain(PRODUCT, A=A, x=COLUMN),  # noqa: N803
         lambda A: tp.compile(PRODUCT, A=A, x=COLUMN),  # noqa: N803
+        lambda A: tp.schedule(PRODUCT, A=A, x=COLUMN),  # noqa: N803
+        lambda A: tp.frontier(PRODUCT, A=A, x=COLUMN),  # noqa: N803
         lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, schedule="reorder(i,j)"),  # noqa: N803
         lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, schedule="measure"),  # noqa: N803
         lambda A: tp.evaluate("x[j] += A[i,j]", A=A, x=COLUMN),  # noqa: N803
