@@ -16,7 +16,6 @@ from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses
-from taco_py.plan.fills import refuse_fills
 from taco_py.values.settings import check_budget, merged
 
 SCOPES = {scope.value: scope for scope in Scope}
@@ -68,7 +67,6 @@ def frontier(
     given = merged(formats, named, "formats")
     orders = {access.tensor: len(access.indices) for access in accesses(assignment)}
     drafted = draft(text, {**{name: dense(order) for name, order in orders.items()}, **given})
-    refuse_fills(drafted.assignment, drafted.operands)
     stored = {name: operand.type.format for name, operand in drafted.operands.items()}
     if not isinstance(scope, str) or scope not in SCOPES:
         raise ScheduleError(

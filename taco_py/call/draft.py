@@ -19,10 +19,12 @@ from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
+from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import ordered
@@ -186,6 +188,7 @@ def _drafted(
     types = names_to_dtypes(names, dtypes)
     operands = _operands(assignment, given, known, types, index, dict(sizes))
     chosen = {name: operands[name].type.format for name in names}
+    assignment = with_fills(assignment, fills_of(operands))
     kind = _kind(assignment, given.get(target), chosen, arrays)
     wanted = kind.format
     dtype = result_dtype(assignment, {n: np.dtype(o.type.dtype) for n, o in operands.items()})

@@ -36,6 +36,7 @@ from taco_py.notation.wide_sums import wide_sums, with_wide_answers
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
+from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, converted_to
@@ -143,7 +144,7 @@ def prepare(
         assignment = with_wide_answers(assignment, read, asked=settings.dtype)
     elif settings.wide_sums:
         assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
-    assignment = with_fills(assignment, fills_of(as_they_are))
+    assignment = with_fills(assignment, fills_of({n: g.operand for n, g in as_they_are.items()}))
     shapes = {name: g.data.shape for name, g in as_they_are.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
@@ -211,12 +212,6 @@ def _planned(
     plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
-
-
-def fills_of(given: Mapping[str, Given]) -> dict[str, Number]:
-    """Find the fill values of operands that leave elements out, where they are not 0."""
-    types = {name: g.operand.type for name, g in given.items()}
-    return {name: type.fill_value.item() for name, type in types.items() if type.fill}
 
 
 def _fill_of_access(given: Mapping[str, Given], access: Access) -> Number | None:
