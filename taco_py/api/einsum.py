@@ -48,7 +48,8 @@ def einsum(
            [0., 9.]])
 
     Implicit output, ellipsis and repeated subscripts mean what they mean in NumPy. The result is an
-    array where it is dense, else a scipy.sparse array or a Tensor, as the operands are.
+    array where it is dense, else a scipy.sparse array or a Tensor, as the operands are. Dense
+    operands of objects or long doubles, which no kernel computes in, are left to NumPy's einsum.
 
     operands   subscripts and arrays, or arrays with lists of labels: NumPy arrays, scipy.sparse
                arrays or matrices, Tensors and numbers
@@ -90,9 +91,13 @@ def einsum(
             if result is not None:
                 return result
     from taco_py.call.subscripts import contract, refuse_unknown
+    from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import settings_of
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
+    others = {"format": format, "schedule": schedule, "static": static}
+    if (numpys := left_to_numpy(operands, dtype, others)) is not None:
+        return numpys.run(out, dtype, order, casting, optimize)
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
     return contract(operands, optimize, settings_of(format, schedule, *more), out, key, order)

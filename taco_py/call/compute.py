@@ -171,7 +171,7 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
     if out is None:
         return None
     if not isinstance(out, np.ndarray):
-        raise OutputError(
+        raise OutputDtypeError(
             f"Expected out= to be a NumPy array, found {type(out).__name__}",
             hint="leave out= away, or pass an array of the result's shape and dtype",
         )

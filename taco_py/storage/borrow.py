@@ -28,9 +28,14 @@ COORDINATES = (Format((), ()), *(COO(order) for order in range(1, 9)))
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
+def is_compiled(dtype: np.dtype[Any]) -> bool:
+    """Tell whether kernels read `dtype`, in either byte order."""
+    return dtype in DTYPES or dtype.newbyteorder("=") in DTYPES
+
+
 def require_dtype(dtype: np.dtype[Any], what: str) -> None:
     """OperandTypeError unless kernels can compute on `dtype` (in either byte order)."""
-    if dtype in DTYPES or dtype.newbyteorder("=") in DTYPES:
+    if is_compiled(dtype):
         return
     raise OperandTypeError(
         f"Expected {what} of dtype bool, (u)int8…64, float32/64 or complex64/128, found {dtype}",

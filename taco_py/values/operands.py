@@ -307,7 +307,7 @@ def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> 
                     f"(mode {mode_there} of shape {tuple(shapes[other.tensor])}) and {size} in "
                     f"{access.tensor} (mode {mode} of shape {tuple(shapes[access.tensor])})",
                     access.span,
-                    "operands that share an index must agree on its size",
+                    f"operands that share {index!r} must agree on its size",
                 )
     return {index: int(shapes[a.tensor][mode]) for index, (a, mode) in first.items()}
 
