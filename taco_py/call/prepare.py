@@ -14,6 +14,7 @@ from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
 from taco_py.call.row_major import lined_up
 from taco_py.call.widened import widened
+from taco_py.convert.halves import values_in_type
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.cautions import give as give_cautions
 from taco_py.diagnostics.errors import OperandTypeError
@@ -21,7 +22,7 @@ from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import check_assignment, operand_names
-from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.dtypes import DType, computed_dtype, is_half, result_dtype
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
@@ -106,6 +107,7 @@ def by_name(
 class Prepared:
     """Checked operands and a plan.
 
+    dtype    of the result; the plan's is `computed_dtype` of it
     kernels  those of the plan that are compiled, shared by all calls with this plan
     copied   whether an operand was converted because of what it stores, as other calls need not
     """
@@ -134,7 +136,9 @@ def prepare(
     if settings.dtype is not None:
         check_casts(as_they_are, settings.dtype, settings.casting)
         as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, settings.dtype))
-    elif settings.wide_sums:
+    else:
+        as_they_are = {**as_they_are, **read_as(*_halves(as_they_are))}
+    if settings.dtype is None and settings.wide_sums:
         assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
     shapes = {name: g.data.shape for name, g in as_they_are.items()}
     for name, axes in squeezed:
@@ -176,9 +180,9 @@ def _planned(
     sizes: Mapping[str, int],
 ) -> Planned:
     kind = result_kind(assignment, given, settings.format)
-    dtypes = {name: np.dtype(g.operand.type.dtype) for name, g in given.items()}
+    dtypes = {name: numpy_dtype(g.operand.type) for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
-    type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
+    type = TensorType(kind.format, computed_dtype(dtype).name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
     request = Request(
@@ -225,7 +229,7 @@ def with_wide_sums(
 
     added  the operand that a value is added to, or ""
     """
-    dtypes = {name: g.data.dtype for name, g in given.items()}
+    dtypes = {name: computed_dtype(g.data.dtype) for name, g in given.items()}
     wide = wide_sums(assignment, dtypes, dtypes.get(added))
     if not wide.read:
         return assignment, given
@@ -244,6 +248,18 @@ def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str)
             )
 
 
+def _halves(given: Mapping[str, Given]) -> tuple[dict[str, Given], dict[str, DType]]:
+    """The operands of 16-bit types, and these, for `read_as`."""
+    found = {name: g for name, g in given.items() if is_half(g.data.dtype)}
+    return found, {name: g.data.dtype for name, g in found.items()}
+
+
+def numpy_dtype(type: TensorType) -> DType:
+    """The dtype by which an operand promotes: float16 for one that is computed in float32 for it."""
+    stored = np.dtype(type.element)
+    return stored if computed_dtype(stored) == np.dtype(type.dtype) else np.dtype(type.dtype)
+
+
 def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:
     """The operands in the dtypes to compute in: by a copy where kernels cannot convert each value
     as they read it."""
@@ -252,10 +268,11 @@ def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> d
         wanted, data = types[name], g.data
         if not converts_in_place(data.dtype, wanted):
             with room(f"{name} as {wanted}", data.values.size * wanted.itemsize):
-                data = replace(data, values=data.values.astype(wanted, copy=False))
+                data = values_in_type(data, wanted)
         type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides
-        if data.dtype != wanted:
-            type = replace(type, dtype=wanted.name, stored=data.dtype.name)
+        computed = computed_dtype(wanted)
+        if data.dtype != computed:
+            type = replace(type, dtype=computed.name, stored=data.dtype.name)
         found[name] = replace(g, data=data, operand=replace(g.operand, type=type, joined=levels))
     return found
 
@@ -265,8 +282,10 @@ def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
     Real numbers are made complex by NumPy, for a C compiler leaves the zeros out of their products,
     which are not zero beside an infinity; so are conversions that lose a kind of number, which warn
-    or have no result in C.
+    or have no result in C, and those to 16 bits, which round.
     """
+    if is_half(wanted):
+        return found == wanted
     complexity = (found.kind == "c") == (wanted.kind == "c")
     return complexity and np.can_cast(found, wanted, "same_kind")
 

@@ -18,6 +18,7 @@ from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.notation.dtypes import common_dtype
 from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
@@ -145,7 +146,7 @@ def _whole(
     path, apart, memory = _optimize(optimize, len(tensors))
     dtype = settings.dtype
     if dtype is None and len({d.dtype for d in datas}) > 1:
-        dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
+        dtype = common_dtype(d.dtype for d in datas)  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
     settings = replace(settings, weak=False, wide_sums=False)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed

@@ -4,6 +4,9 @@ A literal is weak: it takes the dtype of the other operands when that can hold i
 An operand is strong, a scalar one (a 0-d array) too. Operators say for themselves which dtype they
 give to which: each is evaluated on an empty array.
 
+Nothing is computed in 16 bits: elements of float16 and bfloat16 are read as float32, and a result of
+such a type is rounded to it once, at the end (`computed_dtype`).
+
     float32 * 2 -> float32    int8 * 2 -> int8        int8 * 2.0 -> float64      bool + 2 -> int64
     int8 / int8 -> float64    int8 + uint8 -> int16   float32 + 2j -> complex64
 """
@@ -26,6 +29,37 @@ DType = np.dtype[Any]
 # Kinds of numbers from narrow to wide, and the dtype of a literal of that kind that stands alone.
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _DEFAULT = {1: np.dtype(np.int64), 2: np.dtype(np.float64), 3: np.dtype(np.complex128)}
+
+
+def is_half(dtype: DType) -> bool:
+    """Tell whether it is one of the 16-bit types float16 and `ml_dtypes.bfloat16`."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
+
+
+def computed_dtype(dtype: DType) -> DType:
+    """The dtype that numbers of `dtype` are computed in: float32 for those of 16 bits."""
+    return np.dtype(np.float32) if is_half(dtype) else dtype
+
+
+def common_dtype(dtypes: Iterable[DType]) -> DType:
+    """What `dtypes` promote to. Raises OperandTypeError where NumPy has no common one.
+
+    Those of ml_dtypes have none with float16 or with integers of more than 8 bits.
+    """
+    found = tuple(dtypes)
+    try:
+        return np.result_type(*found)
+    except TypeError:
+        raise OperandTypeError(
+            "Expected dtypes that NumPy has a common one for, found "
+            f"{' and '.join(dict.fromkeys(map(str, found)))}",
+            hint="convert one of the operands first, for instance with A.astype(np.float32)",
+        ) from None
+
+
+def _kind(dtype: DType) -> str:
+    """NumPy's letter for the kind of number; that of bfloat16 says nothing."""
+    return "f" if is_half(dtype) else dtype.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +85,7 @@ def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
         OperandTypeError: an operator does not take these dtypes, or `y += value` would lose a kind
             of number.
     """
-    value = expression_dtype(assignment.value, dtypes)
+    value = _typed(assignment.value, dtypes).dtype
     name = assignment.target.tensor
     if assignment.operator is None or name not in dtypes:
         return value
@@ -77,7 +111,7 @@ def in_place_dtype(assignment: Assignment, value: DType, target: DType) -> DType
 def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
     """The dtype of the value of `expr`, given the operands' dtypes by name.
 
-    Sums keep the dtype of what they sum, as in `numpy.einsum`. Where a text sums small integers,
+    That which it is computed in. Sums keep the dtype of what they sum, as in `numpy.einsum`. Where a text sums small integers,
     `wide_sums` has the operands read in the dtype of `sum_dtype` before.
 
     Raises:
@@ -85,7 +119,7 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
         OperandTypeError: an operator does not take these dtypes, or an integer literal does not
             fit.
     """
-    return _typed(expr, dtypes).dtype
+    return computed_dtype(_typed(expr, dtypes).dtype)
 
 
 def sum_dtype(terms: DType, target: DType | None = None) -> DType:
@@ -113,7 +147,7 @@ def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
     Raises:
         OperandError, OperandTypeError: as `expression_dtype`.
     """
-    return _operand_dtype(call, [_typed(arg, dtypes) for arg in call.args])
+    return computed_dtype(_operand_dtype(call, [_typed(arg, dtypes) for arg in call.args]))
 
 
 def check_literal(expr: Expr, dtype: DType, dtypes: Mapping[str, DType]) -> None:
@@ -156,7 +190,7 @@ def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
             access.span,
         )
     dtype = np.dtype(dtypes[access.tensor])
-    if dtype.kind not in _RANK:
+    if _kind(dtype) not in _RANK:
         raise OperandTypeError(
             f"Expected numbers in {access.tensor}, found dtype {dtype}",
             access.span,
@@ -222,11 +256,13 @@ def _common(args: list[_Typed]) -> DType:
     weak = [arg.dtype for arg in args if arg.weak]
     if not strong:
         return np.result_type(*weak)
-    common = np.result_type(*strong)
+    common = common_dtype(strong)
     needed = max((_RANK[dtype.kind] for dtype in weak), default=0)
-    if needed <= _RANK[common.kind]:
+    if common.kind == "V" and needed == _RANK["f"]:
+        return np.dtype(np.float32)  # so ml_dtypes has it
+    if needed <= _RANK[_kind(common)]:
         return common
-    if needed == _RANK["c"] and common.kind == "f":
+    if needed == _RANK["c"] and _kind(common) == "f":
         return np.result_type(common, np.complex64)
     return _DEFAULT[needed]
 
