@@ -175,8 +175,8 @@ def explain(
     from taco_py.values.settings import check_budget, settings_of
 
     if operands and isinstance(text, str) and "=" not in text:
-        others = {"format": format, "schedule": schedule, "static": static}
-        if (numpys := left_to_numpy((text, *operands), dtype, others)) is not None:
+        own = {"format": format, "schedule": schedule, "static": static}
+        if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return numpys.told
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     settings = settings_of(format, schedule, *options)

@@ -10,14 +10,14 @@ import numpy as np
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look
-from taco_py.convert.halves import values_in_type
+from taco_py.convert.in_type import values_in_type
 from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import compile_recipes
 from taco_py.execute.run import copies_in_order, run
 from taco_py.kernels import KERNELS
-from taco_py.notation.dtypes import computed_dtype, is_half
 from taco_py.notation.einsum import Squeezed
+from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place

@@ -14,7 +14,7 @@ from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
 from taco_py.call.row_major import lined_up
 from taco_py.call.widened import widened
-from taco_py.convert.halves import values_in_type
+from taco_py.convert.in_type import values_in_type
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.cautions import give as give_cautions
 from taco_py.diagnostics.errors import OperandTypeError
@@ -22,8 +22,9 @@ from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import check_assignment, operand_names
-from taco_py.notation.dtypes import DType, computed_dtype, is_half, result_dtype
+from taco_py.notation.dtypes import DType, result_dtype
 from taco_py.notation.einsum import Squeezed
+from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
@@ -255,7 +256,7 @@ def _halves(given: Mapping[str, Given]) -> tuple[dict[str, Given], dict[str, DTy
 
 
 def numpy_dtype(type: TensorType) -> DType:
-    """The dtype by which an operand promotes: float16 for one that is computed in float32 for it."""
+    """The dtype by which an operand promotes: float16 for one that is float32 for that reason."""
     stored = np.dtype(type.element)
     return stored if computed_dtype(stored) == np.dtype(type.dtype) else np.dtype(type.dtype)
 

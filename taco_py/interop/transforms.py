@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from taco_py.convert.halves import in_type
+from taco_py.convert.in_type import in_type
 from taco_py.formats import COO, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS

@@ -4,8 +4,8 @@ A literal is weak: it takes the dtype of the other operands when that can hold i
 An operand is strong, a scalar one (a 0-d array) too. Operators say for themselves which dtype they
 give to which: each is evaluated on an empty array.
 
-Nothing is computed in 16 bits: elements of float16 and bfloat16 are read as float32, and a result of
-such a type is rounded to it once, at the end (`computed_dtype`).
+Nothing is computed in 16 bits: elements of float16 and bfloat16 are read as float32, and a result
+of such a type is rounded to it once, at the end (`computed_dtype`).
 
     float32 * 2 -> float32    int8 * 2 -> int8        int8 * 2.0 -> float64      bool + 2 -> int64
     int8 / int8 -> float64    int8 + uint8 -> int16   float32 + 2j -> complex64
@@ -21,6 +21,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
+from taco_py.notation.half_types import computed_dtype, number_kind
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB, Operator
 
@@ -29,16 +30,6 @@ DType = np.dtype[Any]
 # Kinds of numbers from narrow to wide, and the dtype of a literal of that kind that stands alone.
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _DEFAULT = {1: np.dtype(np.int64), 2: np.dtype(np.float64), 3: np.dtype(np.complex128)}
-
-
-def is_half(dtype: DType) -> bool:
-    """Tell whether it is one of the 16-bit types float16 and `ml_dtypes.bfloat16`."""
-    return dtype.itemsize == 2 and dtype.kind in "fV"
-
-
-def computed_dtype(dtype: DType) -> DType:
-    """The dtype that numbers of `dtype` are computed in: float32 for those of 16 bits."""
-    return np.dtype(np.float32) if is_half(dtype) else dtype
 
 
 def common_dtype(dtypes: Iterable[DType]) -> DType:
@@ -55,11 +46,6 @@ def common_dtype(dtypes: Iterable[DType]) -> DType:
             f"{' and '.join(dict.fromkeys(map(str, found)))}",
             hint="convert one of the operands first, for instance with A.astype(np.float32)",
         ) from None
-
-
-def _kind(dtype: DType) -> str:
-    """NumPy's letter for the kind of number; that of bfloat16 says nothing."""
-    return "f" if is_half(dtype) else dtype.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +97,8 @@ def in_place_dtype(assignment: Assignment, value: DType, target: DType) -> DType
 def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
     """The dtype of the value of `expr`, given the operands' dtypes by name.
 
-    That which it is computed in. Sums keep the dtype of what they sum, as in `numpy.einsum`. Where a text sums small integers,
-    `wide_sums` has the operands read in the dtype of `sum_dtype` before.
+    That which it is computed in. Sums keep the dtype of what they sum, as in `numpy.einsum`. Where
+    a text sums small integers, `wide_sums` has the operands read in that of `sum_dtype` before.
 
     Raises:
         OperandError: an operand has no dtype here.
@@ -190,7 +176,7 @@ def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
             access.span,
         )
     dtype = np.dtype(dtypes[access.tensor])
-    if _kind(dtype) not in _RANK:
+    if number_kind(dtype) not in _RANK:
         raise OperandTypeError(
             f"Expected numbers in {access.tensor}, found dtype {dtype}",
             access.span,
@@ -260,9 +246,9 @@ def _common(args: list[_Typed]) -> DType:
     needed = max((_RANK[dtype.kind] for dtype in weak), default=0)
     if common.kind == "V" and needed == _RANK["f"]:
         return np.dtype(np.float32)  # so ml_dtypes has it
-    if needed <= _RANK[_kind(common)]:
+    if needed <= _RANK[number_kind(common)]:
         return common
-    if needed == _RANK["c"] and _kind(common) == "f":
+    if needed == _RANK["c"] and number_kind(common) == "f":
         return np.result_type(common, np.complex64)
     return _DEFAULT[needed]
 

@@ -257,7 +257,7 @@ class _Writer(CallState):
         """Hand out the last step's result."""
         half = self.task.half
         if half:
-            place = "taco_py.convert.halves"
+            place = "taco_py.convert.in_type"
             self.more["in_half"] = Helper(f"{place}:in_type", {"dtype": half})
             self.more["data_in_half"] = Helper(f"{place}:values_in_type", {"dtype": half})
         if self.task.kind.kind != "ndarray":

@@ -42,8 +42,8 @@ def require_dtype(dtype: np.dtype[Any], what: str) -> None:
     if is_compiled(dtype):
         return
     raise OperandTypeError(
-        f"Expected {what} of dtype bool, (u)int8…64, (b)float16, float32/64 or complex64/128, found "
-        f"{dtype}",
+        f"Expected {what} of dtype bool, (u)int8…64, (b)float16, float32/64 or complex64/128, "
+        f"found {dtype}",
         hint=dtype_remedy(dtype),
     )
 
@@ -80,7 +80,8 @@ def bfloat16(what: str) -> np.dtype[Any]:
             f"Expected ml_dtypes to be installed for {what} bfloat16, found none",
             hint="pip install 'tacopy[bfloat16]'",
         ) from error
-    return np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def dtype_remedy(dtype: np.dtype[Any]) -> str:

@@ -1,7 +1,7 @@
 """einsum of dense operands whose type no kernel computes in: it is left to NumPy's own.
 
-    einsum("i,i->", [Fraction(1, 2)], [2])    elements of type object    →   numpy.einsum
-    einsum("ij,j->i", A, x)                   A sparse, of longdouble    →   an error, as before
+einsum("i,i->", [Fraction(1, 2)], [2])    elements of type object    →   numpy.einsum
+einsum("ij,j->i", A, x)                   A sparse, of longdouble    →   an error, as before
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import OperandError, OperandTypeError
-from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.einsum import parse_einsum, split_operands
 from taco_py.storage.borrow import is_compiled
 from taco_py.storage.tensor_data import Array
 from taco_py.values.settings import check_casting
+
+DENSE = (np.ndarray, np.generic, list, tuple, int, float, complex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +64,15 @@ def left_to_numpy(
     if not operands:
         return None
     subscripts, tensors = split_operands(operands)
-    found = [(f"operand {place} is", _dtype(each)) for place, each in enumerate(tensors)]
-    if not all(isinstance(each, np.ndarray | np.generic | list | tuple | int | float | complex)
-               for each in tensors):  # fmt: skip
+    types = [(f"operand {place} is", _dtype(each)) for place, each in enumerate(tensors)]
+    if not all(isinstance(each, DENSE) for each in tensors):
         return None
-    wanted = [("dtype= asks for", _asked(dtype)), *found]
-    reason = next(((what, own) for what, own in wanted if own is not None and _is_numpys(own)), None)
+    asked = [("dtype= asks for", _asked(dtype)), *types]
+    known = [(what, own) for what, own in asked if own is not None]
+    reason = next(((what, own) for what, own in known if _is_numpys(own)), None)
     if reason is None:
         return None
-    parse_einsum(subscripts, [np.ndim(each) for each in tensors])
+    parse_einsum(subscripts, [np.asarray(each).ndim for each in tensors])
     what, own = reason
     used = [name for name, value in others.items() if value]
     if used:
@@ -105,6 +106,7 @@ def _asked(dtype: Any) -> np.dtype[Any] | None:
     if dtype is None:
         return None
     try:
-        return np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         return None  # which `as_dtype` refuses
+    return found

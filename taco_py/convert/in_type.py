@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.runtime.halves import halves_source
+from codegen.runtime.half_kernels import halves_source
 from codegen.toolchain.errors import NoCompilerError
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import Array, TensorData
@@ -26,7 +26,9 @@ def in_type(array: Array, dtype: Any) -> Array:
     if own == wanted:
         return array
     if array.size <= SHORT or (own, wanted) not in ((FLOAT32, FLOAT16), (FLOAT16, FLOAT32)):
-        with np.errstate(over="ignore"):  # past the largest half is infinity, as in other arithmetic
+        with np.errstate(
+            over="ignore"
+        ):  # past the largest half is infinity, as in other arithmetic
             return array.astype(wanted)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
         return in_type(array.T, wanted).T

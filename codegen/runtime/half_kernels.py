@@ -31,8 +31,8 @@ def _signature(source: ScalarType, target: ScalarType) -> Signature:
 
 def _text(source: ScalarType, target: ScalarType) -> str:
     convert = f"taco_to_{target}" if target == FLOAT16 else f"taco_of_{source}"
-    return f"""int32_t to_{target}(const {source.c} *restrict from, {target.c} *restrict to, int64_t count,
-    int32_t threads)
+    arrays = f"const {source.c} *restrict from, {target.c} *restrict to"
+    return f"""int32_t to_{target}({arrays}, int64_t count, int32_t threads)
 {{
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < count; i++)
