@@ -6,9 +6,15 @@ static.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import Format
+from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
 
@@ -35,6 +41,23 @@ class TensorType:
     def element(self) -> str:
         """NumPy's name of the type of the values in memory."""
         return self.stored or self.dtype
+
+    @property
+    def computable(self) -> TensorType:
+        """The same tensor as kernels read it: values of 16 bits as float32.
+
+        dense/float16  →  dense/float32 from float16
+        """
+        own = np.dtype(self.dtype)
+        if not is_half(own):
+            return self
+        return replace(self, dtype=computed_dtype(own).name, stored=self.dtype)
+
+    @property
+    def promoted(self) -> np.dtype[Any]:
+        """The dtype by which its values promote: float16 where they are float32 for that reason."""
+        stored, read = np.dtype(self.element), np.dtype(self.dtype)
+        return stored if computed_dtype(stored) == read else read
 
     def __str__(self) -> str:
         dtype = f"{self.dtype} from {self.stored}" if self.stored else self.dtype

@@ -61,7 +61,7 @@ def compute(
         settings = measured(assignment, objects, settings, squeezed).settings
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
-    data = rounded(run(prepared.plan, execution), prepared.dtype)
+    data = rounded(run(prepared.plan, execution), prepared.dtype, out)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
@@ -75,9 +75,20 @@ def compute(
     return found.transpose(axes) if axes else found
 
 
-def rounded(data: TensorData, dtype: np.dtype[Any]) -> TensorData:
-    """Round a result that was computed in float32 to the 16-bit type that it has."""
-    return values_in_type(data, dtype) if is_half(dtype) else data
+def rounded(data: TensorData, dtype: np.dtype[Any], out: Array | None = None) -> TensorData:
+    """Round a result that was computed in float32 to the 16-bit type that it has.
+
+    An `out` of a wider type takes it as it was computed.
+    """
+    wide = out is not None and not is_half(out.dtype)
+    return values_in_type(data, dtype) if is_half(dtype) and not wide else data
+
+
+def told_rounding(dtype: np.dtype[Any]) -> str:
+    """What explain() says of a result in 16 bits, "" of others."""
+    if not is_half(dtype):
+        return ""
+    return f"rounds    the result to {dtype}, behind the kernels: they read and add up float32\n"
 
 
 def task_of(
@@ -168,7 +179,7 @@ def planned_text(
         execution.threads,
         execution.tensors,
     )
-    return times + told
+    return times + told_rounding(prepared.dtype) + told
 
 
 def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:

@@ -181,7 +181,7 @@ def _planned(
     sizes: Mapping[str, int],
 ) -> Planned:
     kind = result_kind(assignment, given, settings.format)
-    dtypes = {name: numpy_dtype(g.operand.type) for name, g in given.items()}
+    dtypes = {name: g.operand.type.promoted for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
     type = TensorType(kind.format, computed_dtype(dtype).name, index_dtype(given, sizes))
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
@@ -253,12 +253,6 @@ def _halves(given: Mapping[str, Given]) -> tuple[dict[str, Given], dict[str, DTy
     """The operands of 16-bit types, and these, for `read_as`."""
     found = {name: g for name, g in given.items() if is_half(g.data.dtype)}
     return found, {name: g.data.dtype for name, g in found.items()}
-
-
-def numpy_dtype(type: TensorType) -> DType:
-    """The dtype by which an operand promotes: float16 for one that is float32 for that reason."""
-    stored = np.dtype(type.element)
-    return stored if computed_dtype(stored) == np.dtype(type.dtype) else np.dtype(type.dtype)
 
 
 def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:

@@ -48,6 +48,18 @@ def common_dtype(dtypes: Iterable[DType]) -> DType:
         ) from None
 
 
+def dtype_of_number(value: complex, dtypes: Iterable[DType]) -> DType:
+    """The dtype that a Python number takes among operands of `dtypes`, as in NumPy's arithmetic.
+
+    Raises OperandTypeError as `common_dtype`.
+    """
+    common = common_dtype(dtypes)
+    if common.kind != "V":
+        return np.result_type(common, value)
+    wide = {float: np.dtype(np.float32), complex: np.dtype(np.complex64)}  # so ml_dtypes has it
+    return wide.get(type(value), common)
+
+
 @dataclass(frozen=True, slots=True)
 class _Typed:
     """The dtype of an expression, and its value if it is made of literals alone (weak)."""

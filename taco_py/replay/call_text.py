@@ -41,6 +41,7 @@ import scipy.sparse as sp
 
 from codegen.records import dataclass
 from taco_py.execute.transform import transform_of
+from taco_py.notation.half_types import is_half
 from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSize, Unfuse
 from taco_py.problem import TensorType
 from taco_py.replay.helpers import Helper
@@ -271,7 +272,8 @@ class _Writer(CallState):
                 if fused
                 else f"if {reading.values} is not out:"
             )
-            made = f"in_half({reading.values})" if half else reading.values
+            own = half and is_half(self.task.out)
+            made = f"in_half({reading.values})" if own else reading.values
             yield f'    copyto(out, {made}{fused}, casting="unsafe")'
             yield "return out"
         else:

@@ -21,7 +21,7 @@ from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names
-from taco_py.notation.dtypes import common_dtype
+from taco_py.notation.dtypes import dtype_of_number
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
@@ -71,7 +71,7 @@ def give(
     strong = [g.data.dtype for g in found.values()] if dtype is None else [dtype]
     for name in numbers:
         value = objects[name]
-        taken = np.result_type(common_dtype(strong), value) if strong else None
+        taken = dtype_of_number(value, strong) if strong else None
         found[name] = describe(as_number(value, taken, name), name)
     return {name: found[name] for name in objects}
 
