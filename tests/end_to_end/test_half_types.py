@@ -304,6 +304,14 @@ def test_duplicates_are_added_up_in_float32(dtype: np.dtype[Any]) -> None:
     )
 
 
+@pytest.mark.parametrize("form", ["bsr", "dia"])
+def test_what_scipy_cannot_convert_is_refused(form: str) -> None:
+    made = getattr(sp, f"{form}_array")(np.eye(4, dtype=np.float32))
+    made.data = made.data.astype(np.float16)
+    with pytest.raises(tp.OperandTypeError, match=rf"found {form}(.|\n)*astype"):
+        tp.einsum("ij->i", made)
+
+
 def test_explained(dtype: np.dtype[Any]) -> None:
     a = numbers(0, (30, 40), dtype)
     told = tp.explain("y[i] = A[i,j]", A=a)
