@@ -90,14 +90,10 @@ def einsum(
             result = call(*rest) if out is None else call(*rest, out)
             if result is not None:
                 return result
-    from taco_py.call.subscripts import contract, refuse_unknown
-    from taco_py.values.numpy_einsum import left_to_numpy
-    from taco_py.values.settings import settings_of
+    from taco_py.call.subscripts import NumpyOptions, computed, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
-    others = {"format": format, "schedule": schedule, "static": static}
-    if (numpys := left_to_numpy(operands, dtype, others)) is not None:
-        return numpys.run(out, dtype, order, casting, optimize)
+    numpys = NumpyOptions(out, dtype, order, casting, optimize)
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
-    return contract(operands, optimize, settings_of(format, schedule, *more), out, key, order)
+    return computed(operands, numpys, (format, schedule, *more), key)

@@ -24,8 +24,9 @@ from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.make_call import remember_shown
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.numpy_einsum import left_to_numpy
 from taco_py.values.operands import taken
-from taco_py.values.settings import Settings
+from taco_py.values.settings import Settings, settings_of
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")
@@ -34,6 +35,36 @@ STRATEGIES = ("greedy", "optimal", "auto")
 @lru_cache(maxsize=1024)
 def _parsed(subscripts: str, orders: tuple[int, ...]) -> Assignment:
     return parse_einsum(subscripts, orders)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumpyOptions:
+    """The keyword arguments of `numpy.einsum`, as the user gave them."""
+
+    out: Array | None
+    dtype: Any
+    order: str
+    casting: str
+    optimize: Any
+
+
+def computed(
+    operands: tuple[Any, ...],
+    numpys: NumpyOptions,
+    options: tuple[Any, ...],
+    key: tuple[object, ...] | None,
+) -> Any:
+    """The einsum of its positional arguments, by NumPy's own where that alone has such elements.
+
+    options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on
+    key      as `contract` has it
+    """
+    own = {"format": options[0], "schedule": options[1], "static": options[5]}
+    left = left_to_numpy(operands, numpys.dtype, own)
+    if left is not None:
+        return left.run(numpys.out, numpys.dtype, numpys.order, numpys.casting, numpys.optimize)
+    settings = settings_of(*options)
+    return contract(operands, numpys.optimize, settings, numpys.out, key, numpys.order)
 
 
 def contract(

@@ -63,8 +63,8 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
             require_dtype(A.dtype, "values")
             if is_half(A.dtype):
                 raise OperandTypeError(
-                    f"Expected {A.dtype} in CSR, CSC or COO, found {A.format}, which scipy does not "
-                    "convert",
+                    f"Expected {A.dtype} in CSR, CSC or COO, found {A.format}, which scipy does "
+                    "not convert",
                     hint="convert it with .astype(np.float32)",
                 )
             return from_scipy(A.tocsr() if len(shape) == 2 else A.tocoo())
