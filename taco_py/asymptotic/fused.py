@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
+from taco_py.concrete.merged_order import merge_orders
 from taco_py.concrete.nodes import Assign, Forall, Statement, Where
 from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import sums_outside
@@ -48,24 +49,9 @@ def one_order(statement: Statement) -> tuple[str, ...] | None:
             return None if inner is None else (index, *inner)
         case Where(_, consumer, producer):
             reads, makes = one_order(consumer), one_order(producer)
-            return None if reads is None or makes is None else _merged(makes, reads)
+            return None if reads is None or makes is None else merge_orders(makes, reads)
         case _:
             return () if isinstance(statement, Assign) else None
-
-
-def _merged(left: Sequence[str], right: Sequence[str]) -> tuple[str, ...] | None:
-    """A sequence that has both, what is in both once."""
-    if not left or not right:
-        return (*left, *right)
-    if left[0] == right[0]:
-        first, rest = left[0], _merged(left[1:], right[1:])
-    elif left[0] not in right:
-        first, rest = left[0], _merged(left[1:], right)
-    elif right[0] not in left:
-        first, rest = right[0], _merged(left, right[1:])
-    else:
-        return None
-    return None if rest is None else (first, *rest)
 
 
 def _parts(statement: Statement) -> Iterator[Command]:

@@ -18,7 +18,11 @@ The loop orders (one for each additive term, from the user or an adviser) decide
        → forall i ( where(forall j C[i,j] = w[j], forall k forall j w[j] += A[i,k] * B[k,j]) )
 
 (Kjolstad et al. 2019, sections 5 and 6.) Sums inside products become scalar workspaces at the
-innermost loop they depend on.
+innermost loop they depend on. Where an order has the loops of such a sum outside some that it
+depends on, it becomes a dense row over these, filled before them:
+
+       H[i,k] = sum(j, A[i,j] * X[j,k]) / d[k] with order i, j, k
+       → forall i ( where(forall k H[i,k] = w[k] / d[k], forall j forall k w[k] += A[i,j] * X[j,k]) )
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.case_counts import cases_of_sum
-from taco_py.concrete.inner_sums import sum_key
+from taco_py.concrete.inner_sums import bound_in, sum_key
 from taco_py.concrete.nodes import (
     Assign,
     Sequence,
@@ -46,7 +50,7 @@ from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
 from taco_py.legal.stored import is_sparse, restricts
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Expr
+from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import exchange
 from taco_py.problem import Problem
@@ -64,9 +68,11 @@ class Concretizer:
     dtypes: dict[str, np.dtype[np.generic]]
     provenance: Provenance
 
-    def workspace(self, reduce: Expr) -> Workspace:
-        """A scalar workspace of the dtype of `reduce`."""
+    def workspace(self, reduce: Expr, row: Order) -> Workspace:
+        """A workspace of the dtype of `reduce`: a dense one over `row`, a scalar without indices."""
         dtype = expression_dtype(reduce, self.dtypes)
+        if row:
+            return Workspace(self.names.fresh("w"), row, WorkspaceKind.DENSE, dtype.name)
         return Workspace(self.names.fresh("t"), (), WorkspaceKind.SCALAR, dtype.name)
 
     def total(self) -> Workspace:
@@ -103,7 +109,7 @@ def concretize(
     prefix = shared_prefix(problem, terms, orders, provenance)
     depth = len(result_indices(problem, prefix))
     if depth == problem.result.format.order:
-        return forall(prefix, _gather(maker, orders))
+        return _gather(maker, orders, prefix)
     if can_scatter(problem, depth):
         target, consume = problem.assignment.target, None
     else:
@@ -132,7 +138,9 @@ def shared_prefix(
     A loop that meets a coordinate more than once (COO) can only add up: it is never shared.
     """
     prefix: list[str] = []
-    for column in zip(*orders, strict=False):
+    pairs = zip(terms, orders, strict=True)
+    around = (without_inner(term, order, provenance) for term, order in pairs)
+    for column in zip(*around, strict=False):
         variable = column[0]
         same = all(other == variable for other in column)
         if not same or not _in_place(problem, provenance, tuple(prefix), variable):
@@ -143,6 +151,27 @@ def shared_prefix(
             break
         prefix.append(variable)
     return tuple(prefix)
+
+
+def without_inner(term: Term, order: Order, provenance: Provenance = UNDERIVED) -> Order:
+    """The loops of a term without those of the sums inside it, which fill workspaces."""
+    inner = frozenset[str]().union(*map(bound_in, reductions(term.body)))
+    return tuple(v for v in order if not inner.issuperset(provenance.roots(v)))
+
+
+def row_of(sum_: Reduce, order: Order) -> Order:
+    """The indices an inner sum depends on whose loops come after one of its own in an order.
+
+    The sum is then computed for all of them at once.
+    """
+    needs = free_indices(sum_)
+    return tuple(v for v in order[_begins(sum_, order) :] if v in needs)
+
+
+def _begins(sum_: Reduce, order: Order) -> int:
+    """How many loops come before the first of a sum's own."""
+    own = bound_in(sum_)
+    return next((place for place, v in enumerate(order) if v in own), len(order))
 
 
 def result_indices(problem: Problem, loops: Order) -> Order:
@@ -250,11 +279,14 @@ def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
     )
 
 
-def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
-    """The assignment to the result below loops over all its indices; equal sums are made once."""
+def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Statement:
+    """Loops over all of the result's indices around the assignment to it; equal sums are made once.
+
+    A sum is made inside those loops that come before its own in the order of its term.
+    """
     assignment = maker.problem.assignment
     remaining = iter(orders)
-    producers: list[tuple[Workspace, Statement]] = []
+    producers: list[list[tuple[Workspace, Statement]]] = [[] for _ in range(len(prefix) + 1)]
     made: dict[Hashable, Access] = {}
 
     def gather(expr: Expr) -> Expr:
@@ -263,18 +295,23 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
         for reduce in reductions(expr):
             key = sum_key(reduce)
             if key not in made:
-                workspace = maker.workspace(reduce)
+                row = row_of(reduce, order)
+                workspace = maker.workspace(reduce, row)
                 term = split_terms(reduce)[0]
                 body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
-                producers.append((workspace, body))
+                before = order[: _begins(reduce, order)]
+                producers[sum(v in before for v in prefix)].append((workspace, body))
                 made[key] = workspace.access
             expr = exchange(expr, reduce, made[key])
         return expr
 
     value = map_terms(assignment.value, gather)
     statement: Statement = Assign(assignment.target, value, assignment.operator)
-    for workspace, producer in reversed(producers):
-        statement = Where(workspace, statement, producer)
+    for depth in range(len(prefix), -1, -1):
+        for workspace, producer in reversed(producers[depth]):
+            statement = Where(workspace, statement, producer)
+        if depth:
+            statement = forall((prefix[depth - 1],), statement)
     return statement
 
 
@@ -295,10 +332,11 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
         if key in made:
             value = exchange(value, reduce, made[key])
             continue
-        workspace = maker.workspace(reduce)
+        row = row_of(reduce, order)
+        workspace = maker.workspace(reduce, row)
         inner = split_terms(reduce)[0]
         producer = _nest(maker, workspace.access, inner.signed(workspace.dtype), order, inner)
-        needs = free_indices(reduce)
+        needs = set(free_indices(reduce)).difference(row)
         depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
         hoisted.setdefault(depth, []).append((workspace, producer))
         made[key] = workspace.access
