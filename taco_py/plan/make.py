@@ -151,6 +151,7 @@ def plan_of(
         for step in split.temporaries
         if step.note and step.target in targets
     ]
+    notes += [f"{entry.target}: {entry.why}" for entry in log.of("fuse_temporary")]
     forms = [
         line
         for entry in log.entries
