@@ -27,7 +27,8 @@ depends on, it becomes a dense row over these, filled before them:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -35,15 +36,17 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.case_counts import cases_of_sum
-from taco_py.concrete.inner_sums import bound_in, sum_key
+from taco_py.concrete.inner_sums import bound_in, own_indices, sum_key
 from taco_py.concrete.nodes import (
     Assign,
-    Sequence,
     Statement,
     Where,
     Workspace,
     WorkspaceKind,
     forall,
+)
+from taco_py.concrete.nodes import (
+    Sequence as Both,
 )
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
@@ -71,9 +74,10 @@ class Concretizer:
     def workspace(self, reduce: Expr, row: Order) -> Workspace:
         """A workspace of the dtype of `reduce`: a dense one over `row`, a scalar without indices."""
         dtype = expression_dtype(reduce, self.dtypes)
-        if row:
-            return Workspace(self.names.fresh("w"), row, WorkspaceKind.DENSE, dtype.name)
-        return Workspace(self.names.fresh("t"), (), WorkspaceKind.SCALAR, dtype.name)
+        name = self.names.fresh("w" if row else "t")
+        self.dtypes[name] = dtype  # sums around it read it
+        kind = WorkspaceKind.DENSE if row else WorkspaceKind.SCALAR
+        return Workspace(name, row, kind, dtype.name)
 
     def total(self) -> Workspace:
         """A scalar workspace of the result's dtype."""
@@ -120,7 +124,7 @@ def concretize(
         _nest(maker, target, term.signed(problem.result.dtype), _without(order, prefix), term)
         for term, order in zip(terms, orders, strict=True)
     )
-    body: Statement = nests[0] if len(nests) == 1 else Sequence(nests)
+    body: Statement = nests[0] if len(nests) == 1 else Both(nests)
     if consume is not None:
         drain = Assign(problem.assignment.target, consume.access)
         body = Where(consume, forall(consume.indices, drain), body)
@@ -170,8 +174,29 @@ def row_of(sum_: Reduce, order: Order) -> Order:
 
 def _begins(sum_: Reduce, order: Order) -> int:
     """How many loops come before the first of a sum's own."""
-    own = bound_in(sum_)
+    own = own_indices(sum_)
     return next((place for place, v in enumerate(order) if v in own), len(order))
+
+
+def _next_sum(expr: Expr, order: Order, around: Collection[str]) -> Reduce | None:
+    """The sum of an expression to be made first: an inner one where it begins before one of the
+    loops `around` the expression; None where there is no sum."""
+    sums = (each for outermost in reductions(expr) for each in _from_inside(outermost, order))
+    for sum_, depth in sums:
+        if depth == 0 or any(v in around for v in order[_begins(sum_, order) :]):
+            return sum_
+    return None
+
+
+def _from_inside(sum_: Reduce, order: Order, depth: int = 0) -> Iterator[tuple[Reduce, int]]:
+    """A sum after the sums inside it that may be made before its own loops, with their depths."""
+    (term, *_) = split_terms(sum_)
+    for inner in reductions(term.body):
+        for each, below in _from_inside(inner, order, depth + 1):
+            needs = set(free_indices(each)).difference(row_of(each, order))
+            if needs.isdisjoint(own_indices(sum_)):
+                yield each, below
+    yield sum_, depth
 
 
 def result_indices(problem: Problem, loops: Order) -> Order:
@@ -279,6 +304,45 @@ def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The sums made inside some loops so far: at each depth workspaces with their producers.
+
+    loops  those around, outermost first
+    """
+
+    maker: Concretizer
+    loops: Sequence[str]
+    producers: dict[int, list[tuple[Workspace, Statement]]] = field(default_factory=dict)
+    made: dict[Hashable, Access] = field(default_factory=dict)
+    depths: dict[str, int] = field(default_factory=dict)
+
+    def replaced(self, value: Expr, order: Order, depth_of: Callable[[Reduce], int]) -> Expr:
+        """The value with workspaces in the place of its sums, equal ones made once.
+
+        depth_of  how many of the loops are around a sum
+        """
+        while sum_ := _next_sum(value, order, self.loops):
+            key = sum_key(sum_)
+            if key not in self.made:
+                workspace = self.maker.workspace(sum_, row_of(sum_, order))
+                term = split_terms(sum_)[0]
+                body = term.signed(workspace.dtype)
+                producer = _nest(self.maker, workspace.access, body, order, term)
+                read = (self.depths.get(access.tensor, 0) for access in accesses(sum_))
+                depth = max((depth_of(sum_), *read))
+                self.producers.setdefault(depth, []).append((workspace, producer))
+                self.made[key], self.depths[workspace.name] = workspace.access, depth
+            value = exchange(value, sum_, self.made[key])
+        return value
+
+    def around(self, statement: Statement, depth: int) -> Statement:
+        """The statement with the sums at one depth made before it."""
+        for workspace, producer in reversed(self.producers.get(depth, [])):
+            statement = Where(workspace, statement, producer)
+        return statement
+
+
 def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Statement:
     """Loops over all of the result's indices around the assignment to it; equal sums are made once.
 
@@ -286,30 +350,19 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Sta
     """
     assignment = maker.problem.assignment
     remaining = iter(orders)
-    producers: list[list[tuple[Workspace, Statement]]] = [[] for _ in range(len(prefix) + 1)]
-    made: dict[Hashable, Access] = {}
+    sums = _Sums(maker, prefix)
 
     def gather(expr: Expr) -> Expr:
         """The term `expr` with its sums replaced; terms come in `split_terms`' order."""
         order = next(remaining)
-        for reduce in reductions(expr):
-            key = sum_key(reduce)
-            if key not in made:
-                row = row_of(reduce, order)
-                workspace = maker.workspace(reduce, row)
-                term = split_terms(reduce)[0]
-                body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
-                before = order[: _begins(reduce, order)]
-                producers[sum(v in before for v in prefix)].append((workspace, body))
-                made[key] = workspace.access
-            expr = exchange(expr, reduce, made[key])
-        return expr
+        return sums.replaced(
+            expr, order, lambda sum_: sum(v in prefix for v in order[: _begins(sum_, order)])
+        )
 
     value = map_terms(assignment.value, gather)
     statement: Statement = Assign(assignment.target, value, assignment.operator)
     for depth in range(len(prefix), -1, -1):
-        for workspace, producer in reversed(producers[depth]):
-            statement = Where(workspace, statement, producer)
+        statement = sums.around(statement, depth)
         if depth:
             statement = forall((prefix[depth - 1],), statement)
     return statement
@@ -325,26 +378,16 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     loops = [v for v in order if own.intersection(maker.provenance.roots(v))]
     summed = _summed_from(maker, target, loops, value)
     total = maker.total() if summed < len(loops) else None
-    hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
-    made: dict[Hashable, Access] = {}
-    for reduce in tuple(reductions(value)):
-        key = sum_key(reduce)
-        if key in made:
-            value = exchange(value, reduce, made[key])
-            continue
-        row = row_of(reduce, order)
-        workspace = maker.workspace(reduce, row)
-        inner = split_terms(reduce)[0]
-        producer = _nest(maker, workspace.access, inner.signed(workspace.dtype), order, inner)
-        needs = set(free_indices(reduce)).difference(row)
-        depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
-        hoisted.setdefault(depth, []).append((workspace, producer))
-        made[key] = workspace.access
-        value = exchange(value, reduce, workspace.access)
+    sums = _Sums(maker, loops)
+
+    def completed(sum_: Reduce) -> int:
+        needs = set(free_indices(sum_)).difference(row_of(sum_, order))
+        return max((loops.index(i) + 1 for i in needs if i in loops), default=0)
+
+    value = sums.replaced(value, order, completed)
     statement: Statement = Assign(target if total is None else total.access, value, ADD)
     for depth in range(len(loops), -1, -1):
-        for workspace, producer in reversed(hoisted.get(depth, [])):
-            statement = Where(workspace, statement, producer)
+        statement = sums.around(statement, depth)
         if total is not None and depth == summed:
             statement = Where(total, Assign(target, total.access, ADD), statement)
         if depth:
