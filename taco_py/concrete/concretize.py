@@ -22,7 +22,8 @@ innermost loop they depend on. Where an order has the loops of such a sum outsid
 depends on, it becomes a dense row over these, filled before them:
 
        H[i,k] = sum(j, A[i,j] * X[j,k]) / d[k] with order i, j, k
-       → forall i ( where(forall k H[i,k] = w[k] / d[k], forall j forall k w[k] += A[i,j] * X[j,k]) )
+       → forall i ( where(forall k H[i,k] = w[k] / d[k],
+                          forall j forall k w[k] += A[i,j] * X[j,k]) )
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Concretizer:
     provenance: Provenance
 
     def workspace(self, reduce: Expr, row: Order) -> Workspace:
-        """A workspace of the dtype of `reduce`: a dense one over `row`, a scalar without indices."""
+        """A workspace of the dtype of `reduce`: a dense one over `row`, a scalar where it is ()."""
         dtype = expression_dtype(reduce, self.dtypes)
         name = self.names.fresh("w" if row else "t")
         self.dtypes[name] = dtype  # sums around it read it

@@ -106,11 +106,7 @@ class _Pair:
     @property
     def shared(self) -> Order:
         """The loops over indices of the temporary with which both kernels begin."""
-        others = [
-            order
-            for term, order in self._terms()
-            if self.access in accesses(term.body)
-        ]
+        others = [order for term, order in self._terms() if self.access in accesses(term.body)]
         columns = zip(self.order, *others, strict=False)
         kept = takewhile(lambda column: len({*column}) == 1, columns)
         begun = (first for first, *_ in kept)
@@ -118,9 +114,7 @@ class _Pair:
 
     def _terms(self) -> Iterator[tuple[Term, Order]]:
         problem = self.reader.problem
-        return zip(
-            split_terms(problem.assignment.value), self.reader.schedule.orders, strict=True
-        )
+        return zip(split_terms(problem.assignment.value), self.reader.schedule.orders, strict=True)
 
     def refusal(self) -> str | None:
         """Why the temporary cannot be made inside the reader's loops, None where it can be."""
