@@ -73,6 +73,12 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     length = prod(sizes[index] for index in row)
     if length * np.dtype(facts.type.dtype).itemsize > machine.near_cache_bytes:
         return Refusal(f"a row over {','.join(row)} is larger than the near caches")
+    again = min(_met_again(program, pair, kernel) for kernel in (pair.maker, pair.reader))
+    if again > machine.near_cache_bytes:
+        return Refusal(
+            f"both kernels read more again in each round of {','.join(pair.shared)} than "
+            "there is room for in the near caches"
+        )
     rows = prod(sizes[index] for index in pair.shared)
     each = machine.near_row_steps + machine.near_element_steps * length if row else 0.0
 
@@ -237,6 +243,21 @@ def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str,
     made = maker.problem.assignment
     found = dict(zip(made.target.indices, access.indices, strict=True))
     return {index: found.get(index) or names.fresh(index) for index in all_indices(made)}
+
+
+def _met_again(program: Program, pair: _Pair, kernel: KernelStep) -> float:
+    """The bytes of the operands of a kernel that it reads in each round of the shared loops."""
+    whole = pair.made if kernel is pair.maker else kernel.problem.assignment
+    read = {a for a in accesses(whole.value) if a != pair.access}
+    sources = {name: kernel.source(name) for name, _ in kernel.problem.operands}
+    if kernel is pair.maker:
+        sources = {pair.tensors[name]: source for name, source in sources.items()}
+    found = 0.0
+    for access in read:
+        if set(pair.shared).isdisjoint(access.indices):
+            facts = program.facts[sources[access.tensor]]
+            found += facts.stored * np.dtype(facts.type.dtype).itemsize
+    return found
 
 
 def _fused(program: Program, pair: _Pair) -> Program:
