@@ -159,6 +159,10 @@ def plan_of(
         for step in split.temporaries
         if step.note and step.target in targets
     ]
+    fused = list(log.of("fuse_temporary"))
+    notes += [f"{entry.target}: {entry.why}" for entry in fused]
+    if chosen is not None:
+        chosen = replace(chosen, fused=frozenset(entry.target for entry in fused))
     forms = [
         line
         for entry in log.entries
@@ -166,10 +170,10 @@ def plan_of(
         for line in entry.why.splitlines()
     ]
     last = split.facts[split.results[-1]].type
-    fused = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
+    whole = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
     return Plan(
         planned.without_unread.without_entries,
-        context.goal.type if fused else last,
+        context.goal.type if whole else last,
         tuple(notes),
         context.effort.notes,
         next((entry.why for entry in log.of("order_result")), ""),
