@@ -50,6 +50,8 @@ _NO_NUMBER = re.compile(r"[\d.]+([eE]_?$|_)|0([xX][\da-fA-F]+|[oO][0-7]+|[bB][01
 _CALL_HINT = "functions are not part of the notation: compute them with NumPy, before or after"
 _REDUCTIONS = ("max", "min", "mean", "prod", "any", "all", "norm", "std", "var")
 _REDUCTION_HINT = "take others with NumPy or SciPy, before or after"
+_SEVERAL_HINT = "one assignment here; tp.evaluate and tp.compile take several, with ; between them"
+_LINE_HINT = "a line goes on with the statement before it unless it begins as y[i] = does"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
@@ -121,6 +123,10 @@ class Parser(Cursor):
             return "write all indices in one pair of brackets, as in A[i,j]"
         if found.text in _ASSIGNMENTS or found.text == "==":
             return "one assignment at a time"
+        if found.text == ";":
+            return _SEVERAL_HINT
+        if "\n" in found.span.source.text[previous.span.stop : found.span.start]:
+            return _LINE_HINT
         if (hint := self.spelling_hint()) is not None:
             return hint
         if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
@@ -264,8 +270,8 @@ class Parser(Cursor):
         """Take what closes `opening`; the error where the text ends before is about `opening`."""
         if self.ended:
             raise NotationError(
-                f"Expected {_CLOSING[opening.text]!r} for this {opening.text!r}, found the end of "
-                "the text",
+                f"Expected {_CLOSING[opening.text]!r} for this {opening.text!r}, found "
+                f"{self.token}",
                 opening.span,
                 f"close it with {_CLOSING[opening.text]!r}",
             )

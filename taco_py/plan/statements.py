@@ -33,6 +33,7 @@ from taco_py.plan.rules import catalogue
 from taco_py.plan.search import Search, tried
 from taco_py.problem import TensorType
 
+_DEFAULT = Options()
 OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
 """The rules that change how a result is stored, which later assignments read."""
 
@@ -40,17 +41,21 @@ OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
 def plan_statements(
     statements: Sequence[Assignment],
     operands: Mapping[str, Operand],
-    results: Mapping[str, TensorType],
+    types: Mapping[str, TensorType],
     request: Request,
+    results: Sequence[str] | None = None,
+    options: Options = _DEFAULT,
 ) -> Plan:
     """Plan assignments in order, each of which may read operands and the targets before it.
 
-    results  how each tensor that is wanted is stored; the others are temporaries
+    types    how targets are stored; of others the format is chosen
     request  its `type` says the index type of temporaries
+    results  the tensors that are wanted, the others are temporaries; by default all with a type
     """
     request = replace(request, left_out=request.left_out | OF_ONE_RESULT)
-    context = context_of(request, Options())
-    text = program = _program(statements, operands, results, context)
+    context = context_of(request, options)
+    wanted = tuple(types) if results is None else tuple(results)
+    text = program = _program(statements, operands, types, wanted, context)
     for define in text.defines:
         program = _with_split(program, define.target, context)
     kernels, loops = with_kernels(program, context)
@@ -61,12 +66,13 @@ def plan_statements(
 def _program(
     statements: Sequence[Assignment],
     operands: Mapping[str, Operand],
-    results: Mapping[str, TensorType],
+    types: Mapping[str, TensorType],
+    results: tuple[str, ...],
     context: Context,
 ) -> Program:
     """The program of assignments, with the facts that are expected of each target."""
     targets = [statement.target.tensor for statement in statements]
-    if len(set(targets)) < len(targets) or not set(results) <= set(targets):
+    if len(set(targets)) < len(targets) or not {*types, *results} <= set(targets):
         raise InternalError(f"Expected results {list(results)} among targets, found {targets}")
     facts = dict(operands)
     sizes: dict[str, float] = {}
@@ -74,9 +80,9 @@ def _program(
     for statement in statements:
         statement, known = _of_own_sizes(statement, facts, sizes, context)
         sizes.update(known)
-        facts[statement.target.tensor] = _facts(statement, facts, results, context)
+        facts[statement.target.tensor] = _facts(statement, facts, types, context)
         defines.append(Define(statement))
-    return Program(tuple(defines), facts, tuple(results), sizes, context.goal.static)
+    return Program(tuple(defines), facts, results, sizes, context.goal.static)
 
 
 def _of_own_sizes(
@@ -100,12 +106,12 @@ def _of_own_sizes(
 def _facts(
     statement: Assignment,
     facts: Mapping[str, Operand],
-    results: Mapping[str, TensorType],
+    types: Mapping[str, TensorType],
     context: Context,
 ) -> Operand:
     """The type, the shape and the expected entries of the target of one assignment."""
     target, value = statement.target, statement.value
-    type = results.get(target.tensor)
+    type = types.get(target.tensor)
     if type is None:
         form = temporary_format(statement, {n: f.type.format for n, f in facts.items()})
         read = {name: np.dtype(facts[name].type.dtype) for name in operand_names(statement)}
@@ -122,5 +128,5 @@ def _facts(
 def _with_split(program: Program, target: str, context: Context) -> Program:
     """The program with one assignment in its cheapest form, split and stored well."""
     prepared = tried(catalogue.PREPARATION, program.only(target), context)
-    own = Search().split_result(prepared, context)
+    own = tried(catalogue.ABSENT, Search().split_result(prepared, context), context).with_after
     return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
