@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from taco_py.replay.find import find
-from taco_py.values.keys import call_key, options_key
+from taco_py.values.keys import by_outputs, call_key, options_key
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -25,8 +26,8 @@ def evaluate(
     operands: Mapping[str, Any] | None = None,
     /,
     *others: Any,
-    format: Format | str | None = None,
-    out: Array | None = None,
+    format: Format | str | Mapping[str, Format | str] | None = None,
+    out: Array | Mapping[str, Array] | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
     schedule: ScheduleBuilder | Schedule | str | None = None,
@@ -37,9 +38,10 @@ def evaluate(
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     path: Any = None,
+    outputs: Sequence[str] | str | None = None,
     **named: Any,
 ) -> Any:
-    """Compute an assignment in index notation over sparse and dense operands.
+    """Compute assignments in index notation over sparse and dense operands.
 
     >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     >>> x = np.array([1.0, 2.0, 3.0])
@@ -50,13 +52,16 @@ def evaluate(
            [0., 6., 0.]])
     >>> tp.evaluate("s = sum(i, j, A[i,j] * A[i,j])", {"A": A})
     np.float64(14.0)
+    >>> tp.evaluate("m[i] = A[i,j] * x[j]; r[i] = x[j] * A[j,i] - m[i]", A=A[:, :2], x=x[:2])
+    array([0., 0.])
 
     The result is an array, or a number, where it is dense; of scipy.sparse operands a scipy.sparse
     array, of Tensors a Tensor, where it is sparse.
 
     text      `+ - * / **`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
               summed within each additive term that uses it, over the smallest product that holds
-              its uses, or where `sum(j, …)` says so.
+              its uses, or where `sum(j, …)` says so. Statements are separated by `;` or lines;
+              later ones read what earlier ones assign.
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
     others    nothing: operands go by name
@@ -85,6 +90,8 @@ def evaluate(
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
               product, and so on; so does numpy.einsum_path(…)[0]; by default the order of least
               expected work
+    outputs   the names that are wanted of several statements, which are returned as a tuple, or one
+              name; by default what the last one assigns. `format` and `out` may then be by name.
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -99,28 +106,38 @@ def evaluate(
         given = by_name(text, operands, others, named)
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    key = None
+    key, outs, names = None, () if out is None else (out,), None
+    if outputs is not None or type(format) is dict or type(out) is dict:
+        names, out_key, outs = by_outputs(outputs, format, out)
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
-        usual = out is None and dtype is None and path is None
+        usual = out is None and dtype is None and path is None and names is None
         if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            identity = (*identity, options_key(out, dtype, *seldom))
+            if names is None:
+                identity = (*identity, options_key(out, dtype, *seldom))
+            else:
+                identity = (names, *identity[2:], text, options_key(out_key, dtype, *seldom))
         key = call_key(identity, given.values())
         call = find(key)
-        if call is not None:
-            result = call(*given.values()) if out is None else call(*given.values(), out)
-            if result is not None:
-                return result
+        if call is not None and (result := call(*given.values(), *outs)) is not None:
+            return result
     from taco_py.call.compute import compute
     from taco_py.call.given_path import along
-    from taco_py.call.prepare import understood
+    from taco_py.call.prepare import statements_of
     from taco_py.values.settings import settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    settings, read = settings_of(format, schedule, *options), understood(text)
-    settings = along(settings, read.assignment, path)
-    return compute(read.assignment, given, settings, out, key=key, cautions=read.cautions)
+    read = statements_of(text)
+    if len(read) > 1 or names is not None:
+        from taco_py.call.several.compute_several import compute_several
+        from taco_py.call.several.wishes import asked_of
+
+        asked = asked_of([each.assignment for each in read], outputs, format, out)
+        settings = replace(settings_of(None, schedule, *options), path=path)
+        return compute_several(read, given, settings, asked, key)
+    settings = along(settings_of(format, schedule, *options), read[0].assignment, path)
+    return compute(read[0].assignment, given, settings, out, key=key, cautions=read[0].cautions)
 
 
 def explain(

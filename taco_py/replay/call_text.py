@@ -33,6 +33,7 @@ an OverflowError where a result passes its index type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,11 @@ from taco_py.replay.operand_text import (
     read_lined_up,
     read_tensor,
 )
-from taco_py.replay.state import CallState, Task, listed, says_order, sizes_disagree
+from taco_py.replay.state import CallState, Task, listed, says_order
 from taco_py.values.operands import Given
 from taco_py.values.tensor import Tensor
 
+HANDED_OUT = "taco_py.values.hand_out:handed_out"
 WRITEABLE = 0x0400  # in the flags of a NumPy array as one number
 HELPERS: Mapping[str, Helper] = {
     place.partition(":")[2]: Helper(place)
@@ -73,22 +75,22 @@ HELPERS: Mapping[str, Helper] = {
 }
 
 
-Prelude = Callable[[Sequence[tuple[int, str]], bool], tuple[str, ...]]
-"""From the operands' places and names, and whether there is an `out`, to the first lines of `call`,
-which define a0, a1 …"""
+Prelude = Callable[[Sequence[tuple[int, str]], Sequence[str]], tuple[str, ...]]
+"""From the operands' places and names, and the names of arrays for results, to the first lines of
+`call`, which define a0, a1 …"""
 
 
-def by_place(operands: Sequence[tuple[int, str]], out: bool) -> tuple[str, ...]:
+def by_place(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[str, ...]:
     """Operands of known types as arguments."""
-    names = [*(f"a{place}" for place, _ in operands), *(["out"] if out else [])]
+    names = [*(f"a{place}" for place, _ in operands), *outs]
     return (f"def call({', '.join(names)}):", "    try:")
 
 
-def by_name(operands: Sequence[tuple[int, str]], out: bool) -> tuple[str, ...]:
+def by_name(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[str, ...]:
     """Operands in a dict, of any types; the threads to use at most may be given."""
     others = " or ".join(f"type(a{place}) is not a{place}_type" for place, _ in operands)
     return (
-        f"def call(operands, {'out, ' if out else ''}threads=threads):",
+        f"def call(operands, {''.join(f'{out}, ' for out in outs)}threads=threads):",
         "    try:",
         *(f"        a{place} = operands[{name!r}]" for place, name in operands),
         f"        if len(operands) != {len(operands)} or {others or False}:",
@@ -108,7 +110,7 @@ def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
     ]
     if task.begin:  # `out` may hold a part of the result by then, and must not be added to again
         last[:0] = ["    except MemoryError as error:", "        raise no_room(error) from error"]
-    text = "\n".join((*prelude(operands, task.out is not None), *body, *last))
+    text = "\n".join((*prelude(operands, tuple(task.outs)), *body, *last))
     used = {name: helper for name, helper in HELPERS.items() if f"{name}(" in text}
     return text, {**used, **writer.more}
 
@@ -126,11 +128,9 @@ class _Writer(CallState):
             self.readings[name] = self.operand(f"a{place}", name)
             yield from self.readings[name].lines
         users = tuple(self.readings.values())
-        sizes = self.sizes()
         wrong = [condition for reading in users for condition in reading.wrong]
-        wrong += sizes_disagree(self.accesses(), sizes)
-        target = tuple(sizes[i] for i in task.assignment.target.indices)
-        yield from self.give_up([*wrong, *self.unfit_out(target), *self.disordered()])
+        wrong += self.disagreeing()
+        yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
         for number, step in enumerate(task.plan.steps):
             if isinstance(step, KernelStep):
@@ -144,7 +144,7 @@ class _Writer(CallState):
                 yield self.size(f"t{number}", step)
             else:
                 yield from self.transformation(f"t{number}", step, number)
-        yield from self.results(self.readings[task.plan.steps[-1].target])
+        yield from self.results()
 
     def operand(self, a: str, name: str) -> Reading:
         """How an operand is taken apart: as its type allows, or the way that does for all."""
@@ -182,13 +182,19 @@ class _Writer(CallState):
                 if says not in ("", "True"):
                     yield f"not {says}"
 
-    def unfit_out(self, shape: tuple[str, ...]) -> Iterator[str]:
-        """That `out` cannot take a result of this shape."""
-        if self.task.out is not None:
-            yield "type(out) is not ndarray"
-            yield "out.dtype != out_dtype"
-            yield f"not out.flags.num & {WRITEABLE}"
-            yield f"out.shape != {listed(shape)}"
+    def unfit_outs(self) -> Iterator[str]:
+        """That an array cannot take the result that is written to it."""
+        last = self.task.assignment.target.tensor
+        for wanted in self.task.results:
+            if wanted.out is not None:
+                out, _ = wanted.out
+                yield f"type({out}) is not ndarray"
+                yield f"{out}.dtype != {out}_dtype"
+                yield f"not {out}.flags.num & {WRITEABLE}"
+                target = wanted.target if self.task.several else last
+                yield f"{out}.shape != {listed(self.shapes[target])}"
+        for one, other in combinations(self.task.outs, 2):
+            yield f"meets({one}, {other})"
 
     def transformation(self, t: str, step: Any, number: int) -> Iterator[str]:
         """A step without a kernel."""
@@ -243,11 +249,31 @@ class _Writer(CallState):
         """How an array is read that has been looked at."""
         return Reading((), (), t, sizes, arrays=t, data=f"from_numpy({t})")
 
-    def results(self, reading: Reading) -> Iterator[str]:
+    def results(self) -> Iterator[str]:
+        """Hand out the results, several as a tuple."""
+        if not self.task.several:
+            yield from self.result(self.readings[self.task.plan.steps[-1].target])
+            return
+        found = []
+        for number, wanted in enumerate(self.task.several):
+            reading, kind = self.readings[wanted.target], wanted.kind.kind
+            if wanted.out is not None:
+                out, _ = wanted.out
+                yield f'copyto({out}, {reading.values}, casting="unsafe")'
+                found.append(out)
+            elif kind != "ndarray":
+                self.more[f"finish{number}"] = Helper(HANDED_OUT, {"kind": kind})
+                found.append(f"finish{number}({reading.data})")
+            else:
+                whole = "" if self.shapes[wanted.target] else "[()]"
+                found.append(f"{reading.values}{whole}")
+        yield f"return {listed(found)}"
+
+    def result(self, reading: Reading) -> Iterator[str]:
         """Hand out the last step's result."""
         if self.task.kind.kind != "ndarray":
             kind = {"kind": self.task.kind.kind}
-            self.more["finish"] = Helper("taco_py.values.hand_out:handed_out", kind)
+            self.more["finish"] = Helper(HANDED_OUT, kind)
             yield f"return finish({reading.data})"
         elif self.task.out is not None:
             fused = self.fused_shape()

@@ -51,7 +51,8 @@ def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
     and the dtype of that."""
     steps = task.plan.steps
     numbers = [number for number, step in enumerate(steps) if step in task.plan.kernels]
-    cleared = dict.fromkeys(numbers, "cleared") | {len(steps) - 1: "zero"}
+    results = {each.target for each in task.results}
+    cleared = {n: "zero" if steps[n].target in results else "cleared" for n in numbers}
     return tuple(
         (
             number,
@@ -69,8 +70,7 @@ def _dtypes(task: Task) -> dict[str, str]:
         found[f"a{place}_dtype"] = (
             task.given[name].data.dtype.name if type is None else type.element
         )
-    if task.out is not None:
-        found["out_dtype"] = task.out.str
+    found.update((f"{name}_dtype", dtype.str) for name, dtype in task.outs.items())
     return found
 
 
