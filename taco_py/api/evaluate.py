@@ -143,7 +143,7 @@ def evaluate(
 def explain(
     text: str,
     *operands: Any,
-    format: Format | str | None = None,
+    format: Format | str | Mapping[str, Format | str] | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
     schedule: ScheduleBuilder | Schedule | str | None = None,
@@ -156,6 +156,7 @@ def explain(
     allow: Collection[str] | str = (),
     frontier_budget: float | None = None,
     path: Any = None,
+    outputs: Sequence[str] | str | None = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -178,7 +179,7 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path      as in `evaluate`
+    path, outputs  as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
@@ -187,16 +188,25 @@ def explain(
     """
     from taco_py.call.explain_call import explained
     from taco_py.call.given_path import along
-    from taco_py.call.prepare import by_name, parsed
+    from taco_py.call.prepare import by_name, parsed_statements
     from taco_py.values.settings import check_budget, settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    settings = settings_of(format, schedule, *options)
+    settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
     if operands and isinstance(text, str) and "=" not in text:
         from taco_py.call.subscripts import explain_subscripts
 
         return explain_subscripts((text, *operands), optimize, settings, seconds)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given, assignment = by_name(text, first, others, named), parsed(text)
+    given, statements = by_name(text, first, others, named), parsed_statements(text)
+    if len(statements) > 1 or outputs is not None or isinstance(format, Mapping):
+        from taco_py.call.several.explain_several import explained_several
+        from taco_py.call.several.wishes import asked_of
+
+        asked = asked_of(statements, outputs, format)
+        return explained_several(
+            statements, given, replace(settings, format=None, path=path), asked
+        )
+    (assignment,) = statements
     return explained(assignment, given, along(settings, assignment, path), seconds)

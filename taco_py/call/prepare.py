@@ -58,6 +58,14 @@ def parsed(text: str) -> Assignment:
     return found.assignment
 
 
+def parsed_statements(text: str) -> tuple[Assignment, ...]:
+    """The assignments of a text, as `parsed` has one."""
+    found = statements_of(text)
+    for each in found:
+        give_cautions(each.cautions)
+    return tuple(each.assignment for each in found)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Understood:
     """The assignment of a text, checked, with its sums explicit, and what to warn of."""

@@ -102,7 +102,8 @@ def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
     """The text of `call`, and what it calls besides what `short.define` gives to all of them."""
     writer = _Writer(task)
     body = [f"        {line}" for line in writer.body()]
-    operands = [(p, name) for p, name in enumerate(task.objects) if name != task.begin]
+    begun = {task.begin, *task.begun}
+    operands = [(p, name) for p, name in enumerate(task.objects) if name not in begun]
     last = [
         "    except (TypeError, ValueError, AttributeError, KeyError, OverflowError, MemoryError):",
         "        return None",
@@ -123,8 +124,8 @@ class _Writer(CallState):
         """The lines of `call`."""
         task = self.task
         for place, name in enumerate(task.objects):
-            if name == task.begin:
-                yield f"a{place} = out"
+            if name == task.begin or name in task.begun:
+                yield f"a{place} = {task.begun.get(name, 'out')}"
             self.readings[name] = self.operand(f"a{place}", name)
             yield from self.readings[name].lines
         users = tuple(self.readings.values())

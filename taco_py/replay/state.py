@@ -42,6 +42,7 @@ class Task:
     begin    the operand that is `out` itself, as `y` is in y += value, or ""
     axes     of the result in the order in which they are wanted, () for that of `assignment`
     before   the statements before `assignment`, in order
+    begun    for other operands that are arrays for results, the names of these
     several  the results of a call that returns a tuple, () for the one of `assignment`
     """
 
@@ -56,6 +57,7 @@ class Task:
     axes: tuple[int, ...] = ()
     before: tuple[Assignment, ...] = ()
     several: tuple[Wanted, ...] = ()
+    begun: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def results(self) -> tuple[Wanted, ...]:

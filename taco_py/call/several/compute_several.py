@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -38,9 +38,10 @@ def compute_several(
     cautions = tuple(caution for each in read for caution in each.cautions)
     give(cautions)
     begun = _begun(read, objects, asked.outs)
+    objects = {**objects, **begun}
     ready = make_ready(
         [each.assignment for each in read],
-        {**objects, **begun},
+        objects,
         settings,
         asked.outputs,
         asked.formats,
@@ -50,8 +51,8 @@ def compute_several(
     check_outs_apart(asked.outs)
     execution = ready.start(settings)
     made = run_all(ready.plan, execution)
-    if key is not None and not begun and KERNELS.memo.get(key) in (None, no_short_way):
-        task = None if execution.wide else task_of(ready, objects, asked.outs, asked.alone)
+    if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
+        task = None if execution.wide else task_of(ready, objects, asked, begun)
         if task is not None:
             remember(key, task, settings, execution.threads, cautions)
     found: list[Any] = []
@@ -99,13 +100,13 @@ def _check_out(out: Array, ready: Ready, name: str, settings: Settings) -> None:
 
 
 def task_of(
-    ready: Ready, objects: Mapping[str, Any], outs: Mapping[str, Array], alone: bool
+    ready: Ready, objects: Mapping[str, Any], asked: Asked, begun: Collection[str] = ()
 ) -> Task | None:
     """What calls like the one that is ready do; None where operands were converted for it.
 
-    alone  whether the result is that of one output, not a tuple
+    begun  the operands that are arrays for results
     """
-    plan = ready.plan
+    plan, outs = ready.plan, asked.outs
     if not ready.alone:
         return None
     kernels = compiled_kernels(ready.kernels, [step.target for step in plan.kernels])
@@ -113,18 +114,15 @@ def task_of(
         return None
     *before, last = ready.typed.assignments
     kinds = ready.typed.kinds
-    wanted = tuple(
-        Wanted(
-            target,
-            kinds[target],
-            (f"out_{place}", outs[name].dtype) if name in outs else None,
-        )
-        for place, (name, target) in enumerate(ready.statements.outputs.items())
-    )
     kind = kinds[last.target.tensor]
-    if not alone:
-        return Task(
-            last, objects, ready.given, plan, kernels, kind, before=tuple(before), several=wanted
-        )
-    out = next((each.dtype for each in outs.values()), None)
-    return Task(last, objects, ready.given, plan, kernels, kind, out, before=tuple(before))
+    whole = (last, objects, ready.given, plan, kernels, kind)
+    if asked.alone:
+        out = next((each.dtype for each in outs.values()), None)
+        return Task(*whole, out, next(iter(begun), ""), before=tuple(before))
+    names = {name: f"out_{place}" for place, name in enumerate(outs)}
+    wanted = tuple(
+        Wanted(target, kinds[target], (names[name], outs[name].dtype) if name in outs else None)
+        for name, target in ready.statements.outputs.items()
+    )
+    arguments = {name: names[name] for name in begun}
+    return Task(*whole, before=tuple(before), several=wanted, begun=arguments)
