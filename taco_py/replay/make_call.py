@@ -6,7 +6,7 @@ do for operands of the same types, formats and dtypes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -112,10 +112,13 @@ class Ways:
     def add(
         self,
         objects: Mapping[str, Any],
-        out: np.dtype[Any] | None,
+        out: Hashable,
         make: Callable[[], ShortCall | None],
     ) -> None:
-        """Make a way for such operands and such an `out`, unless there was one."""
+        """Make a way for such operands, unless there was one.
+
+        out  what there is to know of the arrays for results
+        """
         types = (out, frozenset((name, type(obj)) for name, obj in objects.items()))
         if types in self._types or self._tries >= 2 * MOST_WAYS or len(self.calls) >= MOST_WAYS:
             return

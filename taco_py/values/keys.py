@@ -68,9 +68,7 @@ def options_key(
     )
 
 
-def by_outputs(
-    outputs: Any, format: Any, out: Any
-) -> tuple[Signature, Any, tuple[Any, ...]]:
+def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tuple[Any, ...]]:
     """What tells calls of several outputs apart: a key, `out` as `options_key` takes it, and the
     arrays in the order of the outputs.
 

@@ -65,7 +65,7 @@ def make_ready(
     outputs  the names that are wanted
     formats  those that are asked for, by name
     """
-    _check_settings(settings)
+    check_schedule(settings)
     statements = in_single_assignment(written, outputs, objects)
     check_passed(written, statements, objects)
     given = give(objects, settings.dtype, settings.weak)
@@ -93,7 +93,7 @@ def make_ready(
     return Ready(statements, found, given, planned.plan, planned.kernels, same)
 
 
-def _check_settings(settings: Settings) -> None:
+def check_schedule(settings: Settings) -> None:
     """Raise where a call asks for what only one statement can have."""
     if settings.schedule is not None or settings.measure:
         raise ScheduleError(
@@ -147,9 +147,7 @@ def _recalled(
             allow=settings.allow,
         )
         options = Options(libraries=libraries_of(settings))
-        plan = plan_statements(
-            found.assignments, operands, found.types, request, results, options
-        )
+        plan = plan_statements(found.assignments, operands, found.types, request, results, options)
         planned = _Planned(plan, {})
         KERNELS.memo.put(key, planned)
     return planned

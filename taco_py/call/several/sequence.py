@@ -1,7 +1,7 @@
 """Statements in single assignment, without those that nobody reads.
 
-    y[i] = A[i,j] * x[j]; t = x[i] * x[i]; y[i] += b[i]        y is wanted
-    →   y_1[i] = A[i,j] * x[j]; y[i] = y_1[i] + b[i]           t = … is dropped
+y[i] = A[i,j] * x[j]; t = x[i] * x[i]; y[i] += b[i]        y is wanted
+→   y_1[i] = A[i,j] * x[j]; y[i] = y_1[i] + b[i]           t = … is dropped
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def in_single_assignment(
         elif name in operands:
             target = names.fresh(f"{name}_new")
         if each.operator is not None and added:
-            value = Call(each.operator, (Access(added, each.target.indices), value))
+            value = Call(
+                each.operator, (Access(added, each.target.indices, each.target.span), value)
+            )
         access = Access(target, each.target.indices, each.target.span)
         steps.append(Statement(Assignment(access, value, None, each.span), added))
         now[name], origin[target] = target, name

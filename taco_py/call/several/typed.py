@@ -252,9 +252,7 @@ class _Building:
         for name in self.made:
             type = known[name].type
             form = ordered(type.format) if name in read else type.format
-            known[name] = replace(
-                known[name], type=replace(type, format=form, index_dtype=index)
-            )
+            known[name] = replace(known[name], type=replace(type, format=form, index_dtype=index))
         return Typed(
             tuple(rename(each, own) for each in self.assignments),
             {own.get(a, a): r for a, r in self.reads.items() if r.source not in self.made},

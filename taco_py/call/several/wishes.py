@@ -42,8 +42,8 @@ def asked_of(
     names = _names(statements, outputs)
     check_outputs(statements, names)
     assigned = unique(each.target.tensor for each in statements)
-    formats = _by_name("format", format, names, assigned)
-    return Asked(names, formats, _by_name("out", out, names, names), alone)
+    formats = by_output("format", format, names, assigned)
+    return Asked(names, formats, by_output("out", out, names, names), alone)
 
 
 def _names(statements: Sequence[Assignment], outputs: Any) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def _names(statements: Sequence[Assignment], outputs: Any) -> tuple[str, ...]:
     return names
 
 
-def _by_name(
+def by_output(
     option: str, given: Any, outputs: Sequence[str], known: Sequence[str]
 ) -> dict[str, Any]:
     """What an option says of each name.
