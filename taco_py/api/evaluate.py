@@ -106,7 +106,8 @@ def evaluate(
         given = by_name(text, operands, others, named)
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    key, outs, names = None, () if out is None else (out,), None
+    outs: tuple[Any, ...] = () if out is None else (out,)
+    key, names = None, None
     if outputs is not None or type(format) is dict or type(out) is dict:
         names, out_key, outs = by_outputs(outputs, format, out)
     if threads is None or type(threads) is int:  # True is no number of threads
@@ -122,22 +123,40 @@ def evaluate(
         call = find(key)
         if call is not None and (result := call(*given.values(), *outs)) is not None:
             return result
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
+    return _long_way(text, given, (format, schedule, *options), path, (outputs, out), key)
+
+
+def _long_way(
+    text: str,
+    given: Mapping[str, Any],
+    options: tuple[Any, ...],
+    path: Any,
+    results: tuple[Any, Any],
+    key: tuple[object, ...] | None,
+) -> Any:
+    """Read the text, plan and run.
+
+    options  what `settings_of` takes
+    results  the outputs that are wanted, and the arrays for them
+    """
     from taco_py.call.compute import compute
     from taco_py.call.given_path import along
     from taco_py.call.prepare import statements_of
     from taco_py.values.settings import settings_of
 
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     read = statements_of(text)
-    if len(read) > 1 or names is not None:
+    format, (outputs, out) = options[0], results
+    if len(read) > 1 or outputs is not None or type(format) is dict or type(out) is dict:
         from taco_py.call.several.compute_several import compute_several
         from taco_py.call.several.wishes import asked_of
 
         asked = asked_of([each.assignment for each in read], outputs, format, out)
-        settings = replace(settings_of(None, schedule, *options), path=path)
+        settings = replace(settings_of(None, *options[1:]), path=path)
         return compute_several(read, given, settings, asked, key)
-    settings = along(settings_of(format, schedule, *options), read[0].assignment, path)
-    return compute(read[0].assignment, given, settings, out, key=key, cautions=read[0].cautions)
+    (one,) = read
+    settings = along(settings_of(*options), one.assignment, path)
+    return compute(one.assignment, given, settings, out, key=key, cautions=one.cautions)
 
 
 def explain(

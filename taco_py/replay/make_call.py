@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-import numpy as np
-
 from taco_py.driver import CompiledKernel
 from taco_py.kernels import KERNELS
 from taco_py.replay.call_text import Prelude, call_text

@@ -46,8 +46,8 @@ def compute_several(
         asked.outputs,
         asked.formats,
     )
-    for name, out in asked.outs.items():
-        _check_out(out, ready, name, settings)
+    for name, array in asked.outs.items():
+        _check_out(array, ready, name, settings)
     check_outs_apart(asked.outs)
     execution = ready.start(settings)
     made = run_all(ready.plan, execution)

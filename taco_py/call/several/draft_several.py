@@ -23,7 +23,7 @@ from taco_py.call.several.sequence import Statements, check_passed, in_single_as
 from taco_py.call.several.typed import Read, Typed, Wishes, typed
 from taco_py.call.several.wishes import Asked, asked_of
 from taco_py.formats import Format, dense
-from taco_py.notation.checks import accesses, operand_names, unique
+from taco_py.notation.checks import accesses, unique
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType

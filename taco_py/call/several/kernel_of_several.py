@@ -121,8 +121,8 @@ class KernelOfSeveral:
         begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
         objects = {**given, **begun}
         ready = self._ready(objects)
-        for name, array in asked.outs.items():
-            self._check_out(ready, name, array)
+        for name, given_out in asked.outs.items():
+            self._check_out(ready, name, given_out)
         check_outs_apart(asked.outs)
         execution = ready.start(replace(self.settings, threads=limit))
         made = run_all(self.plan, execution)

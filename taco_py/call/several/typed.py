@@ -5,7 +5,7 @@ Each statement makes what `evaluate` would return for it alone, of the tensors t
 same object, in the same format, of the same dtype.
 
     t[i] = x[i] * 2; s = sum(i, t[i])    x of int8
-    →   t of int8;  t_int64[i] = t[i];  s = sum(i, t_int64[i])        sums of small integers are wide
+    →   t of int8;  t_int64[i] = t[i];  s = sum(i, t_int64[i])     sums of small integers are wide
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Building:
         sizes = check_sizes(assignment, shapes)
         for index, size in sizes.items():
             self.sizes.setdefault(index, []).append(size)
-        name, indices = assignment.target.tensor, assignment.target.indices
+        indices = assignment.target.indices
         kind = self._kind(assignment)
         dtype = self.wishes.dtype or result_dtype(assignment, self._dtypes(assignment))
         shape = tuple(sizes[index] for index in indices)
@@ -245,7 +245,7 @@ class _Building:
 
     def typed(self) -> Typed:
         """The statements, with the index type that all of them need and operands' own names."""
-        own = {alias: name for alias, name in self._alone().items()}
+        own = self._alone()
         index = self._index_dtype()
         read = {name for each in self.assignments for name in operand_names(each)}
         known = {own.get(name, name): facts for name, facts in self.known.items()}
