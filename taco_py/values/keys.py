@@ -74,11 +74,11 @@ def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tup
 
     ("P", "z"), {"P": "ds"}, {"z": array}   ->   the array of z
     """
-    names = outputs if outputs is None or isinstance(outputs, str) else tuple(outputs)
+    names = tuple(outputs) if isinstance(outputs, list | tuple) else outputs
     forms = tuple(format.items()) if isinstance(format, Mapping) else format
     if not isinstance(out, Mapping):
         return ("outputs", names, forms), out, () if out is None else (out,)
-    order = (names,) if names is None or isinstance(names, str) else names
+    order = names if isinstance(names, tuple) else (names,)
     outs = tuple(out[name] for name in order if name in out) or tuple(out.values())
     kinds = tuple((n, type(each), getattr(each, "dtype", None)) for n, each in out.items())
     return ("outputs", names, forms, kinds), None, outs
