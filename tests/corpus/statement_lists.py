@@ -50,7 +50,9 @@ def statement_lists(draw: st.DrawFn, dtypes: tuple[str, ...] = DTYPES) -> Drawn:
     text = draw(st.sampled_from(("; ", "\n", ";\n"))).join(lines)
     outputs = draw(st.lists(st.sampled_from(assigned), min_size=1, unique=True))
     read = {name for name in ORDERS if any(c.split("[")[0] == name for c in _words(text))}
-    return Drawn(text, {name: _operand(draw, name, dtypes) for name in sorted(read)}, tuple(outputs))
+    return Drawn(
+        text, {name: _operand(draw, name, dtypes) for name in sorted(read)}, tuple(outputs)
+    )
 
 
 def _words(text: str) -> list[str]:
