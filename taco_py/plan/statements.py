@@ -37,6 +37,9 @@ _DEFAULT = Options()
 OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
 """The rules that change how a result is stored, which later assignments read."""
 
+READS_IN_OTHER_TYPES = frozenset(("widen_sums",))
+"""The rules that change the type in which tensors are read, for the whole program."""
+
 
 def plan_statements(
     statements: Sequence[Assignment],
@@ -126,7 +129,22 @@ def _facts(
 
 
 def _with_split(program: Program, target: str, context: Context) -> Program:
-    """The program with one assignment in its cheapest form, split and stored well."""
-    prepared = tried(catalogue.PREPARATION, program.only(target), context)
-    own = tried(catalogue.ABSENT, Search().split_result(prepared, context), context).with_after
+    """The program with one assignment in its cheapest form, split and stored well.
+
+    A tensor that another assignment reads or makes keeps its type.
+    """
+    alone = program.only(target)
+    own = _split(alone, context)
+    others = [each for each in program.defines if each.target != target]
+    shared = {n for each in others for n in (each.target, *operand_names(each.assignment))}
+    if any(own.facts[name].type != program.facts[name].type for name in shared):
+        goal = replace(context.goal, left_out=context.goal.left_out | READS_IN_OTHER_TYPES)
+        own = _split(alone, replace(context, goal=goal))
     return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
+
+
+def _split(alone: Program, context: Context) -> Program:
+    """The program of one assignment after all rules that split it."""
+    prepared = tried(catalogue.PREPARATION, alone, context)
+    split = Search().split_result(prepared, context)
+    return tried(catalogue.ABSENT, split, context).with_after

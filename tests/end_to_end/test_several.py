@@ -1,4 +1,4 @@
-"""Several statements in one text are what one call after another gives, and what the oracle says."""
+"""Several statements in one text give what one call after another gives, and the oracle."""
 
 from __future__ import annotations
 
@@ -170,6 +170,18 @@ def test_types_are_those_of_one_call_after_another() -> None:
     assert (whole.toarray()[1, 2], own.toarray()[1, 2]) == (300.0, 44)
 
 
+def test_a_tensor_is_read_in_one_type_by_one_statement_and_in_another_by_the_next() -> None:
+    """A plan that widens the sums of one statement leaves the tensors of others as they are."""
+    A = np.array([[2, 1], [-1, 3]], dtype=np.int8)  # noqa: N806
+    text = "t[i] = A[i,i]; u = A[i,i]; u += t[i] * 0.5; v = u * 0.5"
+    u, v = tp.evaluate(text, A=A, outputs=("u", "v"))
+    assert (u, v) == (7.5, 3.75)
+    large = np.array([2**53 + 1, 1])
+    text = "p = x[i] * x[j] * w[i] * w[j]; q[i] = x[i] + x[i]"
+    q = tp.evaluate(text, x=large, w=np.array([0.5, 2.0]), outputs=("p", "q"))[1]
+    np.testing.assert_array_equal(q, large * 2)
+
+
 def test_an_index_may_have_another_size_in_another_statement() -> None:
     text = "u[i] = sum(j, A[i,j]); v[i] = x[i] * x[i]; w = u[i] * u[i]; q = sum(i, v[i]) * w"
     for rows in (7, 5, 6):  # the same class of sizes: plans and short ways are shared
@@ -201,14 +213,14 @@ def test_a_second_call_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> 
         x, b = np.random.default_rng(size).random((2, size))
         r = b - matrix @ x
         assert tp.evaluate(RESIDUAL, A=matrix, x=x, b=b) == pytest.approx(r @ r)
-    assert count == [1]
+    assert count[0] <= 1  # none where an earlier process has planned it
     for size in (40, 41, 50):
         matrix = sp.random_array((size, size), density=0.2, format="csr", rng=size)
         out = {"z": np.empty(size)}
         found, sums, _ = tp.evaluate(SOFT, A=matrix, outputs=("P", "z", "e"), out=out)
         np.testing.assert_allclose(found.toarray(), soft(matrix.toarray()))
         assert sums is out["z"]
-    assert count == [2]
+    assert count[0] <= 2
 
 
 def test_operands_that_do_not_fit_are_refused_in_later_calls_too() -> None:
