@@ -59,7 +59,8 @@ def plan_statements(
     context = context_of(request, options)
     wanted = tuple(types) if results is None else tuple(results)
     text = program = _program(statements, operands, types, wanted, context)
-    for define in text.defines:
+    program = tried(catalogue.STATEMENTS, program, context)
+    for define in tuple(program.defines):
         program = _with_split(program, define.target, context)
     kernels, loops = with_kernels(program, context)
     chosen = Chosen(program.without_entries, loops, text.without_entries)

@@ -262,6 +262,53 @@ def test_a_later_process_finds_what_an_earlier_one_planned(tmp_path: Path) -> No
     assert printed == ["True\n", "False\n"]
 
 
+# ---------------------------------------------------------------- inlined
+
+
+def test_what_is_read_once_over_its_own_indices_is_computed_where_it_is_read() -> None:
+    matrix = operands()["A"]
+    text = "e[i,j] = A[i,j] * 2; f[j,i] = e[i,j] * A[i,j]; z[i] = sum(j, f[j,i])"
+    told = tp.explain(text, A=matrix)
+    assert "runs      1 kernel, 0 copies" in told
+    assert "inlined   e[i,j] = A[i,j] * 2: computed where f reads it, once for each" in told
+    assert "kernel    z[i] = sum(j, A[i,j] * 2 * A[i,j])" in told
+    assert "rounding (inline_statement)" in told
+    for _ in range(2):
+        np.testing.assert_allclose(tp.evaluate(text, A=matrix), 2 * matrix.power(2).sum(1))
+    assert "runs      3 kernels" in tp.explain(text, A=matrix, forbid="inline_statement")
+    assert "runs      3 kernels" in tp.explain(text, A=matrix, outputs=("e", "f", "z"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e[i,j] = A[i,j] * 2; y[i] = sum(j, e[i,j]); q[i] = sum(j, e[i,j] * A[i,j]) - y[i]",
+        "e[i,j] = A[i,j] * 2; y[i,k] = e[i,j] * B[j,k]",  # each of e would be computed for every k
+        "e[i,j] = A[i,j] * 2; t = e[i,i]",
+        "e[i] = a[i] * 2; y[i] = e[i] * x[i]",  # a wraps in int8, the product does not
+        "e[i] = sum(j, A[i,j]); y[i] = e[i] * x[i]",
+    ],
+)
+def test_what_is_not_computed_where_it_is_read(text: str) -> None:
+    rng = np.random.default_rng(1)
+    given = {n: sp.random_array((6, 6), density=0.4, format="csr", rng=rng) for n in "AB"}
+    given |= {"x": rng.random(6), "a": np.array([100, 1, 2, -100, 3, 4], dtype=np.int8)}
+    given = {name: each for name, each in given.items() if f"{name}[" in text}
+    assert "inlined" not in tp.explain(text, given)
+    np.testing.assert_allclose(to_dense(tp.evaluate(text, given)), tp.evaluate_dense(text, given))
+
+
+def test_zeros_that_a_temporary_stores_stay_where_they_are() -> None:
+    """A temporary with a dense level stores zeros, over which 0 / 0 is NaN; one in ds does not."""
+    array = np.array([[1.0, 0.0], [0.0, 0.0]])
+    text = "e[i,j] = A[i,j] * 2; y[i,j] = e[i,j] / d[j,i]"
+    for name, inlined in (("sd", False), ("CSR", True), ("ss", True), ("dense", True)):
+        given = {"A": store(array, name), "d": np.zeros((2, 2))}
+        assert ("inlined" in tp.explain(text, given)) is inlined
+        expected = tp.evaluate_dense(text, given)
+        np.testing.assert_array_equal(to_dense(tp.evaluate(text, given)), expected)
+
+
 # ---------------------------------------------------------------- compiled
 
 

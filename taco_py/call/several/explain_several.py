@@ -15,6 +15,7 @@ from taco_py.explanation.plan_report import explain
 from taco_py.explanation.plan_schedule import recipe_of
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
+from taco_py.plan.ir.plan import Plan
 from taco_py.values.operands import copies_made
 from taco_py.values.settings import Settings
 
@@ -36,25 +37,28 @@ def explained_several(
     told = explain(
         ready.plan, kernels, tuple(dict.fromkeys(copies)), execution.threads, execution.tensors
     )
-    return with_results(told, ready.statements, ready.typed)
+    return with_results(told, ready.statements, ready.typed, ready.plan)
 
 
-def with_results(told: str, statements: Statements, typed: Typed) -> str:
+def with_results(told: str, statements: Statements, typed: Typed, plan: Plan) -> str:
     """What is said of a plan, and what becomes of each statement."""
     first, *others = told.split("\n")
-    return "\n".join((first, *told_statements(statements, typed), *others))
+    return "\n".join((first, *told_statements(statements, typed, plan), *others))
 
 
-def told_statements(statements: Statements, typed: Typed) -> Iterator[str]:
+def told_statements(statements: Statements, typed: Typed, plan: Plan) -> Iterator[str]:
     """A line for the results, for each tensor between, and for each statement that is dropped."""
     results = (
         f"{name} ({typed.kinds[target].kind})" for name, target in statements.outputs.items()
     )
     yield f"results   {', '.join(results)}"
     wanted = statements.outputs.values()
+    inlined = {entry.target: entry.why for entry in plan.log.of("inline_statement")}
     for each in statements.assignments:
         name = each.target.tensor
-        if name not in wanted:
+        if name in inlined:
+            yield f"inlined   {to_text(each)}: {inlined[name]}"
+        elif name not in wanted:
             yield f"between   {to_text(each)}, stored as {typed.operands[name].type}"
     for each in statements.dropped:
         name = each.target.tensor

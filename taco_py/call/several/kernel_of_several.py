@@ -77,7 +77,7 @@ class KernelOfSeveral:
         """Explain the kernels as `tp.explain` does."""
         limit = self.settings.threads or KERNELS.cores
         told = explain(self.plan, self.compiled, limit=limit)
-        return with_results(told, self.statements, self.typed)
+        return with_results(told, self.statements, self.typed, self.plan)
 
     def __repr__(self) -> str:
         """The statements, and each operand's format and dtype, in one line."""
