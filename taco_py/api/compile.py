@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import DTypeLike
 
@@ -26,6 +26,28 @@ from taco_py.values.settings import (
 if TYPE_CHECKING:
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.call.several.kernel_of_several import KernelOfSeveral
+
+
+@overload
+def compile(
+    text: str,
+    formats: Mapping[str, Format | str] | None = None,
+    /,
+    *others: Any,
+    outputs: None = None,
+    **options: Any,
+) -> Kernel: ...
+
+
+@overload
+def compile(
+    text: str,
+    formats: Mapping[str, Format | str] | None = None,
+    /,
+    *others: Any,
+    outputs: Sequence[str] | str,
+    **options: Any,
+) -> KernelOfSeveral: ...
 
 
 def compile(
