@@ -77,14 +77,16 @@ def make_plan(
     program = _program(assignment, operands, context.goal, unit_modes)
     if schedule is not None and (schedule.shapes or schedule.merges):
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
-    split = _split(program, context, schedule)
+    split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
     tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, chosen)
 
 
-def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
+def split_assignment(
+    program: Program, context: Context, schedule: Schedule | None = None
+) -> Program:
     """The program after all rules that split its assignment.
 
     Reductions by other operators than sums are one kernel: their rules are not those of sums.
@@ -114,7 +116,7 @@ def program_of(
 ) -> tuple[Program, Context]:
     """The program of an assignment before its kernels are planned, and what it is made for."""
     context = context_of(request, options)
-    return _split(_program(assignment, operands, context.goal), context, None), context
+    return split_assignment(_program(assignment, operands, context.goal), context), context
 
 
 def context_of(request: Request, options: Options) -> Context:

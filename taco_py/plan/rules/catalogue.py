@@ -12,6 +12,7 @@ from taco_py.plan.rules.forms import (
     divide_last,
     divisor_as_factor,
     flatten_product,
+    inline_statement,
     multiply_out,
     push_sum_in,
     widen_sums,
@@ -59,6 +60,11 @@ from taco_py.plan.rules.split import (
 from taco_py.plan.rules.tidy import canonical_names, leave_unsorted, name_copies, share_equal_steps
 
 Entries = tuple[tuple[Rule, str], ...]
+
+STATEMENTS: Entries = (
+    (inline_statement.RULE, "before all others: what is planned are the assignments that are left"),
+)
+"""What is done to a text of several statements, before each of them is planned."""
 
 PREPARATION: Entries = (
     (order_result.RULE, "first of all: which format the result has decides what all others gain"),
@@ -136,7 +142,8 @@ TIDY: Entries = (
 """What is done to the program of kernels as a whole."""
 
 CATALOGUE: Entries = (
-    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS, *TIDY
+    *STATEMENTS, *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS,
+    *TIDY,
 )  # fmt: skip
 
 NORMAL: Entries = tuple(
