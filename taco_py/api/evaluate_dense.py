@@ -28,6 +28,7 @@ from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.operators import Number
 from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
+from taco_py.plan.statements import fills_of
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, converted_to
@@ -155,7 +156,8 @@ def _in_order(
     described = give(given)
     facts = {name: each.operand for name, each in described.items()}
     containers = {name: container(each) for name, each in described.items()}
-    kinds = typed(statements, facts, containers, Wishes()).kinds
+    made = typed(statements, facts, containers, Wishes())
+    fills = fills_of(facts)
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     places = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     places.update((name, np.asarray(each, bool)) for name, each in stored.items())
@@ -166,8 +168,11 @@ def _in_order(
         sum_type = partial(sum_dtype, target=target)
         with room("what evaluate_dense makes on its way", _largest(step.assignment, own), SMALLER):
             assignment = _with_duplicates_added(step.assignment, given, own, own_places, target)
-            array, has = oracle.evaluate_stored(assignment, own, own_places, sum_type)
-        arrays[step.target], places[step.target] = array, positions(has, kinds[step.target].format)
+            filled = with_fills(assignment, fills)
+            array, has = oracle.evaluate_stored(filled, own, own_places, sum_type)
+        type = made.operands[step.target].type
+        fills.update(fills_of({step.target: made.operands[step.target]}))
+        arrays[step.target], places[step.target] = array, positions(has, type.format)
     return tuple(arrays[target] for target in statements.outputs.values())
 
 

@@ -20,7 +20,6 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import operand_names, rename
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.operators import Number
 from taco_py.plan.context import Context
@@ -86,7 +85,6 @@ def _program(
     for statement in statements:
         statement, known = _of_own_sizes(statement, facts, sizes, context)
         sizes.update(known)
-        statement = with_fills(statement, fills_of(facts))
         facts[statement.target.tensor] = _facts(statement, facts, types, context)
         defines.append(Define(statement))
     return Program(tuple(defines), facts, results, sizes, context.goal.static)

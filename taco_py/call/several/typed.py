@@ -22,13 +22,18 @@ from codegen.records import dataclass
 from taco_py.call.several.sequence import Statement, Statements
 from taco_py.call.widened import read_types
 from taco_py.cost.estimate import result_size
+from taco_py.fill import fill_of as fill_text
+from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import all_indices, operand_names, rename, unique
 from taco_py.notation.dtypes import DType, result_dtype
+from taco_py.notation.fills import stored_alone, with_fills
 from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.operators import Number
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import ordered
 from taco_py.values.operands import INT32_MAX, check_orders, check_sizes
@@ -156,10 +161,12 @@ class _Building:
         for index, size in sizes.items():
             self.sizes.setdefault(index, []).append(size)
         indices = assignment.target.indices
-        kind = self._kind(assignment)
         dtype = self.wishes.dtype or result_dtype(assignment, self._dtypes(assignment))
+        assignment, kind, fill = self._with_fill(
+            with_fills(assignment, fills_of(self.known)), dtype
+        )
         shape = tuple(sizes[index] for index in indices)
-        type = TensorType(kind.format, dtype.name)
+        type = TensorType(kind.format, dtype.name, fill=fill)
         entries = float(prod(shape))
         if is_sparse(kind.format):
             stats = real_statistics(assignment, self.known)
@@ -172,6 +179,25 @@ class _Building:
         self.known[name], self.kinds[name] = facts, kind
         self.containers[name] = _container(kind)
         self.made.add(name)
+
+    def _with_fill(
+        self, assignment: Assignment, dtype: DType
+    ) -> tuple[Assignment, ResultKind, str]:
+        """The assignment that stores what differs from its fill value alone, where a Tensor or a
+        temporary has that; with how it is stored, and the fill value as text."""
+        kind = self._kind(assignment)
+        value = fill_of(assignment.value, self._fill)
+        if value is None or value == 0:
+            return assignment, kind, ""
+        alone = stored_alone(assignment)
+        sparse = self._kind(alone)
+        hidden = assignment.target.tensor not in self.statements.outputs.values()
+        if not is_sparse(sparse.format) or not (hidden or sparse.kind == TENSOR):
+            return assignment, kind, ""
+        return alone, sparse, fill_text(value, dtype)
+
+    def _fill(self, access: Access) -> Number | None:
+        return 0 if is_sparse(self.known[access.tensor].type.format) else None
 
     def _kind(self, assignment: Assignment) -> ResultKind:
         """What `evaluate` would return for this statement alone."""
