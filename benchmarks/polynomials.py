@@ -1,4 +1,4 @@
-"""Make the coefficients of runtime/taco_polynomials.h: `python -m benchmarks.polynomials [--check]`.
+"""Make the coefficients of taco_polynomials.h: `python -m benchmarks.polynomials [--check]`.
 
 Each polynomial is the best of its degree in a weighted maximum norm (Remez 1934), found in 60
 digits by mpmath, then rounded to the type. The weight is what an error of the polynomial does to

@@ -53,11 +53,13 @@ _REAL_OF = {"complex64": "float32", "complex128": "float64"}
 class CFunction:
     """A function of C, and whether compilers make vector code of loops that call it.
 
-    part  the macro that makes taco_math.h define it, where it does not always
+    is_long  whether it takes tens of instructions, beside which it is nothing to gather arguments
+    part     the macro that makes taco_math.h define it, where it does not always
     """
 
     name: str
     vectorizes: bool = False
+    is_long: bool = False
     part: str = ""
 
     @property
@@ -140,14 +142,13 @@ def _c_library_complex(name: str) -> Spellings:
     return {"complex64": CFunction(f"{name}f"), "complex128": CFunction(name)}
 
 
-def _own(name: str, types: Iterable[str], vectorizes: bool = False, part: str = "") -> Spellings:
-    """Our own function for each type: `taco_exp_f32` and `taco_exp_f64`."""
-    return {
-        each: CFunction(
-            f"taco_{name}_{_SUFFIX[SCALARS[each].kind]}{SCALARS[each].bits}", vectorizes, part
-        )
-        for each in types
-    }
+def _suffix(element: ScalarType) -> str:
+    return f"{_SUFFIX[element.kind]}{element.bits}"
+
+
+def _own(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings:
+    """Our own function for each type: `taco_sign_f32` and `taco_sign_f64`."""
+    return {t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes) for t in types}
 
 
 def _operator(op: str, types: Iterable[str]) -> Spellings:
@@ -175,8 +176,11 @@ def _polynomial(
     name: str, complex: Callable[[str], Spellings] | None = None, part: str = ""
 ) -> ScalarFunction:
     """A function of real numbers that taco_math.h has as a polynomial."""
-    more = () if complex is None else (complex(f"c{name}"),)
-    return _entry(name, 1, SAME, _own(name, FLOATS, vectorizes=True, part=part), *more)
+    own = {
+        t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes=True, is_long=True, part=part)
+        for t in FLOATS
+    }
+    return _entry(name, 1, SAME, own, {} if complex is None else complex(f"c{name}"))
 
 
 def _elementary(name: str) -> ScalarFunction:
