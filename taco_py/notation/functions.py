@@ -63,8 +63,9 @@ def _special(name: str) -> Callable[[Any], Any]:
 
 def _extremum(name: str, evaluate: np.ufunc, limit: int) -> Operator:
     return _binary(
-        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL
-    )
+        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL,
+        needs_elements=True,
+    )  # fmt: skip
 
 
 MIN = _extremum("min", np.minimum, 1)

@@ -32,6 +32,7 @@ class Operator:
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
     at_absent    of the compiler's own operators: the value where the first argument is not stored,
                  which is another than that of 0.
+    needs_elements  whether a reduction of no elements is an error, as in NumPy
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
     idempotent   whether f(x, x) = x
     kinds        NumPy's letters of the types of arguments that f is defined for
@@ -59,6 +60,7 @@ class Operator:
     scales: bool = False
     at_absent: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     limit: int = 0
+    needs_elements: bool = field(default=False, compare=False, repr=False)
     idempotent: bool = False
     kinds: str = "biufc"
     floating: bool = False
@@ -84,8 +86,10 @@ class Operator:
         """Evaluate the function at the fill values of its arguments."""
         if self.at_absent is not None:
             return self.at_absent(*numbers)
+        whole = "f" not in self.kinds  # a zero of any type is then one of integers
+        given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
         with np.errstate(all="ignore"):
-            value: Number = np.asarray(self.evaluate(*numbers)).item()
+            value: Number = np.asarray(self.evaluate(*map(np.asarray, given))).item()
         return value
 
     @property

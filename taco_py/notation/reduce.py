@@ -62,7 +62,8 @@ def with_sums(assignment: Assignment) -> Assignment:
     value = _reduced(assignment.value, (*assignment.target.indices, *around), free)
     for index in reversed(around):
         assert assignment.operator is not None
-        value = Reduce(assignment.operator, index, value, assignment.value.span)
+        operator = replace(assignment.operator, needs_elements=False)  # the result has one already
+        value = Reduce(operator, index, value, assignment.value.span)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 

@@ -41,6 +41,7 @@ import scipy.sparse as sp
 
 from codegen.records import dataclass
 from taco_py.execute.transform import transform_of
+from taco_py.notation.checks import need_elements
 from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSize, Unfuse
 from taco_py.problem import TensorType
 from taco_py.replay.helpers import Helper
@@ -130,6 +131,7 @@ class _Writer(CallState):
         sizes = self.sizes()
         wrong = [condition for reading in users for condition in reading.wrong]
         wrong += sizes_disagree(self.accesses(), sizes)
+        wrong += [f"not {sizes[node.index]}" for node in need_elements(task.assignment)]
         target = tuple(sizes[i] for i in task.assignment.target.indices)
         yield from self.give_up([*wrong, *self.unfit_out(target), *self.disordered()])
         kernels = iter(task.kernels)

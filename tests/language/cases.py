@@ -43,7 +43,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "fmax": np.fmax, "min": np.minimum, "max": np.maximum, "logical_and": np.logical_and,
     "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
     "where": np.where, "pow": np.power, "relu": lambda x: np.maximum(x, x.dtype.type(0)),
-    "square": np.square, "reciprocal": lambda x: 1 / x,
+    "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
     "clip": lambda x, least, most: np.minimum(np.maximum(x, least), most),
 }  # fmt: skip
 """NumPy's function for each function of texts; `stored` is none of values."""
