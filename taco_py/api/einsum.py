@@ -48,7 +48,8 @@ def einsum(
            [0., 9.]])
 
     Implicit output, ellipsis and repeated subscripts mean what they mean in NumPy. The result is an
-    array where it is dense, else a scipy.sparse array or a Tensor, as the operands are.
+    array where it is dense, else a scipy.sparse array or a Tensor, as the operands are. Dense
+    operands of objects or long doubles, which no kernel computes in, are left to NumPy's einsum.
 
     operands   subscripts and arrays, or arrays with lists of labels: NumPy arrays, scipy.sparse
                arrays or matrices, Tensors and numbers
@@ -89,10 +90,10 @@ def einsum(
             result = call(*rest) if out is None else call(*rest, out)
             if result is not None:
                 return result
-    from taco_py.call.subscripts import contract, refuse_unknown
-    from taco_py.values.settings import settings_of
+    from taco_py.call.subscripts import NumpyOptions, computed, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
+    numpys = NumpyOptions(out, dtype, order, casting, optimize)
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
-    return contract(operands, optimize, settings_of(format, schedule, *more), out, key, order)
+    return computed(operands, numpys, (format, schedule, *more), key)

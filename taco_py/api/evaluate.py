@@ -171,8 +171,13 @@ def explain(
     from taco_py.call.explain_call import explained
     from taco_py.call.given_path import along
     from taco_py.call.prepare import by_name, parsed
+    from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
+    if operands and isinstance(text, str) and "=" not in text:
+        own = {"format": format, "schedule": schedule, "static": static}
+        if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
+            return numpys.told
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     settings = settings_of(format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")

@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike
 from taco_py import oracle
 from taco_py.call.prepare import accumulated, by_name, parsed, target_of
 from taco_py.call.widened import read_types
-from taco_py.fill import Fill
+from taco_py.fill import as_number
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import sum_dtype
+from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment, Call
+from taco_py.notation.operators import Number
 from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.storage.pack import is_unique, to_dense, unpack
@@ -105,12 +107,13 @@ def _evaluated(
 ) -> Array:
     """Compute an assignment whose operands are arrays."""
     sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
-    masks = {name: _places(obj, name) for name, obj in sparse.items() if not _fill(obj)}
+    masks = {name: _places(obj, name) for name, obj in sparse.items()}
+    fills = {name: found for name, obj in sparse.items() if (found := _fill(obj)) != 0}
     places = {**masks, **(stored or {})}
     if not isinstance(text, str):
         if initial is None and isinstance(assignment, Assignment):
             assignment = accumulated(assignment, given)
-        return oracle.evaluate_dense(assignment, arrays, initial, places)
+        return oracle.evaluate_dense(with_fills(assignment, fills), arrays, initial, places)
     added = arrays.get(target_of(assignment, given)) if initial is None else initial
     target = None if added is None else np.asarray(added).dtype
     sum_type = partial(sum_dtype, target=target)
@@ -119,7 +122,8 @@ def _evaluated(
     repeating = {name for name, obj in sparse.items() if _repeats(obj, name)}
     if repeating.intersection(operand_names(assignment)):
         assignment = _added_wide(assignment, given, arrays, places, repeating, target)
-    return oracle.evaluate_dense(assignment, arrays, initial, places, sum_type)
+    filled = with_fills(assignment, fills)
+    return oracle.evaluate_dense(filled, arrays, initial, places, sum_type)
 
 
 def _is_sparse(obj: Any) -> bool:
@@ -127,10 +131,11 @@ def _is_sparse(obj: Any) -> bool:
     return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
 
 
-def _fill(obj: Any) -> Fill:
-    """The number that is computed with where an operand stores nothing, "" where that is absent."""
+def _fill(obj: Any) -> Number:
+    """The value of an operand where it stores nothing."""
     data = obj.data if isinstance(obj, Tensor) else obj
-    return data.fill if isinstance(data, TensorData) else ""
+    filled = isinstance(data, TensorData) and data.fill
+    return as_number(data.fill, data.dtype).item() if filled else 0
 
 
 def _repeats(obj: Any, name: str) -> bool:

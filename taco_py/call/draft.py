@@ -19,10 +19,13 @@ from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
+from taco_py.notation.fills import with_fills
+from taco_py.notation.half_types import computed_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import ordered
@@ -41,6 +44,7 @@ NOMINAL_DENSITY = 0.01
 class Draft:
     """An assignment over operands of known formats, as planning wants it.
 
+    dtype    of the result; what is planned has `computed_dtype` of it
     begin    the operand that a result is added to, as `y` in y += value; "" where there is none
     assumed  the indices whose sizes are not known
     same     the operand that another name of it, read in another type, stands for
@@ -104,9 +108,8 @@ def _with_wide_sums(drafted: Draft, added: str) -> Draft:
     operands.update((name, operands[other]) for name, other in wide.same.items())
     for name, dtype in wide.read.items():
         operands[name] = replace(operands[name], type=operands[name].type.read_as(dtype.name))
-    read = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
-    dtype = result_dtype(wide.assignment, read)
-    result = replace(drafted.request.type, dtype=dtype.name)
+    dtype = result_dtype(wide.assignment, {n: o.type.promoted for n, o in operands.items()})
+    result = replace(drafted.request.type, dtype=computed_dtype(dtype).name)
     return replace(
         drafted,
         assignment=wide.assignment,
@@ -182,14 +185,18 @@ def _drafted(
         check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
     index = check_index_dtype(index_dtype)
     arrays = {name: describe(given[name], name) for name in names if _is_array(given[name])}
-    known = {name: array.operand for name, array in arrays.items()}
+    known = {
+        name: replace(array.operand, type=array.operand.type.computable)
+        for name, array in arrays.items()
+    }
     types = names_to_dtypes(names, dtypes)
     operands = _operands(assignment, given, known, types, index, dict(sizes))
     chosen = {name: operands[name].type.format for name in names}
+    assignment = with_fills(assignment, fills_of(operands))
     kind = _kind(assignment, given.get(target), chosen, arrays)
     wanted = kind.format
-    dtype = result_dtype(assignment, {n: np.dtype(o.type.dtype) for n, o in operands.items()})
-    request = Request(TensorType(wanted, dtype.name, index), sizes)
+    dtype = result_dtype(assignment, {n: o.type.promoted for n, o in operands.items()})
+    request = Request(TensorType(wanted, computed_dtype(dtype).name, index), sizes)
     known_sizes = {**dict(sizes), **_sizes_of(assignment, {n: o.shape for n, o in known.items()})}
     met = unique(i for a in accesses(assignment) for i in a.indices)
     assumed = tuple(index for index in met if index not in known_sizes)
@@ -267,7 +274,7 @@ def _operands(
         shape = tuple(sizes.get(i, NOMINAL_SIZE) for i in access.indices)
         volume = float(np.prod([float(n) for n in shape])) if shape else 1.0
         nnz = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
-        found[name] = Operand(TensorType(form, dtypes[name], index), shape, nnz)
+        found[name] = Operand(TensorType(form, dtypes[name], index).computable, shape, nnz)
     shapes = {name: operand.shape for name, operand in found.items()}
     check_orders(assignment, shapes)
     check_sizes(assignment, shapes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.call.compute import task_of, writable
+from taco_py.call.compute import rounded, task_of, told_rounding, writable
 from taco_py.call.conform import conforming
 from taco_py.call.draft import Draft
 from taco_py.call.libraries import libraries_of, without_libraries
@@ -183,7 +183,7 @@ class Kernel:
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
         limit = self.settings.threads or KERNELS.cores
-        return explain(self.plan, self.compiled, limit=limit)
+        return told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit)
 
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
@@ -219,7 +219,7 @@ class Kernel:
         )
         target = writable(out, prepared, self.settings)
         execution = self._execution(given, check_threads(threads), target, shape)
-        data = run(self.plan, execution)
+        data = rounded(run(self.plan, execution), self.dtype, out)
         if not execution.wide:
             self._remember(prepared, objects, out, begin)
         if out is not None:
@@ -263,7 +263,7 @@ class Kernel:
         """
         given, sizes = self._given(self._named(operands, named))
         execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
-        data = assemble(self.plan, execution)
+        data = rounded(assemble(self.plan, execution), self.dtype)
         return hand_out(data, self._kind(given))
 
     def compute(
@@ -284,7 +284,7 @@ class Kernel:
         """
         given, sizes = self._given(self._named(operands, named))
         execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
-        data = recompute(self.plan, execution, _as_pattern(pattern))
+        data = rounded(recompute(self.plan, execution, _as_pattern(pattern)), self.dtype)
         return hand_out(data, self._kind(given))
 
     def _execution(

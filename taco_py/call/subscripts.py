@@ -18,13 +18,15 @@ from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.notation.dtypes import common_dtype
 from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.make_call import remember_shown
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.numpy_einsum import left_to_numpy
 from taco_py.values.operands import taken
-from taco_py.values.settings import Settings
+from taco_py.values.settings import Settings, settings_of
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")
@@ -33,6 +35,36 @@ STRATEGIES = ("greedy", "optimal", "auto")
 @lru_cache(maxsize=1024)
 def _parsed(subscripts: str, orders: tuple[int, ...]) -> Assignment:
     return parse_einsum(subscripts, orders)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumpyOptions:
+    """The keyword arguments of `numpy.einsum`, as the user gave them."""
+
+    out: Array | None
+    dtype: Any
+    order: str
+    casting: str
+    optimize: Any
+
+
+def computed(
+    operands: tuple[Any, ...],
+    numpys: NumpyOptions,
+    options: tuple[Any, ...],
+    key: tuple[object, ...] | None,
+) -> Any:
+    """The einsum of its positional arguments, by NumPy's own where that alone has such elements.
+
+    options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on
+    key      as `contract` has it
+    """
+    own = {"format": options[0], "schedule": options[1], "static": options[5]}
+    left = left_to_numpy(operands, numpys.dtype, own)
+    if left is not None:
+        return left.run(numpys.out, numpys.dtype, numpys.order, numpys.casting, numpys.optimize)
+    settings = settings_of(*options)
+    return contract(operands, numpys.optimize, settings, numpys.out, key, numpys.order)
 
 
 def contract(
@@ -145,7 +177,7 @@ def _whole(
     path, apart, memory = _optimize(optimize, len(tensors))
     dtype = settings.dtype
     if dtype is None and len({d.dtype for d in datas}) > 1:
-        dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
+        dtype = common_dtype(d.dtype for d in datas)  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
     settings = replace(settings, weak=False, wide_sums=False)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed

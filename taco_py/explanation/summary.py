@@ -88,7 +88,8 @@ def _largest(chosen: Chosen | None) -> str:
     """The largest temporary tensor."""
     if chosen is None:
         return "no temporary"
-    made = [step.target for step in chosen.program.temporaries]
+    temporaries = (step.target for step in chosen.program.temporaries)
+    made = [target for target in temporaries if target not in chosen.fused]
     made += [kernel.target for kernel in chosen.program.kernels]
     stored = {target: chosen.program.facts[target].stored for target in made}
     if not stored:

@@ -20,7 +20,9 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import operand_names, rename
 from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.operators import Number
 from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import temporary_format
 from taco_py.plan.ir.goal import Request, real_statistics
@@ -74,6 +76,7 @@ def _program(
     for statement in statements:
         statement, known = _of_own_sizes(statement, facts, sizes, context)
         sizes.update(known)
+        statement = with_fills(statement, fills_of(facts))
         facts[statement.target.tensor] = _facts(statement, facts, results, context)
         defines.append(Define(statement))
     return Program(tuple(defines), facts, tuple(results), sizes, context.goal.static)
@@ -124,3 +127,9 @@ def _with_split(program: Program, target: str, context: Context) -> Program:
     prepared = tried(catalogue.PREPARATION, program.only(target), context)
     own = Search().split_result(prepared, context)
     return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
+
+
+def fills_of(operands: Mapping[str, Operand]) -> dict[str, Number]:
+    """Find the fill values of operands that leave elements out, where they are not 0."""
+    types = {name: operand.type for name, operand in operands.items()}
+    return {name: type.fill_value.item() for name, type in types.items() if type.fill}

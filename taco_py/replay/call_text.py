@@ -42,6 +42,7 @@ import scipy.sparse as sp
 from codegen.records import dataclass
 from taco_py.execute.transform import transform_of
 from taco_py.notation.checks import need_elements
+from taco_py.notation.half_types import is_half
 from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSize, Unfuse
 from taco_py.problem import TensorType
 from taco_py.replay.helpers import Helper
@@ -56,6 +57,7 @@ from taco_py.replay.operand_text import (
     read_tensor,
 )
 from taco_py.replay.state import CallState, Task, listed, says_order, sizes_disagree
+from taco_py.storage.borrow import BFLOAT16
 from taco_py.values.operands import Given
 from taco_py.values.tensor import Tensor
 
@@ -150,6 +152,14 @@ class _Writer(CallState):
         yield from self.results(self.readings[task.plan.steps[-1].target])
 
     def operand(self, a: str, name: str) -> Reading:
+        """How an operand is taken apart, with a look at its type where no kernel looks at it."""
+        type_ = self.task.type_of(name)
+        reading = self.parts(a, name)
+        if type_ is None or type_.element != BFLOAT16:
+            return reading
+        return replace(reading, wrong=(f"{reading.values}.dtype != {a}_dtype", *reading.wrong))
+
+    def parts(self, a: str, name: str) -> Reading:
         """How an operand is taken apart: as its type allows, or the way that does for all."""
         task = self.task
         obj, given, type_ = task.objects[name], task.given[name], task.type_of(name)
@@ -256,10 +266,15 @@ class _Writer(CallState):
 
     def results(self, reading: Reading) -> Iterator[str]:
         """Hand out the last step's result."""
+        half = self.task.half
+        if half:
+            place = "taco_py.convert.in_type"
+            self.more["in_half"] = Helper(f"{place}:in_type", {"dtype": half})
+            self.more["data_in_half"] = Helper(f"{place}:values_in_type", {"dtype": half})
         if self.task.kind.kind != "ndarray":
             kind = {"kind": self.task.kind.kind}
             self.more["finish"] = Helper("taco_py.values.hand_out:handed_out", kind)
-            yield f"return finish({reading.data})"
+            yield f"return finish({f'data_in_half({reading.data})' if half else reading.data})"
         elif self.task.out is not None:
             fused = self.fused_shape()
             yield (
@@ -267,12 +282,15 @@ class _Writer(CallState):
                 if fused
                 else f"if {reading.values} is not out:"
             )
-            yield f'    copyto(out, {reading.values}{fused}, casting="unsafe")'
+            own = half and is_half(self.task.out)
+            made = f"in_half({reading.values})" if own else reading.values
+            yield f'    copyto(out, {made}{fused}, casting="unsafe")'
             yield "return out"
         else:
             whole = self.fused_shape() if self.task.assignment.target.indices else "[()]"
             turned = f".transpose({listed(map(str, self.task.axes))})" if self.task.axes else ""
-            yield f"return {reading.values}{whole}{turned}"
+            made = f"in_half({reading.values})" if half else reading.values
+            yield f"return {made}{whole}{turned}"
 
 
 def stored(obj: Any) -> str:

@@ -19,6 +19,7 @@ from taco_py.plan.ir.nodes import KernelStep
 from taco_py.replay.helpers import Helper
 from taco_py.replay.operand_text import Reading, read_data
 from taco_py.replay.state import CallState, listed, says_order, sizes_disagree
+from taco_py.storage.borrow import BFLOAT16
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
 INT64_MAX = 2**63 - 1
@@ -180,7 +181,8 @@ class KernelText:
             return self.name
         reading = self.reading(source.tensor)
         if source.what == "values":
-            return reading.values
+            half = self.step.problem.type_of(source.tensor).element == BFLOAT16
+            return f"{reading.values}.view(uint16)" if half else reading.values
         return {"pos": reading.pos, "crd": reading.crd}[source.what](source.level)
 
     def stride(self, source: Source) -> str:

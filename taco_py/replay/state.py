@@ -29,6 +29,7 @@ class Task:
     out      the dtype of the array that the result is written to, None if it is returned
     begin    the operand that is `out` itself, as `y` is in y += value, or ""
     axes     of the result in the order in which they are wanted, () for that of `assignment`
+    half     the 16-bit type that the result is rounded to, or ""
     """
 
     assignment: Assignment
@@ -40,6 +41,7 @@ class Task:
     out: np.dtype[Any] | None = None
     begin: str = ""
     axes: tuple[int, ...] = ()
+    half: str = ""
 
     def type_of(self, name: str) -> TensorType | None:
         """The type that a kernel takes the tensor `name` as, None if none does."""

@@ -21,6 +21,7 @@ from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
 from taco_py.notation.checks import accesses, check_elements, operand_names
+from taco_py.notation.dtypes import dtype_of_number
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
@@ -70,7 +71,7 @@ def give(
     strong = [g.data.dtype for g in found.values()] if dtype is None else [dtype]
     for name in numbers:
         value = objects[name]
-        taken = np.result_type(*strong, value) if strong else None
+        taken = dtype_of_number(value, strong) if strong else None
         found[name] = describe(as_number(value, taken, name), name)
     return {name: found[name] for name in objects}
 
@@ -308,7 +309,7 @@ def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> 
                     f"(mode {mode_there} of shape {tuple(shapes[other.tensor])}) and {size} in "
                     f"{access.tensor} (mode {mode} of shape {tuple(shapes[access.tensor])})",
                     access.span,
-                    "operands that share an index must agree on its size",
+                    f"operands that share {index!r} must agree on its size",
                 )
     sizes = {index: int(shapes[a.tensor][mode]) for index, (a, mode) in first.items()}
     check_elements(assignment, sizes)

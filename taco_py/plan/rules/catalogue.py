@@ -19,6 +19,7 @@ from taco_py.plan.rules.forms import (
 from taco_py.plan.rules.kernel import (
     add_term_by_term,
     choose_way,
+    fuse_temporary,
     gallop,
     look_up_row,
     share_inside,
@@ -128,7 +129,9 @@ TIDY: Entries = (
     (name_copies.RULE, "first: a kernel on a copy is that on an operand stored so"),
     (canonical_names.RULE, "before the others: equal kernels have equal names from here on"),
     (leave_unsorted.RULE, "of kernels whose readers are all planned"),
-    (share_equal_steps.RULE, "last: steps are as they will be carried out"),
+    (share_equal_steps.RULE, "steps are as they will be carried out"),
+    (fuse_temporary.RULE, "after share_equal_steps: what two kernels read is made once for both"),
+    (canonical_names.RULE, "again: temporaries in which others are made have names of their own"),
 )
 """What is done to the program of kernels as a whole."""
 

@@ -71,17 +71,16 @@ class _Reductions:
         nothing = operator.identity_of(dtype)
         if fill is None or nothing is None or same(fill, nothing):
             return None
-        if operator == ADD and not (dtype == COUNT or self._counts(indices, dtype)):
-            return None
-        if operator != ADD and reduced_fill(operator, fill) is None:
+        again = reduced_fill(operator, fill) is None
+        if again and (operator != ADD or not (dtype == COUNT or self._counts(indices, dtype))):
             return None
         if not any(set(indices) & set(access.indices) for access in self._sparse(body)):
             return None
         entries = _reduced(expr, indices, Call(FILLED, (body, Literal(nothing))))
-        exact = dtype if operator == ADD else COUNT
+        exact = dtype if again else COUNT
         there: Expr = Call(MUL, (Literal(1, dtype=exact.name), Call(STORED, (body,))))
         stored, all_ = summed(there, indices), self.sizes.product(indices, exact)
-        if operator == ADD:
+        if again:
             absent = Call(MUL, (Literal(fill), Call(SUB, (all_, stored))))
             return Call(ADD, (entries, absent))
         with_absent = Call(operator, (entries, Literal(fill)))
