@@ -80,6 +80,11 @@ def understood(text: str) -> Understood:
     return _understood(text)
 
 
+def forget_texts() -> None:
+    """Read texts anew, which may name functions that have changed."""
+    _understood.cache_clear()
+
+
 @lru_cache(maxsize=1024)
 def _understood(text: str) -> Understood:
     written = parse_assignment(text)

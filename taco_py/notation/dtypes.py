@@ -14,7 +14,6 @@ of such a type is rounded to it once, at the end (`computed_dtype`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any, assert_never
 
 import numpy as np
@@ -296,7 +295,6 @@ def _converted(operator: Operator, common: DType) -> DType:
     return common
 
 
-@cache
 def _of_truths(function: np.ufunc) -> DType:
     """The dtype in which NumPy computes a function of booleans; bool where it has none."""
     truths: Any = (np.dtype(bool),) * function.nin + (None,) * function.nout

@@ -15,6 +15,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.source import Span
+from taco_py.notation.defined import DEFINED
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Operator, power
 
@@ -229,8 +230,14 @@ COMPOSED: dict[str, Composed] = {
 """Functions that texts call and that are made of others, by their names."""
 
 
-CALLED = (*FUNCTIONS, *COMPOSED)
-"""The names of all functions."""
+def called() -> tuple[str, ...]:
+    """The names of all functions, those of users among them."""
+    return (*FUNCTIONS, *COMPOSED, *DEFINED.operators)
+
+
+def is_called(name: str) -> bool:
+    """Whether a name is that of a function."""
+    return name in FUNCTIONS or name in COMPOSED or name in DEFINED.operators
 
 
 def _reduction(
@@ -262,7 +269,10 @@ REDUCTIONS = {
 
 def arity_of(name: str) -> int:
     """Return how many arguments a function takes."""
-    return COMPOSED[name].arity if name in COMPOSED else FUNCTIONS[name].arity
+    if name in COMPOSED:
+        return COMPOSED[name].arity
+    arity: int = (FUNCTIONS.get(name) or DEFINED.operators[name]).arity
+    return arity
 
 
 def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
@@ -270,4 +280,4 @@ def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
     if name in COMPOSED:
         made: Expr = COMPOSED[name].make(*args)
         return made
-    return Call(FUNCTIONS[name], args)
+    return Call(FUNCTIONS.get(name) or DEFINED.operators[name], args)

@@ -40,6 +40,8 @@ class Operator:
     divides      whether f(0, 0) is not a number
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
+    body         of what a user defined: from the arguments to their expression, which is put in its
+                 place where reductions are made explicit
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -67,6 +69,7 @@ class Operator:
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
     exponent: int | None = field(default=None, repr=False)
+    body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
     @property

@@ -32,7 +32,6 @@ from taco_py.notation.cursor import Cursor
 from taco_py.notation.functions import (
     ALIASES,
     AND,
-    CALLED,
     FACTORS,
     INVERT,
     LADDER,
@@ -43,6 +42,8 @@ from taco_py.notation.functions import (
     POWER,
     REDUCTIONS,
     arity_of,
+    called,
+    is_called,
     make_call,
     nonzero,
 )
@@ -285,7 +286,7 @@ class Parser(Cursor):
             return Literal(_NUMBERS[word], token.span)
         if opens and word in REDUCTIONS and self.lists_indices(word):
             return self.reduction()
-        if opens and (word in CALLED or (word in REDUCTIONS and not self.holds_names())):
+        if opens and (is_called(word) or (word in REDUCTIONS and not self.holds_names())):
             return self.function(word)
         return self.access()
 
@@ -293,7 +294,7 @@ class Parser(Cursor):
         """Whether indices come first in the parentheses that follow, and what to reduce behind."""
         first, after = self.ahead(2), self.ahead(3).text
         if first.kind is TokenKind.NAME and after == ",":
-            return word not in CALLED or first.text in self.indices
+            return not is_called(word) or first.text in self.indices
         return (
             first.text == "(" and self.holds_names(2) and self.ahead(self.names_end(2)).text == ","
         )
@@ -301,6 +302,11 @@ class Parser(Cursor):
     def holds_names(self, start: int = 1) -> bool:
         """Whether the parenthesis `start` tokens on holds names with commas between them alone."""
         return self.ahead(self.names_end(start) - 1).text == ")"
+
+    def holds_accesses(self) -> bool:
+        """Whether brackets stand in the parenthesis that was opened, as in those of functions."""
+        end = next((k for k in range(len(self.tokens)) if self.ahead(k).text in (")", "")), 0)
+        return any(self.ahead(k).text in ("[", "(") for k in range(end))
 
     def names_end(self, start: int) -> int:
         """How many tokens on the names end that follow a parenthesis, which is then closed."""
@@ -333,7 +339,7 @@ class Parser(Cursor):
             bound = {index for names in self.bound for index in names}
             indices = tuple(index for index in free_indices(args[0]) if index not in bound)
             return REDUCTIONS[word](indices, args[0], span)
-        count = arity_of(word) if word in CALLED else 1
+        count = arity_of(word) if is_called(word) else 1
         if len(args) != count:
             names = ", ".join(("x[i]", "y[i]", "z[i]")[:count])
             raise NotationError(
@@ -367,6 +373,10 @@ class Parser(Cursor):
         if self.at("[") or self.at("("):
             opening = self.take()
             closing = _CLOSING[opening.text]
+            if closing == ")" and first.text not in REDUCTIONS and self.holds_accesses():
+                raise NotationError(
+                    f"Expected a function, found {first.text}", first.span, no_function(first.text)
+                )
             hint = _SUM_HINT if first.text in REDUCTIONS else None
             if closing == ")" and hint is None:
                 hint = no_function(first.text)
@@ -453,7 +463,7 @@ def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
 
 def no_function(name: str) -> str:
     """Say which function may have been meant by a name that is none."""
-    near = nearest(name, (*CALLED, *REDUCTIONS, *ALIASES))
+    near = nearest(name, (*called(), *REDUCTIONS, *ALIASES))
     return f"{name}(…) takes the names of indices" + (
         f"; did you mean {near}?" if near else ", for no function is called so"
     )
