@@ -250,6 +250,7 @@ def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
         to = "np.abs(A) or A.real"
     else:
         to = f"A.astype({'np.int8' if dtype.kind == 'b' else to})"
+        to += "; a power is written x[i]**2" if call.operator.symbol == "^" else ""
     return OperandTypeError(
         f"Expected operands that {call.operator} is defined for, found dtype {dtype}",
         call.span,

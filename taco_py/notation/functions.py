@@ -62,6 +62,15 @@ def _special(name: str) -> Callable[[Any], Any]:
     return evaluate
 
 
+def _power(x: Any, y: Any) -> Any:
+    """NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a remainder,
+    and 0 of 0."""
+    x, y = np.asarray(x), np.asarray(y)
+    negative = y < 0 if np.result_type(x, y).kind == "i" else np.False_
+    found = np.power(x, np.where(negative, y % 2, y).astype(y.dtype))
+    return np.where(negative & (np.abs(x) != 1), found.dtype.type(0), found)
+
+
 def _extremum(name: str, evaluate: np.ufunc, limit: int) -> Operator:
     return _binary(
         name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL,
@@ -89,7 +98,7 @@ WHERE = Operator(
     "where", "where", 3, "where", 4, annihilators=(None, None, None),
     linear=(False, False, False), evaluate=np.where,
 )  # fmt: skip
-POWER = Operator("pow", "pow", 2, "power", 4, kinds="iufc", evaluate=np.power)
+POWER = Operator("pow", "pow", 2, "power", 4, kinds="iufc", evaluate=_power)
 
 LADDER: tuple[tuple[Operator, ...], ...] = (
     (
@@ -115,7 +124,7 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
     (
         _infix(
             "&", np.bitwise_and, -1, "&", commutative=True, associative=True, idempotent=True,
-            identity=-1, annihilators=ABSENT, kinds=INTEGERS,
+            identity=-1, right_identity=-1, annihilators=ABSENT, kinds=INTEGERS,
         ),
     ),
     (

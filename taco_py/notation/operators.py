@@ -116,7 +116,8 @@ class Operator:
     def identity_of(self, dtype: np.dtype[Any]) -> Number | None:
         """Return e of a type with f(e, x) = f(x, e) = x for all x of it, or None."""
         if not self.limit:
-            return self.identity
+            bits = self.identity == -1 and dtype.kind in "bu"  # all of them, as of -1
+            return ~dtype.type(0).item() % 2 ** (8 * dtype.itemsize) if bits else self.identity
         if dtype.kind == "b":
             return self.limit > 0
         if dtype.kind in "iu":

@@ -65,6 +65,14 @@ from taco_py.notation.tree import children
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
 _FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV, *FACTORS)}
 _COMPARISONS, *_BITS = ({op.symbol: op for op in level} for level in LADDER)
+_LEVELS: tuple[dict[str, Operator], ...] = (
+    {"or": OR}, {"and": AND}, {}, _COMPARISONS, *_BITS, _TERM_OPERATORS, _FACTOR_OPERATORS,
+)  # fmt: skip
+"""Operators between operands, the loosest first; `not` stands in the empty place."""
+_NOT, _COMPARES, _SUMS, _PRODUCTS = 2, 3, len(_LEVELS) - 2, len(_LEVELS) - 1
+_BINARY = {word: (level, op) for level, ops in enumerate(_LEVELS) for word, op in ops.items()}
+_TIDY: dict[int, Callable[[Expr], Expr]] = {_SUMS: rebalanced_sum, _PRODUCTS: rebalanced}
+"""What is done with long sums and products."""
 _PREFIXES = {op.symbol: op for op in (NEG, INVERT)}
 _INDEX_ARITHMETIC = (*_TERM_OPERATORS, *_FACTOR_OPERATORS, "**")
 _BIT = {op.symbol: op for level in LADDER[1:4] for op in level}
@@ -184,40 +192,36 @@ class Parser(Cursor):
             )
         return None
 
-    def expression(self) -> Expr:
-        return self.truths("or", OR, lambda: self.truths("and", AND, self.truth))
-
-    def truths(self, word: str, operator: Operator, operand: Callable[[], Expr]) -> Expr:
-        """Operands with a word between them, each of which is compared with 0."""
-        first, left = self.token, operand()
-        while self.at(word):
+    def expression(self, level: int = 0) -> Expr:
+        """Operands with operators between them that bind at a level or tighter, as in Python."""
+        first, last = self.token, _PRODUCTS
+        left = self.truth() if level <= _NOT and self.at("not") else self.factor()
+        while self.token.text in _BINARY:
+            found, operator = _BINARY[self.token.text]
+            if found < level:
+                break
+            left, last = left if found == last else _TIDY.get(last, _as_it_is)(left), found
             self.take()
-            left = Call(operator, (nonzero(left), nonzero(operand())), self.since(first))
-        return left
+            right = self.expression(found + 1)
+            if operator in (AND, OR):
+                left, right = nonzero(left), nonzero(right)
+            left = Call(operator, (left, right), self.since(first))
+            if found == _COMPARES and self.token.text in _COMPARISONS:
+                raise self.error(
+                    "one comparison", "write two of them as in (a[i] < b[i]) & (b[i] < c[i])"
+                )
+        return _TIDY.get(last, _as_it_is)(left)
 
     def truth(self) -> Expr:
-        first = self.token
-        if self.at("not"):
-            self.take()
-            return Call(NOT, (nonzero(self.truth()),), self.since(first))
-        left = self.bits(0)
-        if self.token.text not in _COMPARISONS:
-            return left
-        operator = _COMPARISONS[self.take().text]
-        found = Call(operator, (left, self.bits(0)), self.since(first))
-        if self.token.text in _COMPARISONS:
-            raise self.error(
-                "one comparison", "write two of them as in (a[i] < b[i]) & (b[i] < c[i])"
-            )
-        return found
-
-    def bits(self, level: int) -> Expr:
-        if level == len(_BITS):
-            return rebalanced_sum(self.chain(self.term, _TERM_OPERATORS))
-        return self.chain(lambda: self.bits(level + 1), _BITS[level])
-
-    def term(self) -> Expr:
-        return rebalanced(self.chain(self.factor, _FACTOR_OPERATORS))
+        """What stands after `not`, of which there may be several."""
+        words = []
+        while self.at("not"):
+            words.append(self.take())
+        return reduce(
+            lambda inner, each: Call(NOT, (nonzero(inner),), self.since(each)),
+            reversed(words),
+            self.expression(_NOT + 1),
+        )
 
     def factor(self) -> Expr:
         prefixes = []
@@ -450,6 +454,10 @@ class Parser(Cursor):
                 return "an index is a name alone; pass an array that NumPy gathers, as in v[p]"
             case _:
                 return None
+
+
+def _as_it_is(expr: Expr) -> Expr:
+    return expr
 
 
 def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:

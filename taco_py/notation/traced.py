@@ -38,7 +38,8 @@ _UFUNCS: dict[Any, str] = {
     op.evaluate: name for name, op in FUNCTIONS.items() if isinstance(op.evaluate, np.ufunc)
 }
 _INFIX_UFUNCS: dict[Any, Operator] = {
-    op.evaluate: op for op in (*_SYMBOLS.values(), NEG, INVERT, POWER)
+    np.power: POWER,
+    **{op.evaluate: op for op in (*_SYMBOLS.values(), NEG, INVERT)},
 }
 
 
