@@ -1,0 +1,158 @@
+"""What expressions are where operands store nothing: their fill values.
+
+    fill(A[i,j])         0         of a sparse operand; a full one has none
+    fill(2)              2
+    fill(filled(A, -1))  -1        the compiler's own operator, of operands with another fill value
+    fill(f(a, b))        z         where the fill of an argument is an annihilator z of f there
+    fill(f(a, b))        f of the fills of all arguments otherwise
+    fill(max(j, a))      a's       where f(v, v) = v of the fill v of what is reduced
+
+An expression differs from its fill value where one of its arguments does; where arguments have an
+annihilator for their fill, all of them have to.
+
+(Henry, Hsu et al. 2021, Compilation of Sparse Array Programming Models, section 4.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import Number, Operator
+
+Fills = Callable[[Access], Number | None]
+"""From an access to what it is where nothing is stored; None for a full tensor."""
+
+
+def same(one: Number | None, other: Number | None) -> bool:
+    """Tell whether two numbers are equal, or both NaN; a missing one equals none."""
+    if one is None or other is None:
+        return False
+    return bool(one == other or (one != one and other != other))
+
+
+def fill_of(expr: Expr, fills: Fills) -> Number | None:
+    """Find the value of an expression where operands store nothing; None where it has none."""
+    match expr:
+        case Access():
+            return fills(expr)
+        case Literal(value):
+            return value
+        case Call(operator, args):
+            return call_fill(operator, [fill_of(arg, fills) for arg in args])
+        case Reduce(operator, _, body):
+            return reduced_fill(operator, fill_of(body, fills))
+        case _:
+            assert_never(expr)
+
+
+def restricting(operator: Operator, fills: Sequence[Number | None]) -> list[bool]:
+    """Tell of each argument whether its fill annihilates an operator."""
+    zeros = operator.annihilators
+    return [same(fill, zero) for fill, zero in zip(fills, zeros, strict=False)]
+
+
+def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | None:
+    """Find the value of an operator for arguments with these fills."""
+    for fill, zero in zip(fills, operator.annihilators, strict=False):
+        if zero is not None and same(fill, zero):
+            return zero
+    if any(fill is None for fill in fills):
+        return None
+    return operator.at(tuple(fills))
+
+
+def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:
+    """Find what an operator makes of a fill over and over: itself, or None where it counts."""
+    if fill is None or same(fill, operator.identity):
+        return fill
+    return fill if same(operator.at((fill, fill)), fill) else None
+
+
+# ---------------------------------------------------------------- one part of an expression
+
+
+def without(expr: Expr, part: Expr) -> Number | None:
+    """Find the value of an expression wherever a part of it is not stored; None where others say.
+
+    A[i,j] * x[j] is 0 without A[i,j], A[i,j] > 1 is False; A[i,j] + b[i] is what b[i] is.
+    """
+    if expr == part:
+        return 0
+    match expr:
+        case Access():
+            return None
+        case Literal(value):
+            return value
+        case Call(operator, args):
+            return call_fill(operator, [without(arg, part) for arg in args])
+        case Reduce(operator, _, body):
+            return reduced_fill(operator, without(body, part))
+        case _:
+            assert_never(expr)
+
+
+def restricts(expr: Expr, part: Expr) -> bool:
+    """Tell whether an expression is zero wherever a part of it, as an access, is not stored.
+
+    A[i,j] * x[j] / d[i] is zero without A[i,j]; A[i,j] + b[i] is not.
+    """
+    if expr == part:
+        return True
+    value = without(expr, part)
+    return value is not None and value == 0 and holds(expr, part)
+
+
+def holds(expr: Expr, part: Expr) -> bool:
+    """Tell whether a part occurs in an expression, as a whole or in a part of it."""
+    if expr == part:
+        return True
+    match expr:
+        case Call(_, args):
+            return any(holds(arg, part) for arg in args)
+        case Reduce(_, _, body):
+            return holds(body, part)
+    return False
+
+
+def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call], bool]) -> bool:
+    """Tell whether an expression has another value where a part is absent than where it is 0.
+
+    A[i] / d[i] is 0 where A stores nothing, and 0 / 0 where A stores a zero and d is 0; so with
+    infinity for a factor. -A[i] and 2 * A[i] are zero either way, and so is A[i] * A[i].
+
+    makes_special  whether an operation may make another number than 0 of 0 and what it meets
+    """
+    if isinstance(expr, Reduce):
+        return differs_where_absent(expr.body, part, makes_special)
+    if not isinstance(expr, Call):
+        return False
+    if expr.operator.at_absent is not None and holds(expr, part):
+        return True
+    if restricts(expr, part) and makes_special(expr):
+        others = [arg for arg in expr.args if not restricts(arg, part)]
+        if not all(map(is_nonzero_number, others)):
+            return True
+    return any(differs_where_absent(arg, part, makes_special) for arg in expr.args)
+
+
+def divides(expr: Call) -> bool:
+    """Tell whether an operation divides, which makes NaN of 0 over 0."""
+    return expr.operator.divides
+
+
+def is_nonzero_number(expr: Expr) -> bool:
+    """Tell whether an expression is a literal other than 0."""
+    return isinstance(expr, Literal) and expr.value != 0
+
+
+def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool]) -> bool:
+    """Tell whether an expression has a value for every coordinate, whatever sparse operands store.
+
+    A product has where all of its factors have, a sum where one of its terms has.
+
+    tensor_is_full  whether a tensor stores every coordinate, by its name
+    """
+    fill = fill_of(expr, lambda access: None if tensor_is_full(access.tensor) else 0)
+    return fill is None or bool(fill != 0)

@@ -1,0 +1,271 @@
+"""Functions as data: NumPy's, under NumPy's names, and how texts spell them.
+
+A function is an `Operator` of the table, or is made of others (`relu(x) = max(x, 0)`). Neither the
+parser nor the compiler names one: a new function is an entry here, and its C in
+`codegen.libraries.scalar_functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.diagnostics.source import Span
+from taco_py.notation.nodes import Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Operator, power
+
+REAL = "biuf"
+INTEGERS = "biu"
+ABSENT = (0, 0)
+
+
+def _real(name: str, evaluate: Callable[..., Any], kinds: str = "biufc") -> Operator:
+    """An entry of one argument that is computed in floating point."""
+    return Operator(name, name, 1, name, 4, kinds=kinds, floating=True, evaluate=evaluate)
+
+
+def _same(name: str, evaluate: Callable[..., Any], kinds: str = "biufc") -> Operator:
+    """An entry of one argument whose type is kept."""
+    return Operator(name, name, 1, name, 4, kinds=kinds, evaluate=evaluate)
+
+
+def _binary(name: str, evaluate: Callable[..., Any], **algebra: Any) -> Operator:
+    """An entry of two arguments."""
+    return Operator(name, name, 2, name, 4, evaluate=evaluate, **algebra)
+
+
+def _infix(
+    symbol: str, evaluate: np.ufunc, precedence: int, c_operator: str = "", **algebra: Any
+) -> Operator:
+    """An entry that stands between its arguments."""
+    name = evaluate.__name__
+    return Operator(name, symbol, 2, c_operator or name, precedence, evaluate=evaluate, **algebra)
+
+
+def _comparison(symbol: str, evaluate: np.ufunc, **algebra: Any) -> Operator:
+    return _infix(symbol, evaluate, -4, **algebra)
+
+
+def _special(name: str) -> Callable[[Any], Any]:
+    """A function of SciPy, which is imported where it is called."""
+
+    def evaluate(x: Any) -> Any:
+        from scipy import special
+
+        return getattr(special, name)(x)
+
+    return evaluate
+
+
+def _extremum(name: str, evaluate: np.ufunc, limit: int) -> Operator:
+    return _binary(
+        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL
+    )
+
+
+MIN = _extremum("min", np.minimum, 1)
+MAX = _extremum("max", np.maximum, -1)
+AND = Operator(
+    "logical_and", "logical_and", 2, "&&", 4, commutative=True, associative=True, idempotent=True,
+    identity=True, right_identity=True, annihilators=ABSENT, evaluate=np.logical_and,
+)  # fmt: skip
+OR = Operator(
+    "logical_or", "logical_or", 2, "||", 4, commutative=True, associative=True, idempotent=True,
+    identity=False, right_identity=False, evaluate=np.logical_or,
+)  # fmt: skip
+XOR = Operator(
+    "logical_xor", "logical_xor", 2, "!=", 4, commutative=True, associative=True, identity=False,
+    right_identity=False, evaluate=np.logical_xor,
+)  # fmt: skip
+NOT = _same("logical_not", np.logical_not)
+NOT_EQUAL = _comparison("!=", np.not_equal, commutative=True)
+WHERE = Operator(
+    "where", "where", 3, "where", 4, annihilators=(None, None, None),
+    linear=(False, False, False), evaluate=np.where,
+)  # fmt: skip
+POWER = Operator("pow", "pow", 2, "power", 4, kinds="iufc", evaluate=np.power)
+
+LADDER: tuple[tuple[Operator, ...], ...] = (
+    (
+        _comparison("<", np.less, kinds=REAL),
+        _comparison("<=", np.less_equal, kinds=REAL),
+        _comparison(">", np.greater, kinds=REAL),
+        _comparison(">=", np.greater_equal, kinds=REAL),
+        _comparison("==", np.equal, commutative=True),
+        NOT_EQUAL,
+    ),
+    (
+        _infix(
+            "|", np.bitwise_or, -3, "|", commutative=True, associative=True, idempotent=True,
+            identity=0, right_identity=0, kinds=INTEGERS,
+        ),
+    ),
+    (
+        _infix(
+            "^", np.bitwise_xor, -2, "^", commutative=True, associative=True, identity=0,
+            right_identity=0, kinds=INTEGERS,
+        ),
+    ),
+    (
+        _infix(
+            "&", np.bitwise_and, -1, "&", commutative=True, associative=True, idempotent=True,
+            identity=-1, annihilators=ABSENT, kinds=INTEGERS,
+        ),
+    ),
+    (
+        _infix("<<", np.left_shift, 0, annihilators=(0, None), kinds=INTEGERS),
+        _infix(">>", np.right_shift, 0, annihilators=(0, None), kinds=INTEGERS),
+    ),
+)  # fmt: skip
+"""Operators that bind looser than sums, the loosest first, as in Python."""
+
+FACTORS = (
+    _infix("//", np.floor_divide, 2, annihilators=(0, None), divides=True, kinds=REAL),
+    _infix("%", np.remainder, 2, annihilators=(0, None), divides=True, kinds=REAL),
+)
+"""Operators that bind as products do, beside * and /."""
+
+INVERT = Operator("invert", "~", 1, "invert", 3, kinds=INTEGERS, evaluate=np.invert)
+
+FUNCTIONS: dict[str, Operator] = {
+    each.name: each
+    for each in (
+        _same("abs", np.abs),
+        _same("sign", np.sign, "iufc"),
+        _same("floor", np.floor, REAL),
+        _same("ceil", np.ceil, REAL),
+        replace(_same("round", np.round), c_operator="rint"),
+        _same("trunc", np.trunc, REAL),
+        _same("isnan", np.isnan),
+        _same("isinf", np.isinf),
+        _same("isfinite", np.isfinite),
+        _same("conj", np.conjugate, "iufc"),
+        _same("real", np.real),
+        _same("imag", np.imag),
+        _real("angle", np.angle),
+        _real("sqrt", np.sqrt),
+        _real("cbrt", np.cbrt, REAL),
+        _real("exp", np.exp),
+        _real("expm1", np.expm1),
+        _real("log", np.log),
+        _real("log1p", np.log1p),
+        _real("log2", np.log2),
+        _real("log10", np.log10),
+        _real("sin", np.sin),
+        _real("cos", np.cos),
+        _real("tan", np.tan),
+        _real("asin", np.arcsin),
+        _real("acos", np.arccos),
+        _real("atan", np.arctan),
+        _real("sinh", np.sinh),
+        _real("cosh", np.cosh),
+        _real("tanh", np.tanh),
+        _real("asinh", np.arcsinh),
+        _real("acosh", np.arccosh),
+        _real("atanh", np.arctanh),
+        _real("exp2", np.exp2),
+        _real("erf", _special("erf"), REAL),
+        _real("sigmoid", _special("expit"), REAL),
+        _binary("hypot", np.hypot, kinds=REAL, floating=True, commutative=True),
+        _binary("atan2", np.arctan2, kinds=REAL, floating=True),
+        _binary("copysign", np.copysign, kinds=REAL, floating=True),
+        _binary("fmin", np.fmin, kinds=REAL, commutative=True, associative=True, idempotent=True),
+        _binary("fmax", np.fmax, kinds=REAL, commutative=True, associative=True, idempotent=True),
+        MIN, MAX, AND, OR, XOR, NOT, WHERE, POWER,
+    )
+}  # fmt: skip
+"""Functions that texts call, by their names."""
+
+ALIASES = {
+    "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "minimum": "min", "maximum": "max",
+    "conjugate": "conj", "rint": "round", "power": "pow",
+}  # fmt: skip
+"""Other names of NumPy for the same functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A function that is made of others: its number of arguments, and the expression of them."""
+
+    arity: int
+    make: Callable[..., Expr]
+
+
+def nonzero(expr: Expr) -> Expr:
+    """Compare an expression with 0, unless it is a truth already."""
+    if isinstance(expr, Call) and expr.operator in TRUTHS:
+        return expr
+    return Call(NOT_EQUAL, (expr, Literal(0)), expr.span)
+
+
+TRUTHS = (
+    *LADDER[0],
+    AND,
+    OR,
+    XOR,
+    NOT,
+    *(FUNCTIONS[name] for name in ("isnan", "isinf", "isfinite")),
+)
+
+COMPOSED: dict[str, Composed] = {
+    "relu": Composed(1, lambda x: Call(MAX, (x, Literal(0)))),
+    "square": Composed(1, lambda x: Call(power(2), (x,))),
+    "reciprocal": Composed(1, lambda x: Call(DIV, (Literal(1), x))),
+    "clip": Composed(3, lambda x, least, most: Call(MIN, (Call(MAX, (x, least)), most))),
+    "where": Composed(3, lambda c, a, b: Call(WHERE, (nonzero(c), a, b))),
+    "logical_and": Composed(2, lambda a, b: Call(AND, (nonzero(a), nonzero(b)))),
+    "logical_or": Composed(2, lambda a, b: Call(OR, (nonzero(a), nonzero(b)))),
+    "logical_xor": Composed(2, lambda a, b: Call(XOR, (nonzero(a), nonzero(b)))),
+    "logical_not": Composed(1, lambda a: Call(NOT, (nonzero(a),))),
+    "stored": Composed(1, lambda a: Call(COMPILER["stored"], (a,))),
+}
+"""Functions that texts call and that are made of others, by their names."""
+
+
+CALLED = (*FUNCTIONS, *COMPOSED)
+"""The names of all functions."""
+
+
+def _reduction(
+    operator: Operator, prepare: Callable[[Expr], Expr] = lambda body: body
+) -> Callable[[tuple[str, ...], Expr, Span], Expr]:
+    """A reduction by an operator over indices, the first outermost, of a body or what is made of
+    it."""
+
+    def make(indices: tuple[str, ...], body: Expr, span: Span) -> Expr:
+        found = prepare(body)
+        for index in reversed(indices):
+            found = Reduce(operator, index, found, span)
+        return found
+
+    return make
+
+
+REDUCTIONS = {
+    "sum": _reduction(ADD),
+    "prod": _reduction(MUL),
+    "min": _reduction(MIN),
+    "max": _reduction(MAX),
+    "any": _reduction(OR, nonzero),
+    "all": _reduction(AND, nonzero),
+    "count": _reduction(ADD, nonzero),
+}
+"""What texts reduce by, each with what makes its expression of indices and a body."""
+
+
+def arity_of(name: str) -> int:
+    """Return how many arguments a function takes."""
+    return COMPOSED[name].arity if name in COMPOSED else FUNCTIONS[name].arity
+
+
+def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
+    """Make the expression of a function, by its name, of as many arguments as it takes."""
+    if name in COMPOSED:
+        made: Expr = COMPOSED[name].make(*args)
+        return made
+    return Call(FUNCTIONS[name], args)
