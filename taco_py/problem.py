@@ -6,11 +6,20 @@ static.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
+from taco_py.fill import Fill, as_number, converted
 from taco_py.formats import Format
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
+
+FILL_WORD = "fill="
+"""What a fill value stands behind where a type is printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +32,8 @@ class TensorType:
                  strides are run-time arguments.
     stored       the values' type in memory where that is another one: kernels convert each value
                  to `dtype` when they read it. "" where it is the same.
+    fill         the value of the elements that are not stored, as text (`taco_py.fill`) in `dtype`:
+                 "" for 0. Always "" for a dense format, of which all are stored.
     """
 
     format: Format
@@ -30,17 +41,51 @@ class TensorType:
     index_dtype: str = "int32"
     unit_stride: bool = True
     stored: str = ""
+    fill: Fill = ""
+
+    def __post_init__(self) -> None:
+        if self.fill and self.format.is_dense:
+            object.__setattr__(self, "fill", "")
+
+    @property
+    def fill_value(self) -> Any:
+        """The value of the elements that are not stored, a NumPy number of `dtype`."""
+        return as_number(self.fill, np.dtype(self.dtype))
+
+    def read_as(self, dtype: str) -> TensorType:
+        """The type of the same arrays where kernels convert each value to `dtype` on reading it.
+
+        Raises NumberOverflowError where `dtype` is one of integers and the fill value is infinite
+        or NaN.
+        """
+        fill = converted(self.fill, np.dtype(self.dtype), np.dtype(dtype))
+        return replace(self, dtype=dtype, stored=self.element, fill=fill)
 
     @property
     def element(self) -> str:
         """NumPy's name of the type of the values in memory."""
         return self.stored or self.dtype
 
+    def __repr__(self) -> str:
+        """All fields; the fill value where it is not 0, so that a key of kernels says no more than
+        there is."""
+        fill = f", fill={self.fill!r}" if self.fill else ""
+        return (
+            f"TensorType(format={self.format!r}, dtype={self.dtype!r}, "
+            f"index_dtype={self.index_dtype!r}, unit_stride={self.unit_stride!r}, "
+            f"stored={self.stored!r}{fill})"
+        )
+
     def __str__(self) -> str:
         dtype = f"{self.dtype} from {self.stored}" if self.stored else self.dtype
         if self.format.is_dense:
             return f"{self.format}/{dtype}" + ("" if self.unit_stride else "/strided")
-        return f"{self.format}/{dtype}/{self.index_dtype}"
+        return f"{self.format}/{dtype}/{self.index_dtype}{fill_word(self.fill)}"
+
+
+def fill_word(fill: Fill) -> str:
+    """What is printed of a fill value behind the rest of a type: nothing for 0, "/fill=-inf"."""
+    return fill and f"/{FILL_WORD}{fill}"
 
 
 @dataclass(frozen=True, slots=True)

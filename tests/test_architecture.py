@@ -59,8 +59,8 @@ COMMON = ("codegen.records",)
 # The rooms of each package, the lowest first: a room imports rooms before it alone.
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
-        "diagnostics", "kernels", "phase", "formats", "levels", "notation", "provenance", "affine",
-        "oracle", "problem", "storage", "legal", "concrete", "convert", "interop", "cost",
+        "diagnostics", "kernels", "phase", "fill", "formats", "levels", "notation", "provenance",
+        "affine", "oracle", "problem", "storage", "legal", "concrete", "convert", "interop", "cost",
         "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "call", "api", "tool",
         "cli", "__main__",

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taco_py.diagnostics.errors import NumberOverflowError
 from taco_py.formats import LETTERS, Format
 from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
@@ -31,6 +32,7 @@ types = st.builds(
     st.sampled_from(("float64", "int8")),
     st.sampled_from(("int32", "int64")),
     st.booleans(),
+    fill=st.sampled_from(("", "1", "nan")),
 )
 sizes = st.lists(st.tuples(strategies.names, st.integers(1, 9)), max_size=2).map(tuple)
 commands = st.one_of(
@@ -86,6 +88,8 @@ SIMILAR = (
     problem("y[i] = 2 * A[i,j]", {"A": "du"}),
     problem("y[i] = 2 * A[i,j]", {"A": "CSR"}, "s"),
     problem("y[i] = 2 * A[i,j]", {"A": "CSR"}, None, {"A": "float32"}),
+    replace(SCALE, operands=(("A", replace(SCALE.operands[0][1], fill="-0.0")),)),
+    replace(SCALE, operands=(("A", replace(SCALE.operands[0][1], fill="nan")),)),
 )
 
 
@@ -104,6 +108,30 @@ def test_a_type_is_asked_for_by_name() -> None:
     assert SCALE.type_of("y") is SCALE.result
     with pytest.raises(Exception, match="no tensor 'B'"):
         SCALE.type_of("B")
+
+
+def test_a_fill_value_is_printed_where_it_is_not_zero() -> None:
+    of_rows = TensorType(Format.parse("ds"), "float64")
+    assert str(of_rows) == "ds/float64/int32"
+    assert str(replace(of_rows, fill="-inf")) == "ds/float64/int32/fill=-inf"
+    assert replace(of_rows, fill="nan") == replace(of_rows, fill="nan")
+    assert repr(replace(of_rows, fill="nan").fill_value) == "np.float64(nan)"
+    assert of_rows.fill_value == 0
+
+
+def test_a_fill_value_is_read_in_the_type_that_values_are_read_in() -> None:
+    of_rows = TensorType(Format.parse("ds"), "int8", fill="3")
+    wide = of_rows.read_as("float64")
+    assert (wide.dtype, wide.stored, wide.fill) == ("float64", "int8", "3.0")
+    with pytest.raises(NumberOverflowError, match="converted to int8, found inf"):
+        replace(wide, fill="inf").read_as("int8")
+
+
+def test_a_dense_type_has_no_fill_value() -> None:
+    of_array = TensorType(Format.parse("dd"), "float64")
+    assert replace(of_array, fill="inf") == of_array
+    of_rows = TensorType(Format.parse("ds"), "float64", fill="inf")
+    assert replace(of_rows, format=of_array.format) == of_array
 
 
 def test_a_format_hashes_in_this_process_wherever_it_was_made() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from taco_py import oracle
 from taco_py.call.prepare import accumulated, by_name, parsed, target_of
 from taco_py.call.widened import read_types
+from taco_py.fill import Fill
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
@@ -23,7 +23,7 @@ from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, converted_to
 from taco_py.values.operands import check_names, taken
 from taco_py.values.settings import merged
 from taco_py.values.tensor import Tensor
@@ -104,7 +104,8 @@ def _evaluated(
     stored: Mapping[str, ArrayLike] | None,
 ) -> Array:
     """Compute an assignment whose operands are arrays."""
-    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
+    sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
+    masks = {name: _places(obj, name) for name, obj in sparse.items() if not _fill(obj)}
     places = {**masks, **(stored or {})}
     if not isinstance(text, str):
         if initial is None and isinstance(assignment, Assignment):
@@ -115,7 +116,7 @@ def _evaluated(
     sum_type = partial(sum_dtype, target=target)
     if initial is None:
         assignment = accumulated(assignment, given)
-    repeating = {name for name in masks if _repeats(given[name], name)}
+    repeating = {name for name, obj in sparse.items() if _repeats(obj, name)}
     if repeating.intersection(operand_names(assignment)):
         assignment = _added_wide(assignment, given, arrays, places, repeating, target)
     return oracle.evaluate_dense(assignment, arrays, initial, places, sum_type)
@@ -124,6 +125,12 @@ def _evaluated(
 def _is_sparse(obj: Any) -> bool:
     data = obj.data if isinstance(obj, Tensor) else obj
     return is_scipy_sparse(obj) or (isinstance(data, TensorData) and not data.format.is_dense)
+
+
+def _fill(obj: Any) -> Fill:
+    """The number that is computed with where an operand stores nothing, "" where that is absent."""
+    data = obj.data if isinstance(obj, Tensor) else obj
+    return data.fill if isinstance(data, TensorData) else ""
 
 
 def _repeats(obj: Any, name: str) -> bool:
@@ -160,7 +167,7 @@ def _array(obj: Any, name: str, dtype: Any = None) -> Any:
     """An operand as an array; entries with equal coordinates are added up in `dtype`."""
     if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
         data = taken(obj, f"operand {name}")
-        return to_dense(replace(data, values=data.values.astype(dtype or data.dtype)))
+        return to_dense(converted_to(np.dtype(dtype or data.dtype), data))
     return obj
 
 

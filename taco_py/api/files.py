@@ -57,6 +57,9 @@ def write(obj: Any, path: str | Path) -> None:
     2 2 3.0
     >>> tp.write(np.eye(2), folder / "eye.mtx.gz")
 
+    A fill value other than 0 is written as a comment `fill_value`, which `read` understands; other
+    programs take elements that are not stored for 0.
+
     obj   anything that `tensor` accepts
     path  of the file, which is written over; what it ends in says how: .gz, .bz2, .xz, .zst too
 

@@ -8,11 +8,15 @@ from numpy.typing import DTypeLike
 
 from taco_py.formats import Format
 from taco_py.storage.sizes import with_index_dtype
-from taco_py.values.tensor import Tensor, as_data, stored_as
+from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
 
 
 def tensor(
-    obj: Any, format: Format | str | None = None, index_dtype: DTypeLike | None = None
+    obj: Any,
+    format: Format | str | None = None,
+    index_dtype: DTypeLike | None = None,
+    *,
+    fill_value: complex | None = None,
 ) -> Tensor:
     """Make a Tensor of anything: a Tensor, scipy.sparse array, NumPy array, number or list.
 
@@ -20,6 +24,9 @@ def tensor(
     Tensor(shape=(2, 2), format='ds', nnz=2, dtype=float64, density=0.5)
     >>> tp.tensor([[1.0, 0.0], [0.0, 3.0]], format=tp.COO(2)).nnz
     2
+    >>> tp.tensor(sp.csr_array([[1.0, 0.0], [0.0, 3.0]]), fill_value=-np.inf).to_numpy()
+    array([[  1., -inf],
+           [-inf,   3.]])
 
     Where nothing has to be converted, the Tensor is around the arrays of `obj` itself. Writing to
     its values then changes the Tensor; its coordinates must stay as they are, for their order is
@@ -30,9 +37,12 @@ def tensor(
                  keeps the format that `obj` has
     index_dtype  int32 or int64, of the index arrays; None, the default, keeps the one that `obj`
                  has
+    fill_value   of the elements that `obj` does not store, a number that the dtype holds; None, the
+                 default, keeps the one that a Tensor has, and is 0 for others. Of an array, which
+                 stores all elements, a sparse `format` leaves out those that have it
 
-    Raises OperandTypeError or FormatError, and IndexOverflowError where int32 cannot hold a size or
-    the number of values.
+    Raises OperandTypeError or FormatError, NumberOverflowError for a fill value that the dtype does
+    not hold, and IndexOverflowError where int32 cannot hold a size or the number of values.
     """
-    data = stored_as(as_data(obj), format)
+    data = stored_as(with_fill(as_data(obj), fill_value), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))

@@ -37,11 +37,24 @@ def conforming(name: str, given: Given, wanted: TensorType, told: Format) -> Giv
             hint=f"{name}.astype({wanted.element!r}), or compile with "
             f"dtypes={{{name!r}: {found.dtype!r}}}",
         )
+    require_fill(name, found, wanted)
     if form.is_dense:
         data = laid_out(data, wanted)
     elif found.index_dtype != wanted.index_dtype:
         data = reindexed(data, name, wanted.index_dtype)
     return replace(given, data=data)
+
+
+def require_fill(name: str, found: TensorType, wanted: TensorType) -> None:
+    """Raise FormatError if the elements that an operand does not store have another value."""
+    if wanted.stored:
+        found = found.read_as(wanted.dtype)
+    if found.fill != wanted.fill:
+        raise FormatError(
+            f"Expected {name} with the fill value {wanted.fill_value} that the kernel was compiled "
+            f"for, found {found.fill_value}",
+            hint=f"compile for this tensor: tp.compile(…, {name}={name})",
+        )
 
 
 def laid_out(data: TensorData, type: TensorType) -> TensorData:

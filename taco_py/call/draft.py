@@ -103,10 +103,7 @@ def _with_wide_sums(drafted: Draft, added: str) -> Draft:
     operands = dict(drafted.operands)
     operands.update((name, operands[other]) for name, other in wide.same.items())
     for name, dtype in wide.read.items():
-        type = operands[name].type
-        operands[name] = replace(
-            operands[name], type=replace(type, dtype=dtype.name, stored=type.dtype)
-        )
+        operands[name] = replace(operands[name], type=operands[name].type.read_as(dtype.name))
     read = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
     dtype = result_dtype(wide.assignment, read)
     result = replace(drafted.request.type, dtype=dtype.name)

@@ -33,7 +33,7 @@ from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
 from taco_py.storage.room import room
-from taco_py.storage.tensor_data import Array
+from taco_py.storage.tensor_data import Array, converted_to
 from taco_py.values.operands import (
     Given,
     check_names,
@@ -254,10 +254,10 @@ def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> d
         wanted, data = types[name], g.data
         if not converts_in_place(data.dtype, wanted):
             with room(f"{name} as {wanted}", data.values.size * wanted.itemsize):
-                data = replace(data, values=data.values.astype(wanted, copy=False))
+                data = converted_to(wanted, data)
         type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides
         if data.dtype != wanted:
-            type = replace(type, dtype=wanted.name, stored=data.dtype.name)
+            type = type.read_as(wanted.name)
         found[name] = replace(g, data=data, operand=replace(g.operand, type=type, joined=levels))
     return found
 

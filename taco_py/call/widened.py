@@ -18,7 +18,7 @@ from taco_py.legal.types import computes_exactly
 from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, result_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.storage.pack import chain_ascends, is_unique, sparse_chains
-from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import TensorData, converted_to
 from taco_py.values.operands import Given, informer, type_of
 
 
@@ -37,7 +37,7 @@ def widened(assignment: Assignment, given: Mapping[str, Given]) -> Mapping[str, 
         data, wide = given[name].data, read[name]
         narrow = computes_exactly(data.dtype) and wide != data.dtype
         if narrow and np.can_cast(data.dtype, wide) and _may_repeat(inform(name, data)):
-            data = replace(data, values=data.values.astype(wide))
+            data = converted_to(wide, data)
             operand = replace(given[name].operand, type=type_of(data))
             found[name] = replace(given[name], data=data, operand=operand)
     return found if any(found[name] is not each for name, each in given.items()) else given

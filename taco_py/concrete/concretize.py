@@ -41,14 +41,14 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
     forall,
 )
-from taco_py.concrete.terms import Term, map_terms, reduced_term, reductions, split_terms
+from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.legal.absent import restricts
 from taco_py.legal.cases import LOOP_CASES, MERGED_TERMS
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Expr, Reduce
-from taco_py.notation.operators import Operator
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import FILLED, Operator
 from taco_py.notation.tree import exchange
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
@@ -108,10 +108,10 @@ def concretize(
     depth = len(result_indices(problem, prefix))
     if depth == problem.result.format.order:
         return forall(prefix, _gather(maker, orders))
-    if can_scatter(problem, depth):
+    if can_scatter(problem, depth) and _begins_anywhere(problem, terms):
         target, consume = problem.assignment.target, None
     else:
-        workspace = _scatter_workspace(maker, prefix)
+        workspace = _scatter_workspace(maker, prefix, terms[0].operator)
         target = workspace.access
         consume = workspace
     nests = tuple(
@@ -120,7 +120,10 @@ def concretize(
     )
     body: Statement = nests[0] if len(nests) == 1 else Sequence(nests)
     if consume is not None:
-        drain = Assign(problem.assignment.target, consume.access)
+        value: Expr = consume.access
+        if consume.initial != 0:  # which is absent where nothing was reduced
+            value = Call(FILLED, (value, Literal(0)))
+        drain = Assign(problem.assignment.target, value)
         body = Where(consume, forall(consume.indices, drain), body)
     return forall(prefix, body)
 
@@ -234,6 +237,12 @@ def can_scatter(problem: Problem, depth: int) -> bool:
     return all(level.full for level in problem.result.format.levels[depth:])
 
 
+def _begins_anywhere(problem: Problem, terms: tuple[Term, ...]) -> bool:
+    """Whether elements of the result may be what they are reduced from before they are reached: a
+    sparse result has zeros alone in levels that store all coordinates."""
+    return all(term.operator.additive for term in terms) or not is_sparse(problem.result.format)
+
+
 def fits_row(problem: Problem) -> bool:
     """Whether a row workspace holds the whole result."""
     return _is_short(problem, result_order(problem))
@@ -243,14 +252,19 @@ def _is_short(problem: Problem, rest: Order) -> bool:
     return len(rest) == 1 and rest[0] not in problem.vast
 
 
-def _scatter_workspace(maker: Concretizer, prefix: Order) -> Workspace:
+def _scatter_workspace(maker: Concretizer, prefix: Order, operator: Operator) -> Workspace:
     rest = _without(result_order(maker.problem), prefix)
     short = _is_short(maker.problem, rest)
     kind = WorkspaceKind.ROW if short else WorkspaceKind.HASH
     levels = maker.problem.result.format.levels
     ordered = all(level.ordered for level in levels[len(levels) - len(rest) :])
     return Workspace(
-        maker.names.fresh("w"), rest, kind, maker.problem.result.dtype, ordered or not short
+        maker.names.fresh("w"),
+        rest,
+        kind,
+        maker.problem.result.dtype,
+        ordered or not short,
+        operator=operator,
     )
 
 
@@ -268,7 +282,7 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
             key = sum_key(reduce)
             if key not in made:
                 workspace = maker.workspace(reduce)
-                term = reduced_term(reduce)
+                term = split_terms(reduce)[0]
                 body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
                 producers.append((workspace, body))
                 made[key] = workspace.access
@@ -300,7 +314,7 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
             value = exchange(value, reduce, made[key])
             continue
         workspace = maker.workspace(reduce)
-        inner = reduced_term(reduce)
+        inner = split_terms(reduce)[0]
         producer = _nest(maker, workspace.access, inner.signed(workspace.dtype), order, inner)
         needs = free_indices(reduce)
         depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)

@@ -9,7 +9,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, SUB, Operator
+from taco_py.notation.operators import ADD, FILLED, SUB, Operator
 from taco_py.notation.tree import children, map_accesses, map_children
 
 
@@ -34,17 +34,24 @@ class Term:
 def split_terms(expr: Expr) -> tuple[Term, ...]:
     """`a - sum(j, b) + c` → the terms +a, -sum(j) b, +c.
 
-    A sum over several added products stays one term: its loop runs over their union.
+    A sum over several added products stays one term: its loop runs over their union. A reduction by
+    another operator is one term where it is all there is, and inside of one where it is not.
     """
+    if (reduce := whole_reduction(expr)) is not None:
+        return (_reduced_by(reduce),)
+    return _added(expr)
+
+
+def _added(expr: Expr) -> tuple[Term, ...]:
     match expr:
         case Call(operator, args) if operator.additive:
             return tuple(
                 Term(term.negative != (sign < 0), term.reduced, term.body)
                 for arg, sign in zip(args, operator.signs, strict=True)
-                for term in split_terms(arg)
+                for term in _added(arg)
             )
         case Reduce(operator, index, body) if operator.additive:
-            inner = split_terms(body)
+            inner = _added(body)
             if len(inner) == 1:
                 (term,) = inner
                 return (Term(term.negative, (index, *term.reduced), term.body),)
@@ -52,15 +59,19 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
     return (Term(False, (), expr),)
 
 
-def is_other_reduction(expr: Expr) -> bool:
-    """Whether an expression is a reduction by another operator than a sum."""
-    return isinstance(expr, Reduce) and not expr.operator.additive
+def whole_reduction(expr: Expr) -> Reduce | None:
+    """The reduction by another operator than a sum that an expression is, also where it is said to
+    be absent where nothing is reduced."""
+    match expr:
+        case Reduce(operator) if not operator.additive:
+            return expr
+        case Call(operator, (Reduce() as inside, Literal(value))) if operator == FILLED:
+            return inside if value == 0 and not inside.operator.additive else None
+    return None
 
 
-def reduced_term(reduce: Reduce) -> Term:
+def _reduced_by(reduce: Reduce) -> Term:
     """The term of a reduction: `max(i, max(j, b))` → max over i and j of b."""
-    if reduce.operator.additive:
-        return split_terms(reduce)[0]
     indices, body = [reduce.index], reduce.body
     while isinstance(body, Reduce) and body.operator == reduce.operator:
         indices.append(body.index)

@@ -52,8 +52,9 @@ def convert(data: TensorData, format: Format) -> TensorData:
     same.
 
     Duplicates are summed where the road sorts, and kept (and flagged) where it does not. From a
-    format whose last level is dense, zeros are left out of a format whose last level is not. Raises
-    FormatError when the orders differ or the format cannot hold the pattern.
+    format whose last level is dense, what has the fill value, as a rule 0, is left out of a format
+    whose last level is not. Raises FormatError when the orders differ or the format cannot hold the
+    pattern.
     """
     if format.order != data.format.order:
         raise FormatError(
@@ -88,7 +89,7 @@ def recopied(data: TensorData, format: Format) -> TensorData:
     """
     if data.format.is_dense or not data.format.levels[-1].full or format == data.format:
         return convert(data, format)
-    return pack_coo(*unpack(data), data.shape, format, index_dtype_of(data))
+    return pack_coo(*unpack(data), data.shape, format, index_dtype_of(data), data.fill)
 
 
 def describe(source: Format, target: Format) -> str:
@@ -131,12 +132,12 @@ def relabel(data: TensorData, format: Format) -> TensorData | None:
 def densify(data: TensorData, format: Format) -> TensorData | None:
     """Scatter the values into an n-D array."""
     coords, values = unpack(data)
-    return pack_coo(coords, values, data.shape, format)
+    return pack_coo(coords, values, data.shape, format, fill=data.fill)
 
 
 def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
     """The nonzeros of an array, or blocks with some, found in the target's order and copied."""
-    made = pack_array(data.values, format)
+    made = pack_array(data.values, format, data.fill)
     if np.may_share_memory(made.values, data.values):
         return replace(made, values=made.values.copy())
     return made
@@ -153,7 +154,7 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
     else:
         made = sp.csc_array(parts, shape=shape).tocsr()
     levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
-    return TensorData(format, data.shape, levels, made.data, sorted=True, unique=data.unique)
+    return replace(data, format=format, levels=levels, values=made.data, sorted=True)
 
 
 def transpose_rows(data: TensorData, format: Format) -> TensorData | None:
@@ -183,7 +184,7 @@ def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
     pos = np.array([0, data.nnz], dtype=crds[0].dtype)
     levels = (LevelArrays(pos, crds[0]), *(LevelArrays(crd=crd) for crd in crds[1:]))
     ordered = data.sorted if format.mode_order == data.format.mode_order else None
-    return TensorData(format, data.shape, levels, data.values, ordered, data.unique)
+    return replace(data, format=format, levels=levels, sorted=ordered)
 
 
 def drop_empty_rows(data: TensorData, format: Format) -> TensorData | None:
@@ -215,13 +216,13 @@ def insert_empty_rows(data: TensorData, format: Format) -> TensorData | None:
 
 def through_coordinates(data: TensorData, format: Format) -> TensorData:
     """The road that is always open: unpack, sort where needed, pack."""
-    coords, values = unpack(data, drop_zeros=not format.levels[-1].full)
+    coords, values = unpack(data, drop_fill=not format.levels[-1].full)
     known = data.sorted and data.unique and format.mode_order == data.format.mode_order
     dtype = index_dtype_of(data)
     if known:
         columns = [coords[mode] for mode in format.mode_order]
-        return pack_sorted(columns, values, data.shape, format, dtype)
-    return pack_coo(coords, values, data.shape, format, dtype)
+        return pack_sorted(columns, values, data.shape, format, dtype, data.fill)
+    return pack_coo(coords, values, data.shape, format, dtype, data.fill)
 
 
 # --- where they lead -----------------------------------------------------------------------------

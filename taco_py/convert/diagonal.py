@@ -37,7 +37,7 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
     if data.format.is_dense:
         numbers = [distinct.index(label) for label in labels]
         view = np.einsum(data.values, numbers, list(range(len(distinct))))
-        return dense_data(view, format)
+        return dense_data(view, format, data.fill)
     coords, values = unpack(data)
     kept = np.ones(len(values), dtype=np.bool_)
     firsts = [labels.index(label) for label in distinct]
@@ -46,7 +46,7 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
         if first != mode:
             kept &= coords[mode] == coords[first]
     chosen = [coords[first][kept] for first in firsts]
-    return pack_coo(chosen, values[kept], shape, format, index_dtype_of(data))
+    return pack_coo(chosen, values[kept], shape, format, index_dtype_of(data), data.fill)
 
 
 def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:

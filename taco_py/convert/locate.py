@@ -25,14 +25,14 @@ def located(data: TensorData) -> TensorData:
     if not (listed and is_sorted(data) and is_unique(data)):
         coords, values = unpack(data)
         unit = np.zeros(len(values), dtype)
-        return pack_coo((*coords, unit), values, shape, form, dtype)
+        return pack_coo((*coords, unit), values, shape, form, dtype, data.fill)
     pos = np.zeros(data.shape[0] + 1, dtype)
     crd = data.levels[0].crd
     assert crd is not None
     pos[1:][crd] = 1
     np.cumsum(pos, out=pos)
     levels = (LevelArrays(), LevelArrays(pos, np.zeros(data.nnz, dtype)))
-    return TensorData(form, shape, levels, data.values, sorted=True, unique=True)
+    return TensorData(form, shape, levels, data.values, True, True, data.fill)
 
 
 def located_format(order: int) -> Format:

@@ -21,6 +21,7 @@ from taco_py.execute.run import (
     run_step,
     shape_of,
 )
+from taco_py.fill import Fill
 from taco_py.phase import ASSEMBLE, COMPUTE
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
@@ -49,6 +50,7 @@ def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorDa
     shape, form = shape_of(last, operands), last.problem.result.format
     if pattern.shape != shape or str(pattern.format) != str(plain(form)):
         raise _of_another_kind(shape, str(plain(form)), pattern)
+    require_fill(pattern, last.problem.result.fill)
     check_lengths(pattern)
     try:
         found = compute(last, execution, None, COMPUTE, _as_counted(last, execution, pattern))
@@ -80,6 +82,7 @@ def _as_counted(last: KernelStep, execution: Execution, pattern: TensorData) -> 
 
 def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
     """The values of `whole` with the index arrays of `pattern`, which say the same."""
+    require_fill(pattern, whole.fill)
     if pattern.shape != whole.shape or str(pattern.format) != str(whole.format):
         raise _of_another_kind(whole.shape, str(whole.format), pattern)
     if pattern.values.shape != whole.values.shape:
@@ -98,6 +101,15 @@ def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
                     hint=ASSEMBLE_AGAIN,
                 )
     return replace(pattern, values=whole.values)
+
+
+def require_fill(pattern: TensorData, fill: Fill) -> None:
+    """Raise StructureError for a pattern whose other elements have another value."""
+    if pattern.fill != fill:
+        raise StructureError(
+            f"Expected a pattern with the fill value {fill or 0}, found {pattern.fill or 0}",
+            hint="make it by assemble() with the same operands",
+        )
 
 
 def _of_another_kind(shape: tuple[int, ...], form: str, pattern: TensorData) -> StructureError:

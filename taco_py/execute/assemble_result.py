@@ -40,7 +40,7 @@ def assembly(kernel: CompiledKernel, step: KernelStep) -> dict[str, Any]:
     ordered, unique = known_order(kernel, step)
     return {
         "form": plain(type.format), "dtype": type.dtype, "owned": owned, "values": values,
-        "ordered": ordered, "unique": unique,
+        "ordered": ordered, "unique": unique, "fill": type.fill,
     }  # fmt: skip
 
 

@@ -39,8 +39,9 @@ from taco_py.concrete.tree import foralls
 from taco_py.cost.estimate import Statistics
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.notation.checks import accesses, all_indices
-from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.notation.operators import ADD, SUB
+from taco_py.notation.tree import walk
 from taco_py.order.orders import order_cost
 from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.ir.goal import Request, draft_of, statistics
@@ -221,6 +222,8 @@ def report(
     twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
     if twice:
         return f"schedules not compared: {twice[0]} has an index twice, take the diagonal first"
+    if any(isinstance(e, Reduce) and not e.operator.additive for e, _ in walk(assignment.value)):
+        return "schedules not compared: they are those of sums, and this reduces by other operators"
     assignment = normal_form(assignment, operands)
     formats = {name: operand.type.format for name, operand in operands.items()}
     half = budget / 2

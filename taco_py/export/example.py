@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.fill import converted
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.problem import TensorType
@@ -52,4 +53,5 @@ def _operand(shape: tuple[int, ...], type: TensorType, rng: np.random.Generator)
     if type.format.is_dense:
         return TensorData(type.format, shape, (LevelArrays(),) * len(shape), values)
     coords: Any = np.nonzero(rng.random(shape) < 1 / 3)
-    return pack_coo(list(coords), values[coords], shape, type.format, type.index_dtype)
+    fill = converted(type.fill, np.dtype(type.dtype), values.dtype)
+    return pack_coo(list(coords), values[coords], shape, type.format, type.index_dtype, fill)

@@ -1,5 +1,6 @@
 """Arrays of other libraries, by the protocols that they offer: read in place where these allow it.
 
+coords, data, fill_value      coordinate lists (pydata/sparse) of any order, or with a fill value
 tocsr(), tocoo()              sparse arrays (pydata/sparse, …): scipy's arrays
 __array_interface__           memory of the library's own
 __dlpack__                    tensors in the memory of the processor (torch, JAX, …)
@@ -9,11 +10,15 @@ __array__                     what NumPy makes an array of (pandas, xarray, torc
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.fill import fill_of
+from taco_py.storage.borrow import from_coordinates, require_dtype
+from taco_py.storage.tensor_data import TensorData
 
 SPARSE = ("to_scipy_sparse", "tocsr", "tocoo")
 """Methods that give a scipy.sparse array."""
@@ -43,6 +48,28 @@ def readable(obj: Any) -> Any:
         f"Expected a NumPy array, a scipy.sparse array, a Tensor or a number, found {kind_of(obj)}",
         hint="convert it with np.asarray",
     )
+
+
+def coordinate_list(obj: Any) -> TensorData | None:
+    """Read a coordinate list that scipy.sparse cannot hold as a matrix: of another order than 2, or
+    whose fill value is not 0.
+
+    It is found in `coords`, of shape (order, nnz), `data`, `shape` and `fill_value` of the object,
+    or of what its method tocoo() gives; None for all else. Raises OperandTypeError, StructureError.
+    """
+    if not hasattr(obj, "fill_value") or not (hasattr(obj, "coords") or hasattr(obj, "tocoo")):
+        return None
+    found = obj if hasattr(obj, "coords") else _asked(obj, "tocoo", obj.tocoo)
+    coords, values, shape, fill_value = _asked(
+        obj, "coords", lambda: (found.coords, found.data, tuple(found.shape), found.fill_value)
+    )
+    if not isinstance(values, np.ndarray) or not shape:
+        return None
+    require_dtype(values.dtype, "values")
+    fill = fill_of(fill_value, values.dtype)
+    if len(shape) == 2 and not fill:
+        return None
+    return replace(from_coordinates(tuple(coords), values, shape), fill=fill)
 
 
 def kind_of(obj: Any) -> str:

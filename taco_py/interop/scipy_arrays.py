@@ -109,9 +109,10 @@ def to_scipy(data: TensorData, kind: str) -> Any:
     """The tensor as scipy's `kind` ("csr_array", "coo_matrix" …), around the same arrays.
 
     The format must be the kind's own: CSR (or a compressed vector) for csr, CSC for csc, COO for
-    coo; raises FormatError otherwise. Coordinates of more than two modes are made int64, as scipy
-    keeps them. Sets has_sorted_indices and has_canonical_format from what is known.
+    coo, the fill value 0; raises FormatError otherwise. Coordinates of more than two modes are made
+    int64, as scipy keeps them. Sets has_sorted_indices and has_canonical_format from what is known.
     """
+    require_zero_fill(data)
     require_kind(data, kind)
     if kind.startswith("coo"):
         return to_coo(data, kind)
@@ -150,6 +151,16 @@ def to_coo(data: TensorData, kind: str) -> Any:
     made.coords, made.data = tuple(coords), data.values
     made.has_canonical_format = bool(data.sorted and data.unique)
     return made
+
+
+def require_zero_fill(data: TensorData) -> None:
+    """FormatError where elements that are not stored have another value than 0."""
+    if data.fill:
+        raise FormatError(
+            f"Expected a tensor with the fill value 0 for a scipy.sparse array, found {data.fill}",
+            hint="tp.tensor(T, fill_value=0).to_scipy() has what T stores; T.to_numpy() has all "
+            "elements",
+        )
 
 
 def require_kind(data: TensorData, kind: str) -> None:

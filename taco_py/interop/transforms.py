@@ -15,7 +15,13 @@ import numpy as np
 from taco_py.formats import COO, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
-from taco_py.storage.tensor_data import Array, TensorData, number_of, with_index_dtype
+from taco_py.storage.tensor_data import (
+    Array,
+    TensorData,
+    number_of,
+    with_index_dtype,
+    with_values,
+)
 from taco_py.storage.tensor_data import ordered as ordered_format
 
 
@@ -87,7 +93,7 @@ def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
     kept = [c for axis, c in enumerate(coords) if axis not in axes]
     shape = tuple(n for axis, n in enumerate(data.shape) if axis not in axes)
     form = COO(len(shape)) if shape else dense(0)
-    return pack_coo(kept, values, shape, form)
+    return pack_coo(kept, values, shape, form, fill=data.fill)
 
 
 def fuse(array: Array, groups: Sequence[Sequence[int]]) -> Array:
@@ -100,4 +106,4 @@ def cast(data: TensorData, form: Format, dtype: str) -> TensorData:
     """A dense tensor with its values in another dtype, without gaps as `form` orders them."""
     order = form.mode_order
     stored = data.values.transpose(order).astype(dtype, order="C")
-    return replace(data, values=stored.transpose(np.argsort(order)))
+    return with_values(data, stored.transpose(np.argsort(order)))

@@ -11,6 +11,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import assert_never
 
+import numpy as np
+
 from codegen.records import dataclass
 from taco_py.concrete.nodes import (
     APART,
@@ -33,6 +35,7 @@ from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regi
 from taco_py.iteration.weights import weighed_operands
 from taco_py.notation.checks import accesses, with_linearity
 from taco_py.notation.nodes import Access
+from taco_py.notation.operators import Number
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
 
@@ -121,14 +124,21 @@ class IterationGraph:
             return True
         target = self.problem.assignment.target
         writing = [loop for loop in self.loops if loop.writes_result]
-        regions = Regions(all_iterators(self.problem, self.statement), frozenset())
+        regions = regions_of(self.problem, self.statement)
         plain = all(
             loop.plain and loop.overwrites for loop in writing if loop.index in target.indices
         )
         nothing = isinstance(regions.statement(self.statement, ""), Nothing)
+        if self.begins_with != 0:
+            return True
         if nothing:
             return False
         return self.zeroing is not None or (plain and not _adds_to(self.statement, target))
+
+    @property
+    def begins_with(self) -> Number:
+        """What a dense result is at first that is reduced into: zero for sums."""
+        return begins_with(self.problem, self.statement)
 
     @property
     def assigns_first(self) -> bool:
@@ -358,6 +368,22 @@ def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
     return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
 
 
+def begins_with(problem: Problem, statement: Statement) -> Number:
+    """What a result is at first that a statement reduces into: zero for sums."""
+    target, dtype = problem.assignment.target.tensor, np.dtype(problem.result.dtype)
+    for assign in assignments(statement):
+        if assign.target.tensor == target and assign.operator is not None:
+            return assign.operator.identity_of(dtype) or 0
+    return 0
+
+
+def regions_of(problem: Problem, statement: Statement) -> Regions:
+    """What is known of regions before any loop: which levels are sparse, and what the result is."""
+    first = begins_with(problem, statement)
+    initial = {problem.assignment.target.tensor: first} if first != 0 else {}
+    return Regions(all_iterators(problem, statement), frozenset(), {}, initial)
+
+
 def build_graph(
     problem: Problem,
     statement: Statement,
@@ -365,7 +391,7 @@ def build_graph(
     assembly: Assembly | None = None,
 ) -> IterationGraph:
     """The loops of `statement` with their lattices."""
-    regions = Regions(all_iterators(problem, statement), frozenset())
+    regions = regions_of(problem, statement)
     target = problem.assignment.target.tensor
 
     def visit(

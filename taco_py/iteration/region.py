@@ -111,13 +111,13 @@ class Regions:
     levels  for each access, the iterator of each of its indices that a sparse level stores
     absent  accesses known to be not stored here
     made    scalar workspaces, each with the region of its producer along the index in question
-    initial what workspaces are at first where that is not zero, by their names
+    initial what workspaces and the result are at first where that is not zero, by their names
     """
 
     levels: Mapping[Access, Mapping[str, Iterator]]
     absent: frozenset[Access]
     made: Mapping[Access, Region] = field(default_factory=dict)
-    initial: Mapping[str, Number] = field(default_factory=dict)
+    initial: dict[str, Number] = field(default_factory=dict)
 
     def expression(self, expr: Expr, index: str, nothing: Number = 0) -> Region:
         """Where `expr` may differ from `nothing` along `index`."""

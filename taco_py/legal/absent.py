@@ -147,12 +147,13 @@ def is_nonzero_number(expr: Expr) -> bool:
     return isinstance(expr, Literal) and expr.value != 0
 
 
-def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool]) -> bool:
+def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool], nothing: Number = 0) -> bool:
     """Tell whether an expression has a value for every coordinate, whatever sparse operands store.
 
     A product has where all of its factors have, a sum where one of its terms has.
 
     tensor_is_full  whether a tensor stores every coordinate, by its name
+    nothing         what is no value
     """
     fill = fill_of(expr, lambda access: None if tensor_is_full(access.tensor) else 0)
-    return fill is None or bool(fill != 0)
+    return not same(fill, nothing)

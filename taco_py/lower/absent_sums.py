@@ -44,7 +44,7 @@ def _is_stored(env: Environment, where: Where) -> bool:
 
     name = where.workspace.name
     adding = (each for each in assignments(where.producer) if each.target.tensor == name)
-    return any(is_everywhere(each.value, full) for each in adding)
+    return any(is_everywhere(each.value, full, where.workspace.initial) for each in adding)
 
 
 def only_values(env: Environment, consumer: Statement) -> bool:

@@ -17,7 +17,7 @@ from taco_py.concrete.nodes import Statement, Workspace, WorkspaceKind
 from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import LevelKind
-from taco_py.iteration.graph import IterationGraph, all_iterators
+from taco_py.iteration.graph import IterationGraph, all_iterators, regions_of
 from taco_py.iteration.region import Iterator, Regions
 from taco_py.levels import Compressed, Iterated, LevelStorage, Singleton
 from taco_py.levels.workspace import RowList, TableMode
@@ -73,7 +73,7 @@ class Environment:
     indices     the variable that holds the coordinate of each index
     iterators   the sparse levels of each access
     bindings    where each parameter's argument comes from, by name
-    initial     what workspaces are at first where that is not zero
+    initial     what workspaces and the result are at first where that is not zero
     position_names  the variable that walks each iterator, or locates each dense level; filled in as
                     lowering meets them
     """
@@ -90,7 +90,7 @@ class Environment:
     bindings: Mapping[str, Source]
     provenance: Provenance = UNDERIVED
     position_names: dict[tuple[Access, int], Var] = field(default_factory=dict)
-    initial: Mapping[str, Number] = field(default_factory=dict)
+    initial: dict[str, Number] = field(default_factory=dict)
 
     @property
     def target(self) -> Access:
@@ -262,7 +262,8 @@ def make_environment(
         dtypes,
         dict(_bindings(sizes, tensors)),
         graph.provenance,
-        initial={w.name: w.initial for w in workspaces_of(statement) if w.initial != 0},
+        initial=regions_of(problem, statement).initial
+        | {w.name: w.initial for w in workspaces_of(statement) if w.initial != 0},
     )
 
 

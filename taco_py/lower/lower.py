@@ -19,6 +19,7 @@ from taco_py.lower.sparse_result.recomputed import lower_recomputed
 from taco_py.lower.sparse_result.result import make_result
 from taco_py.lower.statements import Lowerer
 from taco_py.lower.threads.pieces import lower_pieces
+from taco_py.lower.zero import begin_whole
 from taco_py.phase import COMPUTE
 from taco_py.problem import Problem
 
@@ -47,7 +48,7 @@ def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
     elif graph.assembly is Assembly.INSERT:
         code = tuple(lower_inserted(env, statement, tuple(_allocations(env, statement))))
     elif graph.in_pieces and isinstance(statement, Forall):
-        code = tuple(lower_pieces(env, statement))
+        code = (*begin_whole(env), *lower_pieces(env, statement))
     else:
         code = tuple(_lower_whole(env, statement))
     code = tuple(rely_on_promises(env, code))
@@ -63,6 +64,7 @@ def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
     result = make_result(env)
     yield from _allocations(env, statement)
     yield from result.prologue()
+    yield from begin_whole(env)
     yield from Lowerer(env, result).statement(statement, EMPTY_SCOPE)
     yield from result.epilogue()
 

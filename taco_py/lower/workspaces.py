@@ -135,8 +135,13 @@ def into_row(
         Store(arrays.list, behind, build.cast(arrays.list.element, coordinate)),
         build.increment(arrays.count),
     )
-    yield If(fresh, enter)
-    yield Store(arrays.values, place, value, op, Role.VALUES)
+    if op is None or arrays.workspace.initial == 0:
+        yield If(fresh, enter)
+        yield Store(arrays.values, place, value, op, Role.VALUES)
+        return
+    first = Store(arrays.values, place, value, None, Role.VALUES)
+    again = Store(arrays.values, place, value, op, Role.VALUES)
+    yield If(fresh, build.block(enter, first), build.block(again))
 
 
 def _into_table(

@@ -12,11 +12,14 @@ whole was zeroed before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from codegen import build
 from codegen.ir import Expr, Fill, For, Role, Stmt, Store, Var
 from taco_py.diagnostics.errors import InternalError
 from taco_py.levels import locate_strided
 from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.numbers import number
 
 
 def zero_below(env: Environment, scope: Scope) -> Stmt:
@@ -30,9 +33,17 @@ def zero_below(env: Environment, scope: Scope) -> Stmt:
     return _zero_levels(env, level, position)
 
 
+def begin_whole(env: Environment) -> Iterator[Stmt]:
+    """Give all of a dense result that is reduced into by another operator than a sum its identity,
+    where no loop does so for its part."""
+    own = env.problem.result.format.is_dense and env.graph.begins_with != 0
+    if own and env.graph.zeroing is None and not env.graph.assigns_first:
+        yield _zero_levels(env, 0, build.const(0))
+
+
 def _zero_levels(env: Environment, level: int, position: Expr) -> Stmt:
     arrays = env.tensors[env.target.tensor]
-    nothing = build.zero(arrays.values.element)
+    nothing = number(env.graph.begins_with, arrays.values.element)
     strides = arrays.strides
     if level == len(strides):
         return Store(arrays.values, position, nothing, role=Role.VALUES)

@@ -122,6 +122,7 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
     ),
 )  # fmt: skip
 """Operators that bind looser than sums, the loosest first, as in Python."""
+LESS = LADDER[0][0]
 
 FACTORS = (
     _infix("//", np.floor_divide, 2, annihilators=(0, None), divides=True, kinds=REAL),

@@ -387,8 +387,9 @@ def repeats_matter(
         return True
     levels = {a: _walked_levels(problem, a, order) for a in accesses(term.body)}
     regions = Regions(levels, frozenset())
+    nothing = term.operator.identity_of(np.dtype(problem.result.dtype)) or 0
     for index in access.indices:
-        lattice = build_lattice(regions.expression(term.body, index))
+        lattice = build_lattice(regions.expression(term.body, index, nothing))
         if len(lattice.iterators) > 1 or lattice.full:
             return True
     return False

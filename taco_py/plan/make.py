@@ -14,12 +14,14 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import is_other_reduction, split_terms, sums_outside
+from taco_py.concrete.terms import split_terms, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Assignment
+from taco_py.notation.nodes import Assignment, Reduce
+from taco_py.notation.tree import walk
 from taco_py.plan.context import Context
+from taco_py.plan.fills import refuse_fills
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
@@ -86,10 +88,10 @@ def make_plan(
 def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
     """The program after all rules that split its assignment.
 
-    A reduction by another operator than a sum is one kernel: its rules are not those of sums.
+    Reductions by other operators than sums are one kernel: their rules are not those of sums.
     """
-    if is_other_reduction(program.last.value):
-        return tried(catalogue.NORMAL, program, context).with_after
+    if any(isinstance(e, Reduce) and not e.operator.additive for e, _ in walk(program.last.value)):
+        return tried(catalogue.REDUCED, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
@@ -132,6 +134,7 @@ def _program(
     unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
 ) -> Program:
     """The program of a text: its operands are given, and one assignment is to be computed."""
+    refuse_fills(assignment, operands)
     target = assignment.target
     facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
     program = Program((Define(assignment),), facts, (target.tensor,), {}, request.static)

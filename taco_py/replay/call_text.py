@@ -33,6 +33,7 @@ an OverflowError where a result passes its index type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ HELPERS: Mapping[str, Helper] = {
         "taco_py.interop.scipy_arrays:is_canonical",
         "taco_py.storage.tensor_data:arrays_of",
         "taco_py.storage.tensor_data:row_major",
-        "taco_py.values.tensor:as_data",
+        "taco_py.values.tensor:operand_data",
     )
 }
 
@@ -123,7 +124,7 @@ class _Writer(CallState):
         for place, name in enumerate(task.objects):
             if name == task.begin:
                 yield f"a{place} = out"
-            self.readings[name] = self.operand(f"a{place}", name)
+            self.readings[name] = self.with_fill(self.operand(f"a{place}", name), name)
             yield from self.readings[name].lines
         users = tuple(self.readings.values())
         sizes = self.sizes()
@@ -172,6 +173,14 @@ class _Writer(CallState):
             self.more[f"{a}_format"] = type_.format
             return read_tensor(a, type_, task.needs_order(name))
         return read(a, type_)
+
+    def with_fill(self, reading: Reading, name: str) -> Reading:
+        """Read a Tensor that leaves elements out only where these have the value as in this one."""
+        data = self.task.given[name].data
+        if not isinstance(self.task.objects[name], Tensor) or data.format.is_dense:
+            return reading
+        other = f"{reading.data}.fill != {data.fill!r}"
+        return replace(reading, wrong=(*reading.wrong, other))
 
     def disordered(self) -> Iterator[str]:
         """That coordinates of the user's operands are not in the order which a kernel relies on."""
@@ -268,7 +277,7 @@ def stored(obj: Any) -> str:
     """What makes TensorData of objects like this one; the ways for Tensors take long to import."""
     if isinstance(obj, np.ndarray):
         return "from_numpy"
-    return "from_scipy" if sp.issparse(obj) else "as_data"
+    return "from_scipy" if sp.issparse(obj) else "operand_data"
 
 
 def _usual(obj: Any, given: Given) -> bool:

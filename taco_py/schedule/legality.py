@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taco_py.concrete.terms import Term, reduced_term, reductions, split_terms
+from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.concrete.tree import read_in
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
@@ -77,7 +77,7 @@ def _check_inner_sums(body: Expr, order: tuple[str, ...]) -> None:
 def _check_fused_sums(loops: Loops, term: Term) -> None:
     """Raise ScheduleError where a loop is over indices of an inner sum and others at once."""
     for inner in reductions(term.body):
-        nest = reduced_term(inner)
+        nest = split_terms(inner)[0]
         for relation in loops.provenance.relations:
             roots = loops.provenance.roots(relation.children[0])
             apart = not set(roots) <= set(nest.reduced)

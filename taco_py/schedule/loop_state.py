@@ -19,7 +19,7 @@ from taco_py.concrete.nodes import (
     Statement,
     Where,
 )
-from taco_py.concrete.terms import Term, reduced_term, reductions, split_terms
+from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.iteration.graph import IterationGraph, build_graph
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Assignment
@@ -114,7 +114,7 @@ def _textual_order(assignment: Assignment, term: Term) -> Order:
 def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
     """The indices of inner sums, and how many sums are around each."""
     for inner in reductions(term.body):
-        nest = reduced_term(inner)
+        nest = split_terms(inner)[0]
         yield from ((index, depth) for index in nest.reduced)
         yield from _depths(nest, depth + 1)
 

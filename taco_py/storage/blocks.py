@@ -9,11 +9,13 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from taco_py.fill import Fill, differs
 from taco_py.formats import Format
 from taco_py.storage.coordinates import unravel
 from taco_py.storage.nonzero import are_nonzero
@@ -27,11 +29,12 @@ entry]"""
 Empty = Callable[[tuple[int, ...], DTypeLike], Array]
 
 
-def pack_array(array: Array, format: Format) -> TensorData:
+def pack_array(array: Array, format: Format, fill: Fill = "") -> TensorData:
     """The tensor of an n-D array, in its own mode order and any strides; `format` not all dense.
 
-    -0.0 is zero, nan is not. In a block that is stored each element stays as it is. Where all
-    blocks are, and lie in the order of the levels, the values are the array's own memory.
+    What has the fill value, as a rule 0, is not stored; -0.0 is zero, nan is not (`fill.differs`).
+    In a block that is stored each element stays as it is. Where all blocks are, and lie in the
+    order of the levels, the values are the array's own memory.
 
     Raises FormatError where the format cannot hold the pattern.
 
@@ -39,7 +42,11 @@ def pack_array(array: Array, format: Format) -> TensorData:
     >>> data.levels[0].crd, data.values
     (array([1, 2], dtype=int32), array([5, 0, 0, 6]))
     """
-    return pack_blocks(array, format, np.flatnonzero(are_nonzero(_in_blocks(array, format))))
+    blocks = _in_blocks(array, format)
+    if not fill:
+        return pack_blocks(array, format, np.flatnonzero(are_nonzero(blocks)))
+    made = pack_blocks(array, format, np.flatnonzero(differs(blocks, fill).any(axis=1)))
+    return replace(made, fill=fill)
 
 
 def pack_blocks(array: Array, format: Format, stored: Array, empty: Empty = np.empty) -> TensorData:

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from taco_py.fill import Fill, as_number
+
 Array = NDArray[Any]
 KEY_BITS = 63  # an int64 without its sign
 FEW = 16
@@ -191,11 +193,18 @@ def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:
     return not bool(ascends(keys, strictly=True).all())
 
 
-def scatter_sum(size: int, places: Array, values: Array) -> Array:
-    """A vector of `size` zeros to which each value was added at its place (bool: or)."""
+def scatter_sum(size: int, places: Array, values: Array, fill: Fill = "") -> Array:
+    """A vector of `size` zeros to which each value was added at its place (bool: or); where no
+    value has its place, the fill value, beside which a zero keeps its sign."""
     out = np.zeros(size, dtype=values.dtype)
+    if fill and values.dtype != np.bool_:
+        np.negative(out, out)
     if values.dtype == np.bool_:
         out[places[values]] = True
     else:
         np.add.at(out, places, values)
+    if fill:
+        absent = np.ones(size, dtype=np.bool_)
+        absent[places] = False
+        out[absent] = as_number(fill, values.dtype)
     return out

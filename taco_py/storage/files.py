@@ -17,8 +17,10 @@ from numpy.typing import DTypeLike
 from taco_py.diagnostics.errors import (
     FileFormatError,
     FormatError,
+    NumberOverflowError,
     TacoError,
 )
+from taco_py.fill import Fill, as_number, fill_of
 from taco_py.formats import COO, CSC, CSF, CSR, Format, named
 from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
 from taco_py.storage.check import check, check_shape
@@ -60,7 +62,8 @@ def read(
         data = data_from(source, format, sizes, reader)
         if wanted_dtype is None:
             return data
-        return replace(data, values=converted(data.values, wanted_dtype, source.name))
+        values = converted(data.values, wanted_dtype, source.name)
+        return replace(data, values=values, fill=converted_fill(data, wanted_dtype, source.name))
 
 
 def data_from(
@@ -73,8 +76,9 @@ def data_from(
     content, name = source.content, source.name
     match source.suffix:
         case ".tns" | ".ttx":
-            coords, values, found = read_tns(content, name, shape, reader)
-            return pack_coo(coords, values, found, chosen(format, CSF(len(found)), name))
+            coords, values, found, fill = read_tns(content, name, shape, reader)
+            wanted = chosen(format, CSF(len(found)), name)
+            return pack_coo(coords, values, found, wanted, fill=fill)
         case ".mtx":
             return data_from_mtx(read_mtx(content, name, reader), name, format, shape)
         case ".npz":
@@ -124,11 +128,20 @@ def converted(values: Array, dtype: np.dtype[Any], name: str) -> Array:
     return found
 
 
+def converted_fill(data: TensorData, dtype: np.dtype[Any], name: str) -> Fill:
+    """The fill value in another dtype. Raises FileFormatError where that does not hold it."""
+    try:
+        return fill_of(as_number(data.fill, data.dtype), dtype)
+    except NumberOverflowError as error:
+        raise FileFormatError(f"{name}: {error.message}", hint=error.hint) from None
+
+
 def write(data: TensorData, path: str | Path) -> None:
     """Store a tensor in a .tns or .mtx file, compressed where the name ends in .gz,
     .bz2, .xz or .zst.
 
-    Values are written with as many digits as it takes to read the same numbers back. Raises
+    Values are written with as many digits as it takes to read the same numbers back, and a fill
+    value other than 0 as a comment. Raises
     FormatError where the file format cannot hold the tensor, FileFormatError for another file name.
     """
     path = as_path(path)
@@ -170,13 +183,14 @@ def data_from_mtx(
     found = enlarged(shape, matrix.shape, name)
     if matrix.array is None:
         usual = matrix_format(found, len(matrix.values))
-        return pack_coo(matrix.coords, matrix.values, found, chosen(format, usual, name))
+        wanted = chosen(format, usual, name)
+        return pack_coo(matrix.coords, matrix.values, found, wanted, fill=matrix.fill)
     dense = Format.parse("dd")
-    data = dense_data(matrix.array, dense)
+    data = dense_data(matrix.array, dense, matrix.fill)
     wanted = chosen(format, dense, name)
     if wanted == dense and found == matrix.shape:
         return data
-    return pack_coo(*unpack(data, drop_zeros=True), found, wanted)
+    return pack_coo(*unpack(data, drop_fill=True), found, wanted, fill=matrix.fill)
 
 
 def enlarged(asked: tuple[int, ...] | None, found: tuple[int, ...], name: str) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from taco_py.fill import Fill
 from taco_py.formats import Format
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
@@ -21,6 +22,7 @@ def of_grown(
     values: int | None,
     ordered: bool | None,
     unique: bool | None,
+    fill: Fill = "",
 ) -> TensorData:
     """The tensor; zeros where the kernel grows no values.
 
@@ -34,9 +36,9 @@ def of_grown(
         for pos, crd in owned
     )
     if values is not None:
-        return TensorData(form, shape, levels, grown[values], ordered, unique)
+        return TensorData(form, shape, levels, grown[values], ordered, unique, fill)
     zeros = np.zeros(_positions(form, levels, shape), dtype)
-    return TensorData(form, shape, levels, zeros, ordered, unique)
+    return TensorData(form, shape, levels, zeros, ordered, unique, fill)
 
 
 def _positions(form: Format, levels: tuple[LevelArrays, ...], shape: tuple[int, ...]) -> int:

@@ -6,20 +6,26 @@
                                                    hermitian
 1 1 5.0
 3 2 -1e-3
+
+A comment `% fill_value -inf` says the value of elements without an entry. It is this package's own:
+others take them for 0.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
+from taco_py.fill import Fill
 from taco_py.storage.pack import unpack
 from taco_py.storage.plain import Row
 from taco_py.storage.table import read_entries, read_values
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.storage.text import TableReader, Text, shown
-from taco_py.storage.tns import header_line
+from taco_py.storage.tns import fill_comment, fill_read, fill_word, header_line
 
 CHOICES = (
     ("matrix",),
@@ -33,12 +39,16 @@ LIMITS = {"integer": (-(2**63), 2**63 - 1), "unsigned-integer": (0, 2**64 - 1)}
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A file's matrix, symmetry written out: `array`, or `coords` and `values`."""
+    """A file's matrix, symmetry written out: `array`, or `coords` and `values`.
+
+    fill  the value of all other elements
+    """
 
     shape: tuple[int, int]
     coords: tuple[Array, ...]
     values: Array
     array: Array | None = None
+    fill: Fill = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +75,17 @@ def read_mtx(content: bytes, name: str, reader: TableReader | None = None) -> Ma
     """
     text = Text(content, 1, name, reader=reader)
     banner = read_banner(text)
-    _, text = text.split_comments()
+    comments, text = text.split_comments()
     is_array = banner.layout == "array"
     sizes = header_line(text, 2 if is_array else 3)
     shape = (sizes[0], sizes[1])
     require_square(banner, shape, text)
     body = text.after(1)
     if is_array:
-        return read_array(banner, shape, body)
-    return read_coordinates(banner, shape, sizes[2], body)
+        found = read_array(banner, shape, body)
+    else:
+        found = read_coordinates(banner, shape, sizes[2], body)
+    return replace(found, fill=fill_read(fill_word(comments), found.values.dtype, name))
 
 
 def read_banner(text: Text) -> Banner:
@@ -170,11 +182,12 @@ def mtx_text(data: TensorData) -> str:
         lines = value_words(data.values.T.reshape(-1))
         sizes, layout = f"{rows} {columns}", "array"
     else:
-        coords, values = unpack(data, drop_zeros=True)
+        coords, values = unpack(data, drop_fill=True)
         places = [map(str, (column.astype(np.int64) + 1).tolist()) for column in coords]
         lines = list(map(" ".join, zip(*places, value_words(values), strict=True)))
         sizes, layout = f"{rows} {columns} {len(lines)}", "coordinate"
-    return "\n".join((f"%%MatrixMarket matrix {layout} {field} general", sizes, *lines)) + "\n"
+    banner = f"%%MatrixMarket matrix {layout} {field} general"
+    return "\n".join((banner, *fill_comment(data, "%"), sizes, *lines)) + "\n"
 
 
 def value_words(values: Array) -> list[str]:

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from taco_py.diagnostics.errors import FormatError
+from taco_py.fill import Fill, differs
 from taco_py.formats import CSC, CSR, Format
 from taco_py.storage.coordinates import (
     ascends,
@@ -51,11 +52,13 @@ def pack_coo(
     shape: tuple[int, ...],
     format: Format,
     index_dtype: DTypeLike | None = None,
+    fill: Fill = "",
 ) -> TensorData:
     """The tensor with these entries, stored in `format`; duplicates are summed (bool: or).
 
     coords       an (nnz, order) array or one array a mode, integers within `shape`, in any order
     index_dtype  int32 or int64; None takes int32 where every size and the number of entries fit
+    fill         the value of all other elements, also where a dense level stores them
 
     The inputs are never written to; the result may share their memory where they are in order
     already. Raises IndexOverflowError when the index type or the address space cannot hold the
@@ -70,7 +73,7 @@ def pack_coo(
     columns = [modes[mode] for mode in format.mode_order]
     wanted = stored_bytes(shape, len(values), format, values.dtype.itemsize)
     with room(f"a tensor of shape {shape} in the format {format}", wanted, SPARSER):
-        return packed(columns, values, shape, format, index_dtype)
+        return packed(columns, values, shape, format, index_dtype, fill)
 
 
 def packed(
@@ -79,20 +82,25 @@ def packed(
     shape: tuple[int, ...],
     format: Format,
     index_dtype: DTypeLike | None,
+    fill: Fill = "",
 ) -> TensorData:
     """`pack_coo` for columns in level order."""
     if format.is_dense:
-        return pack_dense(columns, values, shape, format)
+        return pack_dense(columns, values, shape, format, fill)
     if format.levels == CSR.levels:
         outer, inner = columns
         if is_distributable(outer, inner, level_sizes(shape, format)):
-            return pack_matrix(outer, inner, values, shape, format, index_dtype)
+            return pack_matrix(outer, inner, values, shape, format, index_dtype, fill)
     columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
-    return pack_sorted(columns, values, shape, format, index_dtype)
+    return pack_sorted(columns, values, shape, format, index_dtype, fill)
 
 
 def pack_dense(
-    columns: Sequence[Array], values: Array, shape: tuple[int, ...], format: Format
+    columns: Sequence[Array],
+    values: Array,
+    shape: tuple[int, ...],
+    format: Format,
+    fill: Fill = "",
 ) -> TensorData:
     """The n-D array of a coordinate list, laid out in the format's mode order."""
     sizes = level_sizes(shape, format)
@@ -101,8 +109,8 @@ def pack_dense(
     for column, extent in zip(columns, sizes, strict=True):
         places *= extent
         places += column
-    array = scatter_sum(size, places, values).reshape(sizes)
-    return dense_data(array.transpose(np.argsort(format.mode_order)), format)
+    array = scatter_sum(size, places, values, fill).reshape(sizes)
+    return dense_data(array.transpose(np.argsort(format.mode_order)), format, fill)
 
 
 def pack_sorted(
@@ -111,15 +119,15 @@ def pack_sorted(
     shape: tuple[int, ...],
     format: Format,
     index_dtype: DTypeLike | None = None,
+    fill: Fill = "",
 ) -> TensorData:
     """`pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
     dtype = index_type(shape, len(values), index_dtype)
     levels, places, count = pack_levels(columns, shape, format, dtype)
     if places is not None:
-        values = scatter_sum(count, places, values)
-    return TensorData(
-        format, shape, tuple(levels), np.ascontiguousarray(values), sorted=True, unique=True
-    )
+        values = scatter_sum(count, places, values, fill)
+    stored = np.ascontiguousarray(values)
+    return TensorData(format, shape, tuple(levels), stored, sorted=True, unique=True, fill=fill)
 
 
 def pack_levels(
@@ -222,31 +230,31 @@ def loosened(letters: str, level: int) -> str:
 # --- back to coordinates -------------------------------------------------------------------------
 
 
-def unpack(data: TensorData, drop_zeros: bool = False) -> tuple[tuple[Array, ...], Array]:
+def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...], Array]:
     """Every stored entry: one coordinate array a mode, and the values.
 
-    Entries come in storage order. Dense levels give all their entries; `drop_zeros` leaves out
-    those with value zero where the last level is dense (elsewhere a stored zero is part of the
-    pattern, and stays). The arrays may be the tensor's own: do not write to them.
+    Entries come in storage order. Dense levels give all their entries; `drop_fill` leaves out
+    those with the fill value, as a rule 0, where the last level is dense (elsewhere a stored zero
+    is part of the pattern, and stays). The arrays may be the tensor's own: do not write to them.
     """
     if data.format.is_dense:
-        columns, values = unpack_dense(data, drop_zeros)
+        columns, values = unpack_dense(data, drop_fill)
     else:
         columns, values = expand(data), data.values
-        if drop_zeros and data.format.levels[-1].full:
-            kept = np.flatnonzero(values)
+        if drop_fill and data.format.levels[-1].full:
+            kept = np.flatnonzero(differs(values, data.fill) if data.fill else values)
             columns, values = [column[kept] for column in columns], values[kept]
     place = np.argsort(data.format.mode_order)
     return tuple(columns[level] for level in place), values
 
 
-def unpack_dense(data: TensorData, drop_zeros: bool) -> tuple[list[Array], Array]:
+def unpack_dense(data: TensorData, drop_fill: bool) -> tuple[list[Array], Array]:
     """Columns and values of an all-dense tensor, in the format's mode order."""
     array = data.values.transpose(data.format.mode_order)
     values = array.reshape(-1)
-    if not drop_zeros:
+    if not drop_fill:
         return [grid.reshape(-1) for grid in np.indices(array.shape)], values
-    kept = nonzero_places(values)
+    kept = np.flatnonzero(differs(values, data.fill)) if data.fill else nonzero_places(values)
     return unravel(kept, array.shape), values[kept]
 
 
@@ -281,14 +289,15 @@ def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Arra
 
 
 def to_dense(data: TensorData) -> Array:
-    """The n-D array, duplicates summed; the tensor's own array where the format is all dense."""
+    """The n-D array, duplicates summed, the fill value where nothing is stored; the tensor's own
+    array where the format is all dense."""
     if data.format.is_dense:
         return data.values
     dense = Format.parse("d" * data.format.order)
     wanted = prod(data.shape) * data.dtype.itemsize
     with room(f"a dense array of shape {data.shape}", wanted, ENTRIES):
         coords, values = unpack(data)
-        return pack_coo(coords, values, data.shape, dense).values
+        return pack_coo(coords, values, data.shape, dense, fill=data.fill).values
 
 
 # --- order ---------------------------------------------------------------------------------------
@@ -344,7 +353,7 @@ def canonical(data: TensorData) -> TensorData:
     if ordered(data.format) in (CSR, CSC):
         return canonical_matrix(data)
     coords, values = unpack(data)
-    return pack_coo(coords, values, data.shape, data.format, index_dtype_of(data))
+    return pack_coo(coords, values, data.shape, data.format, index_dtype_of(data), data.fill)
 
 
 def canonical_matrix(data: TensorData) -> TensorData:
@@ -355,7 +364,7 @@ def canonical_matrix(data: TensorData) -> TensorData:
     made: Any = sp.csr_array(parts, shape=sizes, copy=True)
     made.sum_duplicates()
     levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
-    return TensorData(data.format, data.shape, levels, made.data, sorted=True, unique=True)
+    return replace(data, levels=levels, values=made.data, sorted=True, unique=True)
 
 
 def chain_ascends(data: TensorData, start: int, stop: int, strictly: bool) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
+from taco_py.fill import Fill
 from taco_py.formats import Format
 from taco_py.storage.sizes import index_type, level_sizes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -33,6 +34,7 @@ def pack_matrix(
     shape: tuple[int, ...],
     format: Format,
     index_dtype: DTypeLike | None,
+    fill: Fill = "",
 ) -> TensorData:
     """Pack entries that ascend in the inner level into CSR or CSC; duplicates are summed.
 
@@ -47,4 +49,4 @@ def pack_matrix(
     dtype = index_type(shape, made.nnz, index_dtype)
     arrays = (made.indptr.astype(dtype, copy=False), made.indices.astype(dtype, copy=False))
     levels = (LevelArrays(), LevelArrays(*arrays))
-    return TensorData(format, shape, levels, made.data, sorted=True, unique=True)
+    return TensorData(format, shape, levels, made.data, sorted=True, unique=True, fill=fill)

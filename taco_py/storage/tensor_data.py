@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.records import dataclass
+from taco_py.fill import Fill, converted
 from taco_py.formats import Format
 
 Array = NDArray[Any]
@@ -45,6 +46,8 @@ class TensorData:
     sorted, unique   what is known of the coordinates: True, False, or None when nobody has looked.
             `sorted`: coordinates ascend below every parent (lexicographically for COO).
             `unique`: no coordinate tuple occurs twice.
+    fill    the value of the elements that are not stored, as text (`taco_py.fill`): "" for 0. Of
+            an all-dense format, what conversions to others leave out
     """
 
     format: Format
@@ -53,6 +56,7 @@ class TensorData:
     values: Array
     sorted: bool | None = None
     unique: bool | None = None
+    fill: Fill = ""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -64,10 +68,10 @@ class TensorData:
         return int(self.values.size)
 
 
-def dense_data(array: Array, format: Format) -> TensorData:
+def dense_data(array: Array, format: Format, fill: Fill = "") -> TensorData:
     """An n-D array, in its own mode order and any strides, as the values of an all-dense format."""
     levels = (LevelArrays(),) * format.order
-    return TensorData(format, array.shape, levels, array, sorted=True, unique=True)
+    return TensorData(format, array.shape, levels, array, sorted=True, unique=True, fill=fill)
 
 
 def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
@@ -96,7 +100,19 @@ def arrays_of(data: TensorData) -> list[Array]:
 
 def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
     """The tensor with its values in another dtype."""
-    return replace(data, values=data.values.astype(dtype, copy=False))
+    return with_values(data, data.values.astype(dtype, copy=False))
+
+
+def with_values(data: TensorData, values: Array) -> TensorData:
+    """The tensor with these values at the same positions; its fill value is converted to their
+    dtype."""
+    fill = converted(data.fill, data.dtype, values.dtype)
+    return replace(data, values=values, fill=fill)
+
+
+def stores_all(data: TensorData) -> TensorData:
+    """A dense tensor without its fill value, which none of its elements has for being absent."""
+    return replace(data, fill="") if data.fill and data.format.is_dense else data
 
 
 def number_of(dtype: str, size: int) -> Array:

@@ -4,33 +4,43 @@ Comments start with # or %. A shape is understood in all ways in use: a comment 
 line with the order and a line with the sizes (HiParTI); `# extended FROSTT format`, a line "order
 nnz" and a line with the sizes (MLIR); `%%MatrixMarket tensor coordinate real general` and a line
 with the sizes and nnz (TACO's .ttx). Without one, each size is the largest coordinate.
+
+A comment `# fill_value -inf` says the value of elements without an entry. It is this package's own:
+others take them for 0.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FileFormatError, FormatError
+from taco_py.fill import Fill, fill_of
 from taco_py.storage.check import MOST
 from taco_py.storage.pack import unpack
 from taco_py.storage.table import read_table
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.storage.text import BLANKS_HINT, EXACT, TableReader, Text, shown
 
+FILL_COMMENT = re.compile(rb"[#%]+\s*fill_value\s*[:=]?\s*(\S+)")
 SHAPE_COMMENT = re.compile(rb"[#%]+\s*shape\s*[:=]?\s*[\[(]?([\d\s,x]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands above the entries. `nnz` is None where the file does not say."""
+    """What stands above the entries. `nnz` is None where the file does not say.
+
+    fill  the word for the value of all other elements, "" for 0
+    """
 
     shape: tuple[int, ...] | None
     nnz: int | None
     entries: Text
+    fill: str
 
 
 def read_tns(
@@ -38,8 +48,8 @@ def read_tns(
     name: str,
     shape: tuple[int, ...] | None = None,
     reader: TableReader | None = None,
-) -> tuple[tuple[Array, ...], NDArray[np.float64], tuple[int, ...]]:
-    """Coordinates (from 0, one array a mode), values and shape of a .tns text.
+) -> tuple[tuple[Array, ...], NDArray[np.float64], tuple[int, ...], Fill]:
+    """Coordinates (from 0, one array a mode), values, shape and fill value of a .tns text.
 
     shape   overrides the file's own
     Raises FileFormatError naming the line that has too few or too many numbers, no number, or a
@@ -72,7 +82,8 @@ def read_tns(
         )
     coords = coordinates(table[:, :-1], known, header.entries)
     found = known or tuple(int(column.max()) + 1 for column in coords)
-    return coords, np.ascontiguousarray(table[:, -1]), found
+    values = np.ascontiguousarray(table[:, -1])
+    return coords, values, found, fill_read(header.fill, values.dtype, name)
 
 
 def coordinates(
@@ -109,16 +120,17 @@ def read_header(text: Text) -> Header:
     comments, rest = text.split_comments()
     together = b"\n".join(comments).lower()
     order = len(next(rest.entries(), (0, []))[1])
+    fill = fill_word(comments)
     if together.startswith(b"%%matrixmarket tensor"):
         sizes = header_line(rest, order)
-        return Header(sizes[:-1], sizes[-1], rest.after(1))
+        return Header(sizes[:-1], sizes[-1], rest.after(1), fill)
     if b"extended frostt" in together:
         order, nnz = header_line(rest, 2)
-        return Header(header_line(rest.after(1), order), nnz, rest.after(2))
+        return Header(header_line(rest.after(1), order), nnz, rest.after(2), fill)
     if order == 1:
         (order,) = header_line(rest, 1)
-        return Header(header_line(rest.after(1), order), None, rest.after(2))
-    return Header(shape_comment(comments), None, rest)
+        return Header(header_line(rest.after(1), order), None, rest.after(2), fill)
+    return Header(shape_comment(comments), None, rest, fill)
 
 
 def shape_comment(comments: list[bytes]) -> tuple[int, ...] | None:
@@ -127,6 +139,37 @@ def shape_comment(comments: list[bytes]) -> tuple[int, ...] | None:
         if match := SHAPE_COMMENT.match(comment):
             return tuple(int(size) for size in re.findall(rb"\d+", match[1]))
     return None
+
+
+def fill_word(comments: list[bytes]) -> str:
+    """The word for a fill value in a comment that gives one, else ""."""
+    found = (FILL_COMMENT.fullmatch(comment) for comment in comments)
+    return next((match[1].decode("latin-1") for match in found if match), "")
+
+
+def fill_read(word: str, dtype: np.dtype[Any], name: str) -> Fill:
+    """The fill value that a word stands for.
+
+    Raises FileFormatError where it is no number, or one that the dtype of the values does not hold.
+    """
+    if not word:
+        return ""
+    try:
+        return fill_of(int(word) if dtype.kind in "iu" else complex(word), dtype)
+    except (ValueError, OverflowError):
+        raise FileFormatError(
+            f"{name}: Expected a fill value of type {dtype} as the values are, found {word!r}",
+            hint="correct or remove the comment fill_value at the top of the file",
+        ) from None
+
+
+def fill_comment(data: TensorData, mark: str) -> tuple[str, ...]:
+    """The comment that says a fill value; none for 0.
+
+    # fill_value -inf
+    """
+    fill = "1" if data.dtype.kind == "b" else data.fill
+    return (f"{mark} fill_value {fill}",) if data.fill else ()
 
 
 def header_line(text: Text, count: int) -> tuple[int, ...]:
@@ -159,9 +202,9 @@ def tns_text(data: TensorData) -> str:
             if data.format.order == 0
             else "Matrix Market files (.mtx) hold complex matrices",
         )
-    coords, values = unpack(data, drop_zeros=True)
+    coords, values = unpack(data, drop_fill=True)
     columns = [map(str, (column.astype(np.int64) + 1).tolist()) for column in coords]
     numbers = values.astype(np.uint8) if data.dtype.kind == "b" else values
     rows = map(" ".join, zip(*columns, map(repr, numbers.tolist()), strict=True))
     shape = " ".join(map(str, data.shape))
-    return "\n".join((f"# shape {shape}", *rows)) + "\n"
+    return "\n".join((f"# shape {shape}", *fill_comment(data, "#"), *rows)) + "\n"

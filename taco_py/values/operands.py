@@ -27,7 +27,7 @@ from taco_py.problem import TensorType
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.keys import joined, stride_order
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.values.tensor import Tensor, as_data, operand_data
 
 INT32_MAX = 2**31 - 1
 OPTIONS = frozenset(
@@ -86,7 +86,7 @@ def describe(obj: Any, name: str) -> Given:
 def taken(obj: Any, what: str) -> TensorData:
     """The arrays of an operand; errors begin with `what`."""
     try:
-        return as_data(obj)
+        return operand_data(obj)
     except TacoError as error:
         raise type(error)(f"{what}: {error.message}", error.span, error.hint) from None
 
@@ -128,7 +128,7 @@ def type_of(data: TensorData) -> TensorType:
         (a.dtype.name for level in data.levels for a in (level.pos, level.crd) if a is not None),
         "int32",
     )
-    return TensorType(data.format, data.dtype.name, index)
+    return TensorType(data.format, data.dtype.name, index, fill=data.fill)
 
 
 def joined_of(data: TensorData) -> tuple[bool, ...]:

@@ -15,15 +15,28 @@ from taco_py.diagnostics.errors import (
     FormatError,
     OperandTypeError,
 )
+from taco_py.fill import as_number, fill_of
 from taco_py.formats import COO, CSC, CSF, CSR, Format, named
 from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse, to_scipy
+from taco_py.interop.scipy_arrays import (
+    from_scipy,
+    is_scipy_sparse,
+    require_zero_fill,
+    to_scipy,
+)
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.room import room
 from taco_py.storage.size_classes import size_classes
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
+from taco_py.storage.tensor_data import (
+    Array,
+    LevelArrays,
+    TensorData,
+    ordered,
+    stores_all,
+    with_values,
+)
 from taco_py.values.coordinate_table import (
     coordinate_columns,
     exact_numbers,
@@ -71,6 +84,7 @@ class Tensor(NoOperators):
         *,
         axis: int | None = None,
         indices: ArrayLike | Sequence[ArrayLike] | None = None,
+        fill_value: complex | None = None,
     ) -> Tensor:
         """Make a tensor of coordinates and values; duplicates are added up.
 
@@ -88,6 +102,8 @@ class Tensor(NoOperators):
         axis    of the table that runs over the modes: 0 for (order, nnz), 1 for (nnz, order); where
                 not given, the one whose length is the order, and an error where both are
         indices another name of coords, as torch and JAX have it; one of the two is given
+        fill_value  of the elements that have no coordinates, a number that the dtype holds; 0 where
+                    not given
 
         The arrays are copied. Raises OperandError, OperandTypeError, DimensionError, StructureError
         or FormatError before any work when they do not describe a tensor.
@@ -101,27 +117,42 @@ class Tensor(NoOperators):
         structure.check_coordinates(columns, vector, sizes)
         wanted = as_format(format, len(sizes)) or CSF(len(sizes))
         native = vector.astype(vector.dtype.newbyteorder("="), copy=False)
-        data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype)
+        fill = "" if fill_value is None else fill_of(fill_value, native.dtype)
+        data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype, fill)
         return cls(own(data, (vector, *columns)))
 
     @classmethod
-    def from_numpy(cls, array: ArrayLike, format: Format | str | None = None) -> Tensor:
+    def from_numpy(
+        cls,
+        array: ArrayLike,
+        format: Format | str | None = None,
+        *,
+        fill_value: complex | None = None,
+    ) -> Tensor:
         """Make a tensor around a dense array's memory, or of its nonzeros in a sparse format.
 
         array   anything that NumPy makes an array of
         format  a Format or its letters; dense where not given
+        fill_value  what is left out in a sparse format in the place of zeros
         """
         given = array if isinstance(array, np.ndarray) else numbers(array, None)
-        return cls(stored_as(from_numpy(given), format))
+        return cls(stored_as(with_fill(from_numpy(given), fill_value), format))
 
     @classmethod
-    def from_scipy(cls, A: Any, format: Format | str | None = None) -> Tensor:  # noqa: N803
+    def from_scipy(
+        cls,
+        A: Any,  # noqa: N803
+        format: Format | str | None = None,
+        *,
+        fill_value: complex | None = None,
+    ) -> Tensor:
         """Make a tensor around a scipy.sparse array's own arrays, or converted to a format.
 
         A       a scipy.sparse array or matrix
         format  a Format or its letters; that of `A` where not given
+        fill_value  of the elements that `A` does not store; 0 where not given
         """
-        return cls(stored_as(from_scipy(A), format))
+        return cls(stored_as(with_fill(from_scipy(A), fill_value), format))
 
     @property
     def data(self) -> TensorData:
@@ -147,6 +178,15 @@ class Tensor(NoOperators):
     def dtype(self) -> np.dtype[Any]:
         """Return the type of the values."""
         return self._data.dtype
+
+    @property
+    def fill_value(self) -> Any:
+        """Return the value of the elements that are not stored, a NumPy number of the dtype.
+
+        >>> tp.Tensor.from_coo([[0, 1]], [5.0], (2, 3), axis=1, fill_value=-np.inf).fill_value
+        np.float64(-inf)
+        """
+        return as_number(self._data.fill, self._data.dtype)
 
     @property
     def nnz(self) -> int:
@@ -178,13 +218,17 @@ class Tensor(NoOperators):
                 str(data.format),
                 tuple(level.ordered for level in data.format.levels),
                 of_array(data.values),
+                stores_all(data).fill,
                 *(a.dtype for a in arrays if a is not None),
                 *size_classes(data.shape),
             )
         return self._signature
 
     def to_numpy(self) -> Array:
-        """Return the n-D array: a fresh one, except of a dense tensor, whose own it is."""
+        """Return the n-D array: a fresh one, except of a dense tensor, whose own it is.
+
+        Where nothing is stored it has the fill value.
+        """
         return to_dense(self._data)
 
     def to_scipy(self, kind: str | None = None) -> Any:
@@ -192,7 +236,10 @@ class Tensor(NoOperators):
 
         kind  "csr_array", "csc_matrix" …: converted to that one. Arrays are shared where the format
               is that kind's own.
+
+        Raises FormatError for a scalar, another kind, and a fill value that is not 0.
         """
+        require_zero_fill(self._data)
         if kind is not None and not isinstance(kind, str):
             raise FormatError(
                 f"Expected the name of a scipy.sparse class, found {kind!r}",
@@ -214,12 +261,12 @@ class Tensor(NoOperators):
     def to_coo(self) -> tuple[Array, Array]:
         """Return an (nnz, order) array of coordinates, and the values, in storage order.
 
-        `from_coo` reads them back with axis=1.
+        `from_coo` reads them back with axis=1, and with the fill value as fill_value=.
 
-        Of a tensor whose last level is dense, the nonzeros only.
+        Of a tensor whose last level is dense, only what has not the fill value, as a rule 0.
         """
         with room("coordinates and values of a tensor"):
-            coords, values = unpack(self._data, drop_zeros=True)
+            coords, values = unpack(self._data, drop_fill=True)
             if not coords:
                 return np.zeros((len(values), 0), dtype=np.int64), values.copy()
             return np.stack(coords, axis=1), values.copy()
@@ -228,6 +275,8 @@ class Tensor(NoOperators):
         """Return the same tensor in another format; itself where it has that format already.
 
         format  a Format or its letters
+
+        The fill value stays. From a dense format to a sparse one, what has it is left out.
         """
         data = stored_as(self._data, format)
         return self if data is self._data else Tensor(data)
@@ -236,10 +285,13 @@ class Tensor(NoOperators):
         """Return a tensor of the same pattern with values converted as NumPy does.
 
         dtype  of the values
+
+        The fill value is converted too. Raises NumberOverflowError where that is infinite or NaN
+        and `dtype` one of integers.
         """
         wanted = as_dtype(dtype, "dtype")
         with room(f"values of {wanted}", self._data.values.size * wanted.itemsize):
-            return Tensor(replace(self._data, values=self._data.values.astype(wanted)))
+            return Tensor(with_values(self._data, self._data.values.astype(wanted)))
 
     def copy(self) -> Tensor:
         """Return a tensor that shares no memory with this one."""
@@ -249,9 +301,10 @@ class Tensor(NoOperators):
     def __repr__(self) -> str:
         size = prod(self.shape)
         density = self.nnz / size if size else 0.0
+        fill = f", fill_value={self.fill_value}" if self._data.fill else ""
         return (
             f"Tensor(shape={self.shape}, format={str(self.format)!r}, nnz={self.nnz}, "
-            f"dtype={self.dtype}, density={density:.3g})"
+            f"dtype={self.dtype}, density={density:.3g}{fill})"
         )
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NoReturn:
@@ -281,10 +334,28 @@ def as_data(obj: Any) -> TensorData:
         return from_numpy(numbers(obj, None))
     if isinstance(obj, np.ndarray | np.generic | int | float | complex):
         return from_numpy(obj)
-    from taco_py.interop.foreign import readable
+    from taco_py.interop.foreign import coordinate_list, readable
 
+    listed = coordinate_list(obj)
+    if listed is not None:
+        return listed
     found = readable(obj)
     return from_scipy(found) if is_scipy_sparse(found) else from_numpy(found)
+
+
+def operand_data(obj: Any) -> TensorData:
+    """`as_data` of what kernels read, to which a dense tensor's fill value means nothing."""
+    return stores_all(as_data(obj))
+
+
+def with_fill(data: TensorData, fill_value: Any) -> TensorData:
+    """The tensor in the same arrays, whose elements that are not stored have this value.
+
+    fill_value  a number that the dtype holds; None leaves all as it is
+
+    Raises OperandTypeError, NumberOverflowError.
+    """
+    return data if fill_value is None else replace(data, fill=fill_of(fill_value, data.dtype))
 
 
 def stored_as(data: TensorData, format: Format | str | None) -> TensorData:

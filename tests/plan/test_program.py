@@ -122,6 +122,7 @@ def types(draw: st.DrawFn) -> TensorType:
         draw(st.sampled_from(("int32", "int64"))),
         draw(st.booleans()),
         draw(st.sampled_from(("", "int16"))),
+        draw(st.sampled_from(("", "-0.0", "inf", "(nan+1j)"))),
     )
 
 

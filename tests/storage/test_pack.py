@@ -219,13 +219,13 @@ def test_dense_levels_below_are_padded() -> None:
     assert data.values.tolist() == [0, 7, 0]
     coords, values = unpack(data)
     assert (coords[1].tolist(), values.tolist()) == ([0, 1, 2], [0, 7, 0])
-    coords, values = unpack(data, drop_zeros=True)
+    coords, values = unpack(data, drop_fill=True)
     assert (coords[0].tolist(), coords[1].tolist(), values.tolist()) == ([2], [1], [7])
 
 
 def test_stored_zeros_stay_in_sparse_formats() -> None:
     data = pack_coo([np.array([2, 1])], np.array([0.0, 1.0]), (4,), CSF(1))
-    assert unpack(data, drop_zeros=True)[1].tolist() == [1, 0]
+    assert unpack(data, drop_fill=True)[1].tolist() == [1, 0]
 
 
 def test_all_dense_formats_have_the_tensors_own_mode_order() -> None:

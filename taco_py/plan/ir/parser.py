@@ -19,7 +19,7 @@ from taco_py.notation.parser import Parser
 from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
 from taco_py.plan.ir.program import Define, Node, Program
-from taco_py.problem import Problem, TensorType
+from taco_py.problem import FILL_WORD, Problem, TensorType
 from taco_py.schedule.parser import parse_commands
 from taco_py.schedule.schedule import Schedule
 
@@ -164,11 +164,13 @@ def parse_type(text: str) -> TensorType:
     """The type of a tensor (`printer.type_text`): "ds/float64 from float32/int64"."""
     form, values, *rest = text.split("/")
     dtype, _, stored = values.partition(" from ")
-    indices = [word for word in rest if word != "strided"]
+    fills = [word for word in rest if word.startswith(FILL_WORD)]
+    indices = [word for word in rest if word != "strided" and word not in fills]
     for name in (dtype, stored or dtype):
         np.dtype(name)
     index_dtype = indices[0] if indices else "int32"
-    return TensorType(parse_format(form), dtype, index_dtype, "strided" not in rest, stored)
+    fill = "".join(fills).removeprefix(FILL_WORD)
+    return TensorType(parse_format(form), dtype, index_dtype, "strided" not in rest, stored, fill)
 
 
 def parse_format(text: str) -> Format:

@@ -30,7 +30,7 @@ from taco_py.notation.printer import to_text
 from taco_py.notation.tree import map_children
 from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.program import Define, Node, Program
-from taco_py.problem import TensorType
+from taco_py.problem import TensorType, fill_word
 
 AFTER = "after "
 ARROW = "    → "
@@ -145,11 +145,13 @@ def type_text(type: TensorType) -> str:
     """The type of a tensor: format, values, and what differs from the usual.
 
     ds/float64/int32    d/float64    d/float64/strided    ds/float64 from float32/int64
+    ds/float64/int32/fill=-inf
     """
     values = f"{type.dtype} from {type.stored}" if type.stored else type.dtype
     usual = "int32" if is_full(type.format) else ""
     indices = f"/{type.index_dtype}" if type.index_dtype != usual else ""
-    return f"{format_text(type.format)}/{values}{indices}{'' if type.unit_stride else '/strided'}"
+    strided = "" if type.unit_stride else "/strided"
+    return f"{format_text(type.format)}/{values}{indices}{strided}{fill_word(type.fill)}"
 
 
 def format_text(form: Format) -> str:

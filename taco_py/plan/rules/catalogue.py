@@ -37,6 +37,7 @@ from taco_py.plan.rules.layout import (
     values_only,
 )
 from taco_py.plan.rules.needed import (
+    count_absent,
     few_cases,
     keep_absent,
     narrow_sums,
@@ -66,6 +67,7 @@ PREPARATION: Entries = (
         "before all that looks at sums and products: it leaves one of two factors",
     ),
     (normal_form.RULE, "sums are known by the names of their indices from here on"),
+    (count_absent.RULE, "after normal_form: sizes are known by the names of indices"),
     (widen_sums.RULE, "before products are looked at: factors of one type are free to move"),
     (absorb_factor.RULE, "fewer factors first: what is left is often a product of two matrices"),
     (multiply_small_first.RULE, "after absorb_factor, which leaves a product of fewer factors"),
@@ -161,3 +163,8 @@ UNDER_COMMANDS = frozenset(
      "contract_many", "fuse_modes", "order_result", "correct_squares")
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
+
+REDUCED: Entries = (
+    *NORMAL, *(entry for entry in PREPARATION if entry[0] is count_absent.RULE)
+)  # fmt: skip
+"""What is done to a text that reduces by other operators than sums."""

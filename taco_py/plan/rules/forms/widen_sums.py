@@ -185,8 +185,7 @@ class _Reading:
 
 
 def _read_as(operand: Operand, type: DType) -> Operand:
-    stored = operand.type.dtype
-    return replace(operand, type=replace(operand.type, dtype=type.name, stored=stored))
+    return replace(operand, type=operand.type.read_as(type.name))
 
 
 def _told(factor: _Factor, new: Mapping[str, DType]) -> str:

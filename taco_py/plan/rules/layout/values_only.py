@@ -37,7 +37,7 @@ def take_values(
 
     value = assignment.value
     for sum_ in tuple(reductions(value)):
-        access = _walked_alone(sum_, known)
+        access = _walked_alone(sum_, known) if sum_.operator.additive else None
         if access is None or differs_where_absent(value, sum_, divides):
             continue  # a sum over an array of no values would be a zero that is there
         (term,) = split_terms(sum_)

@@ -1,0 +1,116 @@
+"""Reduce over what operands store, and take what is absent into account at once.
+
+    m[i] = max(j, A[i,j])                                              A in ds
+    → size_j is the size of j
+      m[i] = where(stored < size_j, max(top, 0), top)
+             top = max(j, filled(A[i,j], -inf)),  stored = sum(j, int64(1) * stored(A[i,j]))
+
+What operands do not store has one value, the fill value of what is reduced. A maximum of it any
+number of times is it once; a sum is it so often. Loops then go through the entries, and not through
+all coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.concrete.terms import summed
+from taco_py.legal.absent import fill_of, reduced_fill, same
+from taco_py.legal.stored import is_full
+from taco_py.legal.types import computes_exactly
+from taco_py.notation.checks import accesses
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.functions import LESS, WHERE
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, FILLED, MUL, STORED, SUB, Number
+from taco_py.notation.tree import map_children
+from taco_py.plan.context import Context
+from taco_py.plan.ir.index_sizes import Sizes
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
+
+COUNT = np.dtype(np.int64)
+WHY = "what is not stored is reduced once, for it is the same everywhere"
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Reduce entries alone where all that is absent has one value."""
+    sizes = Sizes.of(program.last, program.facts, Names(program.facts), context.goal.sized)
+    value = _Reductions(sizes).of(program.last.value)
+    if value is program.last.value:
+        return None
+    changed = program.before(program.result, tuple(sizes.steps.values()), sizes.operands)
+    return Rewrite(changed.with_assignment(replace(program.last, value=value)), WHY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reductions:
+    """The reductions of an assignment, each over entries alone where that is possible."""
+
+    sizes: Sizes
+
+    def of(self, expr: Expr) -> Expr:
+        """An expression with its reductions over entries, the innermost first."""
+        if not isinstance(expr, Reduce):
+            return map_children(expr, self.of)
+        indices, body = _nest(expr)
+        inside = self.of(body)
+        found = self._over_entries(expr, indices, inside)
+        if found is not None:
+            return found
+        return expr if inside is body else _reduced(expr, indices, inside)
+
+    def _over_entries(self, expr: Reduce, indices: tuple[str, ...], body: Expr) -> Expr | None:
+        operator, fill = expr.operator, fill_of(body, self._fill)
+        dtype = expression_dtype(body, self.sizes.dtypes)
+        nothing = operator.identity_of(dtype)
+        if fill is None or nothing is None or same(fill, nothing):
+            return None
+        if operator == ADD and not (dtype == COUNT or self._counts(indices, dtype)):
+            return None
+        if operator != ADD and reduced_fill(operator, fill) is None:
+            return None
+        if not any(set(indices) & set(access.indices) for access in self._sparse(body)):
+            return None
+        entries = _reduced(expr, indices, Call(FILLED, (body, Literal(nothing))))
+        exact = dtype if operator == ADD else COUNT
+        there: Expr = Call(MUL, (Literal(1, dtype=exact.name), Call(STORED, (body,))))
+        stored, all_ = summed(there, indices), self.sizes.product(indices, exact)
+        if operator == ADD:
+            absent = Call(MUL, (Literal(fill), Call(SUB, (all_, stored))))
+            return Call(ADD, (entries, absent))
+        with_absent = Call(operator, (entries, Literal(fill)))
+        return Call(WHERE, (Call(LESS, (stored, all_)), with_absent, entries))
+
+    def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:
+        """Whether a type has every number of elements along some indices."""
+        return not computes_exactly(dtype) and self.sizes.are_exact(indices, dtype)
+
+    def _fill(self, access: Access) -> Number | None:
+        return None if is_full(self.sizes.operands[access.tensor].type.format) else 0
+
+    def _sparse(self, expr: Expr) -> Iterator[Access]:
+        return (a for a in accesses(expr) if self._fill(a) is not None)
+
+
+def _nest(expr: Reduce) -> tuple[tuple[str, ...], Expr]:
+    """The indices of reductions by one operator inside each other, and what is reduced."""
+    indices, body = [expr.index], expr.body
+    while isinstance(body, Reduce) and body.operator == expr.operator:
+        indices.append(body.index)
+        body = body.body
+    return tuple(indices), body
+
+
+def _reduced(expr: Reduce, indices: tuple[str, ...], body: Expr) -> Expr:
+    for index in reversed(indices):
+        body = Reduce(expr.operator, index, body)
+    return body
+
+
+RULE = Rule("count_absent", Phase.NEEDED, apply, result, Numbers.ROUNDS)
