@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
+    from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
@@ -35,6 +36,9 @@ def einsum(
     libraries: bool = True,
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
+    replace: bool = False,
     **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
@@ -58,7 +62,8 @@ def einsum(
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
-    format, schedule, threads, static, libraries, schedule_budget, forbid   as in `evaluate`
+    format, schedule, threads, static, libraries, schedule_budget, forbid, semiring, mask, replace
+               as in `evaluate`
     unknown    nothing: operands go by position
 
     Raises what `evaluate` raises; NotationError is a ValueError.
@@ -73,7 +78,13 @@ def einsum(
                 einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
+                semiring=semiring, mask=mask, replace=replace,
             ))  # fmt: skip
+    asked = None
+    if semiring is not None or mask is not None or replace:
+        from taco_py.call.over_semirings import asked_of
+
+        asked = asked_of(semiring, mask, replace)
     key = None
     if operands and not unknown and (threads is None or type(threads) is int):
         first, rest = operands[0], operands[1:]
@@ -84,6 +95,8 @@ def einsum(
         if not usual or order != "K" or (static, libraries, schedule_budget, forbid) != USUAL:
             seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
+        if asked is not None:
+            identity, rest = (*identity, asked.identity), (*rest, *asked.arrays)
         key = call_key(identity, rest)
         if (call := find(key)) is not None:
             result = call(*rest) if out is None else call(*rest, out)
@@ -95,4 +108,5 @@ def einsum(
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
-    return contract(operands, optimize, settings_of(format, schedule, *more), out, key, order)
+    settings = settings_of(format, schedule, *more)
+    return contract(operands, optimize, settings, out, key, order, asked)

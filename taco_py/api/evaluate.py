@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
+    from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
@@ -37,6 +38,9 @@ def evaluate(
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     path: Any = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
+    replace: bool = False,
     **named: Any,
 ) -> Any:
     """Compute an assignment in index notation over sparse and dense operands.
@@ -85,6 +89,11 @@ def evaluate(
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
               product, and so on; so does numpy.einsum_path(…)[0]; by default the order of least
               expected work
+    semiring  what + and * mean: a name as "min_plus", or a Semiring; docs/semirings.md
+    mask      a tensor of the result's shape: the result is computed where a sparse one stores
+              something, or a dense one is not 0, or elsewhere for `tp.complement(…)`, and is the
+              semiring's zero where it is not computed
+    replace   whether out= is set to zero where the mask leaves it out; it is kept there by default
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -99,6 +108,12 @@ def evaluate(
         given = by_name(text, operands, others, named)
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
+    asked, values = None, given.values()
+    if semiring is not None or mask is not None or replace:
+        from taco_py.call.over_semirings import asked_of
+
+        asked = asked_of(semiring, mask, replace)
+        values = (*values, *asked.arrays)
     key = None
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
@@ -106,10 +121,12 @@ def evaluate(
         if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
             identity = (*identity, options_key(out, dtype, *seldom))
-        key = call_key(identity, given.values())
+        if asked is not None:
+            identity = (*identity, asked.identity)
+        key = call_key(identity, values)
         call = find(key)
         if call is not None:
-            result = call(*given.values()) if out is None else call(*given.values(), out)
+            result = call(*values) if out is None else call(*values, out)
             if result is not None:
                 return result
     from taco_py.call.compute import compute
@@ -120,6 +137,10 @@ def evaluate(
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     settings, read = settings_of(format, schedule, *options), understood(text)
     settings = along(settings, read.assignment, path)
+    if asked is not None:
+        from taco_py.call.over_semirings import computed
+
+        return computed(read.assignment, given, settings, asked, out, key=key)
     return compute(read.assignment, given, settings, out, key=key, cautions=read.cautions)
 
 
@@ -139,6 +160,8 @@ def explain(
     allow: Collection[str] | str = (),
     frontier_budget: float | None = None,
     path: Any = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -161,7 +184,7 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path      as in `evaluate`
+    path, semiring, mask  as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
@@ -170,16 +193,22 @@ def explain(
     """
     from taco_py.call.explain_call import explained
     from taco_py.call.given_path import along
+    from taco_py.call.over_semirings import asked_of, over_numbers
     from taco_py.call.prepare import by_name, parsed
     from taco_py.values.settings import check_budget, settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     settings = settings_of(format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
+    asked = asked_of(semiring, mask, False)
     if operands and isinstance(text, str) and "=" not in text:
         from taco_py.call.subscripts import explain_subscripts
 
-        return explain_subscripts((text, *operands), optimize, settings, seconds)
+        return explain_subscripts((text, *operands), optimize, settings, seconds, asked)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
     given, assignment = by_name(text, first, others, named), parsed(text)
-    return explained(assignment, given, along(settings, assignment, path), seconds)
+    settings = along(settings, assignment, path)
+    if not asked.is_usual:
+        ready = over_numbers(assignment, given, settings, asked)
+        assignment, given = ready.assignment, ready.objects
+    return explained(assignment, given, settings, seconds)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
+from taco_py.call.over_semirings import asked_of, over_numbers
 from taco_py.call.prepare import accumulated, by_name, parsed, target_of
 from taco_py.call.widened import read_types
 from taco_py.fill import Fill
@@ -19,16 +20,17 @@ from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.nodes import Assignment, Call
+from taco_py.notation.semirings import Semiring
 from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, converted_to
 from taco_py.values.operands import check_names, taken
-from taco_py.values.settings import merged
+from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
 
-OPTIONS = frozenset({"initial", "stored"})
+OPTIONS = frozenset({"initial", "stored", "semiring", "mask"})
 SMALLER = "evaluate makes no intermediate over all indices; here smaller operands help"
 
 
@@ -38,6 +40,8 @@ def evaluate_dense(
     /,
     initial: ArrayLike | None = None,
     stored: Mapping[str, ArrayLike] | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     **named: Any,
 ) -> Array:
     """Compute index notation by NumPy alone, one array operation for each operator.
@@ -62,6 +66,7 @@ def evaluate_dense(
               name, or zeros where there is none
     stored    by name, where an operand stores something, a boolean array of its shape; where not
               given, sparse operands say so themselves and others store all elements
+    semiring, mask  as in `evaluate`; what is not computed is the semiring's zero
 
     Raises what `evaluate` raises for a mistake in the text or the operands, and OutOfMemoryError
     where an intermediate result has no room.
@@ -71,6 +76,11 @@ def evaluate_dense(
     if isinstance(assignment, Assignment):
         used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
         check_names(used, (*given, *_target(assignment)), OPTIONS)
+    asked = asked_of(semiring, mask, False)
+    if not asked.is_usual:
+        array = Settings(format="d" * len(assignment.target.indices))
+        ready = over_numbers(assignment, given, array, asked)
+        assignment, given = ready.assignment, ready.objects
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
         return _evaluated(text, assignment, given, arrays, initial, stored)

@@ -14,6 +14,7 @@ from codegen.records import dataclass
 from taco_py.call.compute import compute
 from taco_py.call.given_path import checked_path, steps_of
 from taco_py.call.kept_order import kept_order
+from taco_py.call.over_semirings import Asked, computed, over_numbers
 from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
@@ -42,11 +43,13 @@ def contract(
     out: Array | None,
     key: tuple[object, ...] | None,
     order: str = "K",
+    over: Asked | None = None,
 ) -> Any:
     """The einsum of its positional arguments.
 
     key    under which to remember the short way for calls like this one
     order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
+    over   the semiring and the mask, None for those of plain calls
     """
     subscripts, tensors = split_operands(operands)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
@@ -56,18 +59,21 @@ def contract(
     else:
         assignment = parse_einsum(subscripts, orders)
     first, *others = tensors
-    if out is None and not others and isinstance(first, np.ndarray):
+    if out is None and not others and isinstance(first, np.ndarray) and over is None:
         look = look_of(assignment, first, settings)
         view = None if look is None else look.function()(first)
         if view is not None and (order == "K" or view.flags.c_contiguous):
             if look is not None and key is not None and order == "K":
                 remember_shown(key, look)
             return view
-    whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
+    keeps = order == "K" and out is None
+    whole = _whole(assignment, tensors, datas, optimize, settings, keeps, over)
     asked = whole.assignment, whole.operands, whole.settings
     short = None if whole.settings.counts else key
-    cautions = () if settings.dtype is not None else narrow_sum(assignment, datas)
-    found = compute(*asked, out, whole.squeezed, short, whole.axes, cautions)
+    warned = settings.dtype is None and (over is None or over.semiring.is_arithmetic)
+    cautions = narrow_sum(assignment, datas) if warned else ()
+    more = out, whole.squeezed, short, whole.axes, cautions
+    found = compute(*asked, *more) if over is None else computed(*asked, over, *more)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -94,7 +100,11 @@ def refuse_unknown(
 
 
 def explain_subscripts(
-    operands: tuple[Any, ...], optimize: Any, settings: Settings, seconds: float | None
+    operands: tuple[Any, ...],
+    optimize: Any,
+    settings: Settings,
+    seconds: float | None,
+    over: Asked,
 ) -> str:
     """How the einsum of these arguments is computed, and where its schedule stands."""
     from taco_py.call.explain_call import explained
@@ -102,8 +112,11 @@ def explain_subscripts(
     subscripts, tensors = split_operands(operands)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
-    whole = _whole(assignment, tensors, datas, optimize, settings, True)
+    whole = _whole(assignment, tensors, datas, optimize, settings, True, over)
     asked = whole.assignment, whole.operands, whole.settings
+    if not over.is_usual:
+        ready = over_numbers(*asked, over, whole.squeezed)
+        asked = ready.assignment, ready.objects, whole.settings
     return _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
 
 
@@ -137,6 +150,7 @@ def _whole(
     optimize: Any,
     settings: Settings,
     keeps: bool,
+    over: Asked | None = None,
 ) -> _Whole:
     """keeps  whether the result may be stored as the operands are"""
     named = {f"op{k}": t for k, t in enumerate(tensors)}
@@ -144,13 +158,15 @@ def _whole(
     broadcast = drop_broadcast(assignment, shapes)
     path, apart, memory = _optimize(optimize, len(tensors))
     dtype = settings.dtype
-    if dtype is None and len({d.dtype for d in datas}) > 1:
+    arithmetic = over is None or over.semiring.is_arithmetic
+    if dtype is None and arithmetic and len({d.dtype for d in datas}) > 1:
         dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
     settings = replace(settings, weak=False, wide_sums=False)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed
     old = assignment.target.indices
-    kept = kept_order(assignment, named, settings) if keeps and not squeezed else old
+    keeps = keeps and not squeezed and (over is None or over.mask is None)
+    kept = kept_order(assignment, named, settings) if keeps else old
     if kept == old:
         return _Whole(assignment, named, settings, squeezed)
     target = replace(assignment.target, indices=kept)
