@@ -210,5 +210,5 @@ def explain(
     settings = along(settings, assignment, path)
     if not asked.is_usual:
         ready = over_numbers(assignment, given, settings, asked)
-        assignment, given = ready.assignment, ready.objects
+        assignment, given, settings = ready.assignment, ready.objects, ready.settings
     return explained(assignment, given, settings, seconds)

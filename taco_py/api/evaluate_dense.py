@@ -76,14 +76,15 @@ def evaluate_dense(
     if isinstance(assignment, Assignment):
         used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
         check_names(used, (*given, *_target(assignment)), OPTIONS)
-    asked = asked_of(semiring, mask, False)
+    asked, wide = asked_of(semiring, mask, False), isinstance(text, str)
     if not asked.is_usual:
         array = Settings(format="d" * len(assignment.target.indices))
         ready = over_numbers(assignment, given, array, asked)
         assignment, given = ready.assignment, ready.objects
+        wide = wide and ready.settings.wide_sums
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
-        return _evaluated(text, assignment, given, arrays, initial, stored)
+        return _evaluated(wide, assignment, given, arrays, initial, stored)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:
@@ -106,18 +107,21 @@ def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
 
 
 def _evaluated(
-    text: str | Assignment,
+    wide: bool,
     assignment: Assignment,
     given: Mapping[str, Any],
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
 ) -> Array:
-    """Compute an assignment whose operands are arrays."""
+    """Compute an assignment whose operands are arrays.
+
+    wide  whether sums of small integers are of wider types
+    """
     sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
     masks = {name: _places(obj, name) for name, obj in sparse.items() if not _fill(obj)}
     places = {**masks, **(stored or {})}
-    if not isinstance(text, str):
+    if not wide:
         if initial is None and isinstance(assignment, Assignment):
             assignment = accumulated(assignment, given)
         return oracle.evaluate_dense(assignment, arrays, initial, places)

@@ -84,12 +84,14 @@ def asked_of(semiring: Any, mask: Any, replace: Any) -> Asked:
 class Ready:
     """A call over numbers.
 
+    settings  those of the call; sums of truths are truths, also where others are widened
     zero   the fill value that a sparse result has, None for 0
     plain  whether `objects` are what the user passed
     """
 
     assignment: Assignment
     objects: dict[str, Any]
+    settings: Settings
     zero: Number | None = None
     plain: bool = True
 
@@ -105,6 +107,8 @@ def over_numbers(
 
     Raises DimensionError for a mask of another shape than the result's, and as `with_semiring`.
     """
+    if asked.semiring.computes_truths:
+        settings = replace(settings, wide_sums=False)
     names, target = operand_names(assignment), assignment.target.tensor
     added = assignment.operator is not None and target not in names
     check_names(assignment, [name for name in objects if not (added and name == target)])
@@ -127,10 +131,11 @@ def over_numbers(
         shown = replace(assignment, value=with_mask(assignment.value, allowed, None))
         read = replace(read, value=with_mask(read.value, allowed, typed))
     if zero is None or assignment.operator is not None:
-        return Ready(read, objects, None, plain)
+        return Ready(read, objects, settings, None, plain)
     if is_full(result_kind(shown, given, settings.format).format):
-        return Ready(read, objects, None, plain)
-    return Ready(replace(read, value=without_fill(read.value, dtype)), objects, zero, plain)
+        return Ready(read, objects, settings, None, plain)
+    cut = replace(read, value=without_fill(read.value, dtype))
+    return Ready(cut, objects, settings, zero, plain)
 
 
 def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
@@ -217,6 +222,7 @@ def computed(
             hint="write = in the place of += to have it replaced",
         )
     ready = over_numbers(assignment, objects, settings, asked, squeezed)
+    settings = ready.settings
     key = key if ready.plain and ready.zero is None else None
     asked_of_kernel = settings, out, squeezed, key, axes, cautions
     if out is not None and asked.mask is not None and not asked.replace and not added:

@@ -116,7 +116,7 @@ def explain_subscripts(
     asked = whole.assignment, whole.operands, whole.settings
     if not over.is_usual:
         ready = over_numbers(*asked, over, whole.squeezed)
-        asked = ready.assignment, ready.objects, whole.settings
+        asked = ready.assignment, ready.objects, ready.settings
     return _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import reduce
+from typing import TypeGuard
 
 import numpy as np
 
@@ -21,10 +22,10 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.functions import AND, LADDER, MAX, MIN, OR, XOR, nonzero
+from taco_py.notation.functions import AND, LADDER, MAX, MIN, OR, WHERE, XOR, nonzero
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import (
-    ADD, DIV, FILLED, KEPT, MUL, STORED, SUB, Number, Operator
+    ADD, DIV, FILLED, KEPT, MUL, SELECTED, STORED, SUB, Number, Operator
 )  # fmt: skip
 from taco_py.notation.tree import walk
 
@@ -212,8 +213,8 @@ def with_semiring(
     sparse  the operands that do not store all of their elements
 
     Raises NotationError for other operators than + and *, for products of more than two factors
-    where the semiring's is not associative, and OperandError where there is no zero for a sparse
-    operand.
+    where the semiring's is not associative, OperandError where there is no zero for a sparse
+    operand, and OperandTypeError for types that it is not defined for.
     """
     if semiring.is_arithmetic:
         return assignment
@@ -227,7 +228,16 @@ def with_semiring(
     operator = assignment.operator
     if operator is not None:
         operator = world.add
-    return replace(assignment, value=world.read(assignment.value), operator=operator)
+    value = world.read(assignment.value)
+    dtype = expression_dtype(value, dtypes)
+    if dtype.kind not in world.add.kinds:
+        raise OperandTypeError(
+            f"Expected operands that the semiring {semiring.name} is defined for, found dtype "
+            f"{dtype}",
+            assignment.span,
+            hint="convert an operand first, for instance with np.abs(A) or A.real",
+        )
+    return replace(assignment, value=value, operator=operator)
 
 
 def _has_no_zero(operator: Operator) -> bool:
@@ -388,7 +398,7 @@ def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
     """Compute a value where a condition is true and nowhere else.
 
     sum(k, a * b), stored(M)     →  stored(M) * sum(k, a * b)
-    min(k, filled(a, inf)), c    →  min(k, filled(kept(a, c), inf))
+    min(k, filled(a, inf)), c    →  min(k, filled(selected(c, a, inf), inf))
 
     allowed  a truth, which is False where the mask stores nothing, or for a complement True
     zero     what the value is elsewhere; None for 0
@@ -399,12 +409,18 @@ def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
         if isinstance(allowed, Call) and allowed.operator == STORED and _is_product(value):
             return Call(MUL, (allowed, value), value.span)
         return Call(KEPT, (value, allowed), value.span)
-    inner = value
-    if isinstance(value, Call) and value.operator == FILLED:
-        inner = value.args[0]
-    elif not isinstance(value, Literal):
-        inner = without_fill(value, np.dtype(zero.dtype))
-    return Call(FILLED, (Call(KEPT, (inner, allowed)), zero), value.span)
+    if isinstance(value, Literal):
+        return Call(WHERE, (allowed, value, zero), value.span)
+    inner = value.args[0] if _is_filled(value) else without_fill(value, np.dtype(zero.dtype))
+    if isinstance(allowed, Call) and allowed.operator == STORED:
+        found = Call(KEPT, (inner, allowed))
+    else:
+        found = Call(SELECTED, (allowed, inner, zero))
+    return Call(FILLED, (found, zero), value.span)
+
+
+def _is_filled(value: Expr) -> TypeGuard[Call]:
+    return isinstance(value, Call) and value.operator == FILLED
 
 
 def _is_product(value: Expr) -> bool:
