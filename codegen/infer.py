@@ -44,6 +44,7 @@ _OF_KIND: dict[str, frozenset[str]] = {
     "float": (ARITHMETIC | COMPARISONS) - {"%"},
     "complex": frozenset(("+", "-", "*", "/", "==", "!=")),
     "vector": frozenset(("+", "-", "*", "/")),
+    "half": frozenset(),
 }
 
 

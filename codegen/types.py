@@ -15,7 +15,7 @@ class ScalarType:
 
     name: str
     c: str
-    kind: str  # "bool", "int", "uint", "float" or "complex"
+    kind: str  # "bool", "int", "uint", "float", "complex" or "half"
     bits: int
 
     @property
@@ -54,9 +54,18 @@ SCALARS: dict[str, ScalarType] = {
 }  # fmt: skip
 
 
+FLOAT16 = ScalarType("float16", "taco_float16", "half", 16)
+BFLOAT16 = ScalarType("bfloat16", "taco_bfloat16", "half", 16)
+STORED: dict[str, ScalarType] = {t.name: t for t in (FLOAT16, BFLOAT16)}
+"""Types that arrays have and nothing is computed in: values are cast when they are read or written.
+
+Both are 16 bits of an IEEE number: `float16` a half, `bfloat16` the upper half of a float32.
+"""
+
+
 def scalar(name: str) -> ScalarType:
     """The scalar type NumPy calls `name`; KeyError for one that C99 has no counterpart of."""
-    return SCALARS[name]
+    return SCALARS[name] if name in SCALARS else STORED[name]
 
 
 @dataclass(frozen=True, slots=True)

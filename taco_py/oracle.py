@@ -24,7 +24,9 @@ from taco_py.notation.dtypes import (
     in_place_dtype,
     is_weak,
     operand_dtype,
+    result_dtype,
 )
+from taco_py.notation.half_types import computed_dtype, is_half, number_kind
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, Number, Operator
 from taco_py.notation.reduce import insert_reductions
@@ -56,7 +58,8 @@ def evaluate_dense(
     evaluate_dense(y[i] = A[i,j] * x[j], {"A": A, "x": x}) = A @ x
 
     Sums that the text leaves unsaid are inserted (`insert_reductions`); every node is computed in
-    the dtype that `expression_dtype` says. For booleans that makes products "and" and sums "or";
+    the dtype that `expression_dtype` says, which for 16-bit operands is float32, and a result of
+    such a dtype is rounded. For booleans that makes products "and" and sums "or";
     integers wrap around. Where `sum_type` says another dtype for a sum, all operands that it sums
     are converted to that first, also for the sums inside it. Scalar operands count with their
     NumPy dtype, Python's 2.0 as float64; only literals are weak.
@@ -82,6 +85,22 @@ def evaluate_dense(
         DimensionError: two uses of an index, or `initial`, disagree about its size.
         OperandTypeError: an operand has no numeric dtype, or an operator does not take it.
     """
+    result, _ = evaluate_stored(assignment, operands, stored, sum_type)
+    if assignment.operator is None or initial is None:
+        return result
+    start, result = _initial(assignment.target, initial, result.shape), _computed(result)
+    dtype = in_place_dtype(assignment, result.dtype, start.dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(assignment.operator.evaluate(_computed(start), result)).astype(dtype)
+
+
+def evaluate_stored(
+    assignment: Assignment,
+    operands: Mapping[str, ArrayLike],
+    stored: Mapping[str, ArrayLike] | None = None,
+    sum_type: Callable[[DType], DType] = np.dtype,
+) -> tuple[Array, Array]:
+    """The value of `assignment` as `evaluate_dense` gives it, and where it is not absent."""
     if not isinstance(assignment, Assignment) or not isinstance(operands, Mapping):
         raise OperandTypeError(
             "Expected an Assignment and a mapping of operands, found "
@@ -90,22 +109,23 @@ def evaluate_dense(
         )
     assignment = insert_reductions(assignment)
     check_assignment(assignment)
-    arrays = {name: _array(name, operands) for name in operand_names(assignment)}
+    given = {name: _array(name, operands) for name in operand_names(assignment)}
+    arrays = {name: _computed(array) for name, array in given.items()}
     sizes = _sizes(assignment, arrays)
-    dtypes = {name: array.dtype for name, array in arrays.items()}
+    dtypes = _dtypes(arrays)
     leaves = {name: _Leaf(array, _places(name, array, stored)) for name, array in arrays.items()}
     world = _World(leaves, dtypes, sum_type)
     target = assignment.target
     with np.errstate(all="ignore"):
         found = _evaluate(assignment.value, world)
-        value = _spread(found.array, found.indices, target.indices)
-        shape = tuple(sizes[index] for index in target.indices)
-        result = np.broadcast_to(value, shape)
-        if assignment.operator is None or initial is None:
-            return np.array(result)
-        start = _initial(target, initial, shape)
-        dtype = in_place_dtype(assignment, result.dtype, start.dtype)
-        return np.asarray(assignment.operator.evaluate(start, result)).astype(dtype)
+    shape = tuple(sizes[index] for index in target.indices)
+    result, places = (
+        np.array(np.broadcast_to(_spread(each, found.indices, target.indices), shape))
+        for each in (found.array, found.stored)
+    )
+    own = result_dtype(replace(assignment, operator=None), _dtypes(given))
+    half = is_half(own) and result.dtype == computed_dtype(own)
+    return result.astype(own) if half else result, places
 
 
 # ---------------------------------------------------------------- operands
@@ -128,13 +148,22 @@ def _numbers(name: str, given: ArrayLike) -> Array:
             f"convert: {error}",
             hint="nested lists need rows of equal length",
         ) from error
-    if array.dtype.kind not in "biufc":
+    if number_kind(array.dtype) not in "biufc":
         raise OperandTypeError(
             f"Expected a NumPy array of numbers for {name}, found {type(given).__name__} "
             f"of dtype {array.dtype}",
             hint="convert a sparse operand first, for instance with A.toarray()",
         )
     return array
+
+
+def _dtypes(arrays: Mapping[str, Array]) -> dict[str, DType]:
+    return {name: array.dtype for name, array in arrays.items()}
+
+
+def _computed(array: Array) -> Array:
+    """Elements of 16 bits in the dtype that they are computed in."""
+    return array.astype(computed_dtype(array.dtype), copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

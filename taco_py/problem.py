@@ -15,6 +15,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 from taco_py.fill import Fill, as_number, converted
 from taco_py.formats import Format
+from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
 
@@ -75,6 +76,23 @@ class TensorType:
             f"index_dtype={self.index_dtype!r}, unit_stride={self.unit_stride!r}, "
             f"stored={self.stored!r}{fill})"
         )
+
+    @property
+    def computable(self) -> TensorType:
+        """The same tensor as kernels read it: values of 16 bits as float32.
+
+        dense/float16  →  dense/float32 from float16
+        """
+        own = np.dtype(self.dtype)
+        if not is_half(own):
+            return self
+        return replace(self, dtype=computed_dtype(own).name, stored=self.dtype)
+
+    @property
+    def promoted(self) -> np.dtype[Any]:
+        """The dtype by which its values promote: float16 where they are float32 for that reason."""
+        stored, read = np.dtype(self.element), np.dtype(self.dtype)
+        return stored if computed_dtype(stored) == read else read
 
     def __str__(self) -> str:
         dtype = f"{self.dtype} from {self.stored}" if self.stored else self.dtype

@@ -94,8 +94,8 @@ def _render(expr: Expr) -> tuple[str, int]:
             return _unary(expr)
         case Binary():
             return _binary(expr)
-        case Cast(type=scalar, operand=operand):
-            return f"({scalar.c}){expression(operand, PREFIX)}", PREFIX
+        case Cast():
+            return _cast(expr)
         case Select(condition=condition, then=then, orelse=orelse):
             test = expression(condition, CONDITIONAL + 1)
             branches = f"{expression(then, CONDITIONAL + 1)} : {expression(orelse, CONDITIONAL)}"
@@ -262,6 +262,21 @@ def _is_promoted(scalar: ScalarType) -> bool:
 def helper(op: str, scalar: ScalarType) -> str:
     """The runtime header's function for `min` or `max` of one type: `taco_min_f64`."""
     return f"taco_{op}_{_SUFFIX[scalar.kind]}{scalar.bits}"
+
+
+def _cast(expr: Cast) -> tuple[str, int]:
+    """C's cast; the runtime header's functions for types that C has not, from and to float32.
+
+    (double)taco_of_float16(x)    taco_to_bfloat16((float)x)
+    """
+    source, target = type_of(expr.operand), expr.type
+    if source.kind == "half":
+        text = f"taco_of_{source}({expression(expr.operand)})"
+        return (text, POSTFIX) if target == FLOAT32 else (f"({target.c}){text}", PREFIX)
+    if target.kind == "half":
+        single = expr.operand if source == FLOAT32 else Cast(FLOAT32, expr.operand)
+        return f"taco_to_{target}({expression(single)})", POSTFIX
+    return f"({target.c}){expression(expr.operand, PREFIX)}", PREFIX
 
 
 # ---------------------------------------------------------------- constants

@@ -25,6 +25,7 @@ import numpy as np
 from codegen.runtime.host import Host
 from codegen.runtime.memory_pool import Pool
 from codegen.runtime.signature import Kind, Parameter, Signature
+from codegen.types import BFLOAT16
 
 KernelCall = Callable[..., Any]
 
@@ -39,7 +40,18 @@ _SCALARS = {
 }
 # The letters of the buffer protocol (the struct module's, and Z for complex) that mean each kind.
 # NumPy says l or q for 8-byte integers depending on the platform; the size tells them apart.
-_CODES = {"bool": "?", "int": "bhilq", "uint": "BHILQ", "float": "fd", "complex": "Z"}
+_CODES = {"bool": "?", "int": "bhilq", "uint": "BHILQ", "float": "fd", "complex": "Z", "half": "e"}
+
+# The buffer protocol has no letter for bfloat16: such arrays are passed as uint16 (`in_buffer`).
+_BITS = "H"
+
+
+def in_buffer(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array as functions take it: its bits where the buffer protocol has no such type.
+
+    bfloat16  →  uint16
+    """
+    return array.view(np.uint16) if array.dtype.kind == "V" else array
 
 
 def callables(
@@ -75,7 +87,8 @@ def _row(p: Parameter) -> tuple[str, int, int, str]:
             kind = _THREADS
         case _:
             assert_never(p.kind)
-    return (p.name, kind, p.element.itemsize, _CODES[p.element.kind])
+    codes = _BITS if p.element == BFLOAT16 else _CODES[p.element.kind]
+    return (p.name, kind, p.element.itemsize, codes)
 
 
 def _growing_call(

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
-from codegen.types import INT32, SCALARS, ScalarType
+from codegen.types import INT32, ScalarType, scalar
 
 if TYPE_CHECKING:
     from codegen import ir
@@ -63,5 +63,5 @@ def signature_from_json(data: dict[str, object]) -> Signature:
     rows = data["parameters"]
     if not isinstance(rows, list):
         raise TypeError("Expected a list of parameters")
-    parameters = tuple(Parameter(name, Kind(kind), SCALARS[e]) for name, kind, e in rows)
+    parameters = tuple(Parameter(name, Kind(kind), scalar(e)) for name, kind, e in rows)
     return Signature(str(data["name"]), parameters)

@@ -98,6 +98,60 @@ typedef double taco_half_line __attribute__((vector_size(32), may_alias));
 #define TACO_STREAM(place, value) ((place) = (value))
 #endif
 
+/* ---------------------------------------------------------------- 16-bit numbers
+ *
+ * Arrays of such numbers are read as float and written rounded to nearest, ties to even. The bits are
+ * moved by integer arithmetic without a branch, which compilers turn into vectors; gcc 12 makes none of
+ * the conversions of its own _Float16. No operand is subnormal, which would cost a trap on some processors.
+ */
+typedef uint16_t taco_float16;
+typedef uint16_t taco_bfloat16;
+typedef union {
+    uint32_t bits;
+    float value;
+} taco_single;
+
+static inline TACO_UNUSED float taco_of_float16(taco_float16 x)
+{
+    const uint32_t rest = ((uint32_t)x & 0x7fff) << 13, sign = ((uint32_t)x & 0x8000) << 16;
+    taco_single normal, small, result;
+    normal.bits = rest + (rest >= 0x0f800000 ? 0x70000000u : 0x38000000u); /* other exponents; inf and NaN */
+    small.bits = 0x3f000000u + (rest >> 13); /* 0.5 + x below 2^-14, for the last bit of both is worth 2^-24 */
+    small.value -= 0.5f;
+    result.bits = sign | (rest < 0x00800000u ? small.bits : normal.bits);
+    return result.value;
+}
+
+static inline TACO_UNUSED taco_float16 taco_to_float16(float x)
+{
+    taco_single given, small;
+    given.value = x;
+    const uint32_t sign = (given.bits >> 16) & 0x8000, rest = given.bits & 0x7fffffff;
+    const uint32_t normal = (rest - 0x38000000u + 0x0fff + ((rest >> 13) & 1)) >> 13;
+    small.bits = rest < 0x38800000u ? rest : 0;
+    small.value += 0.5f; /* its last bit is worth 2^-24, as that of a half below 2^-14 */
+    uint32_t half = rest < 0x38800000u ? small.bits - 0x3f000000u : normal;
+    half = rest >= 0x477ff000u ? 0x7c00 : half; /* 65520 and more */
+    half = rest > 0x7f800000u ? 0x7e00 | ((rest >> 13) & 0x3ff) : half;
+    return (taco_float16)(sign | half);
+}
+
+static inline TACO_UNUSED float taco_of_bfloat16(taco_bfloat16 x)
+{
+    taco_single result;
+    result.bits = (uint32_t)x << 16;
+    return result.value;
+}
+
+static inline TACO_UNUSED taco_bfloat16 taco_to_bfloat16(float x)
+{
+    taco_single given;
+    given.value = x;
+    const uint32_t rest = given.bits & 0x7fffffff;
+    const uint32_t rounded = (given.bits + 0x7fff + ((given.bits >> 16) & 1)) >> 16;
+    return (taco_bfloat16)(rest > 0x7f800000u ? (given.bits >> 16) | 0x40 : rounded);
+}
+
 /* ---------------------------------------------------------------- memory
  *
  * Touching fresh memory costs as much as computing what goes there: 1.7 GB/s in 4 KB pages against

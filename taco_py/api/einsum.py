@@ -52,7 +52,8 @@ def einsum(
            [0., 9.]])
 
     Implicit output, ellipsis and repeated subscripts mean what they mean in NumPy. The result is an
-    array where it is dense, else a scipy.sparse array or a Tensor, as the operands are.
+    array where it is dense, else a scipy.sparse array or a Tensor, as the operands are. Dense
+    operands of objects or long doubles, which no kernel computes in, are left to NumPy's einsum.
 
     operands   subscripts and arrays, or arrays with lists of labels: NumPy arrays, scipy.sparse
                arrays or matrices, Tensors and numbers
@@ -80,11 +81,11 @@ def einsum(
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
                 semiring=semiring, mask=mask, replace=replace,
             ))  # fmt: skip
-    asked = None
+    over = None
     if semiring is not None or mask is not None or replace:
-        from taco_py.call.over_semirings import asked_of
+        from taco_py.call.over_semirings import over_of
 
-        asked = asked_of(semiring, mask, replace)
+        over = over_of(semiring, mask, replace)
     key = None
     if operands and not unknown and (threads is None or type(threads) is int):
         first, rest = operands[0], operands[1:]
@@ -95,18 +96,17 @@ def einsum(
         if not usual or order != "K" or (static, libraries, schedule_budget, forbid) != USUAL:
             seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
-        if asked is not None:
-            identity, rest = (*identity, asked.identity), (*rest, *asked.arrays)
+        if over is not None:
+            identity, rest = (*identity, over.identity), (*rest, *over.arrays)
         key = call_key(identity, rest)
         if (call := find(key)) is not None:
             result = call(*rest) if out is None else call(*rest, out)
             if result is not None:
                 return result
-    from taco_py.call.subscripts import contract, refuse_unknown
-    from taco_py.values.settings import settings_of
+    from taco_py.call.subscripts import NumpyOptions, computed, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
+    numpys = NumpyOptions(out, dtype, order, casting, optimize)
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
-    settings = settings_of(format, schedule, *more)
-    return contract(operands, optimize, settings, out, key, order, asked)
+    return computed(operands, numpys, (format, schedule, *more), key, over)

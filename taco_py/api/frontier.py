@@ -53,7 +53,7 @@ def frontier(
              returned, and `complete` is False where the search was cut; those not estimated by
              then come last, and `late` says how many they are
 
-    Raises NotationError, OperandError, FormatError, ScheduleError.
+    Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
     written = understood(text).assignment
     assignment = accumulated(written, {written.target.tensor: None})

@@ -10,12 +10,18 @@ forall k where( forall i forall j A[i,j] += B[i,k] * w[j],
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from typing import assert_never
 
-from taco_py.concrete.nodes import Assign, Forall, Statement, Where
+from taco_py.concrete.merged_order import merge_orders
+from taco_py.concrete.nodes import Assign, Forall, Statement, Where, WorkspaceKind
+from taco_py.concrete.nodes import (
+    Sequence as Both,
+)
 from taco_py.concrete.printer import to_text
 from taco_py.concrete.terms import sums_outside
+from taco_py.concrete.tree import read_in
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses
@@ -48,24 +54,9 @@ def one_order(statement: Statement) -> tuple[str, ...] | None:
             return None if inner is None else (index, *inner)
         case Where(_, consumer, producer):
             reads, makes = one_order(consumer), one_order(producer)
-            return None if reads is None or makes is None else _merged(makes, reads)
+            return None if reads is None or makes is None else merge_orders(makes, reads)
         case _:
             return () if isinstance(statement, Assign) else None
-
-
-def _merged(left: Sequence[str], right: Sequence[str]) -> tuple[str, ...] | None:
-    """A sequence that has both, what is in both once."""
-    if not left or not right:
-        return (*left, *right)
-    if left[0] == right[0]:
-        first, rest = left[0], _merged(left[1:], right[1:])
-    elif left[0] not in right:
-        first, rest = left[0], _merged(left[1:], right)
-    elif right[0] not in left:
-        first, rest = right[0], _merged(left, right[1:])
-    else:
-        return None
-    return None if rest is None else (first, *rest)
 
 
 def _parts(statement: Statement) -> Iterator[Command]:
@@ -180,6 +171,35 @@ def _flat(expr: Call) -> Iterator[Expr]:
 # ---------------------------------------------------------------- kernels in turn
 
 
+def made_inside(where: Where) -> Statement:
+    """The statement with a temporary made in the loops that its maker and its reader begin with:
+    `unfused` the other way round.
+
+    where(forall i forall k H[i,k] += T[i,k], forall i forall j forall k T[i,k] += …)
+    → forall i where(forall k H[i,k] += T[k], forall j forall k T[k] += …)
+    """
+    workspace, consumer, producer = where.workspace, where.consumer, where.producer
+    if isinstance(consumer, Where):
+        made = consumer.producer
+        if any(workspace.name == access.tensor for access in read_in(made)):
+            return replace(consumer, producer=made_inside(replace(where, consumer=made)))
+        inside = made_inside(replace(where, consumer=consumer.consumer))
+        return replace(consumer, consumer=inside)
+    if not (isinstance(consumer, Forall) and isinstance(producer, Forall)):
+        return where
+    index = consumer.index
+    if index != producer.index or index not in workspace.indices:
+        return where
+    name, rest = workspace.name, tuple(i for i in workspace.indices if i != index)
+    consumer_body, producer_body = (
+        _accessed(part.body, name, lambda access: replace(access, indices=rest))
+        for part in (consumer, producer)
+    )
+    kind = workspace.kind if rest else WorkspaceKind.SCALAR
+    narrow = replace(workspace, indices=rest, kind=kind)
+    return Forall(index, made_inside(Where(narrow, consumer_body, producer_body)))
+
+
 def unfused(statement: Statement) -> Statement:
     """The statement with each temporary over the loops around it too, and made before all of them:
     every loop runs as often."""
@@ -208,20 +228,29 @@ def _widened(statement: Statement, name: str, index: str) -> Statement:
     """The statement with `index` before the other indices of the temporary called `name`."""
 
     def wide(access: Access) -> Access:
-        return (
-            replace(access, indices=(index, *access.indices)) if access.tensor == name else access
-        )
+        return replace(access, indices=(index, *access.indices))
+
+    return _accessed(statement, name, wide)
+
+
+def _accessed(statement: Statement, name: str, change: Callable[[Access], Access]) -> Statement:
+    """The statement with accesses to the temporary called `name` changed."""
+
+    def changed(access: Access) -> Access:
+        return change(access) if access.tensor == name else access
 
     match statement:
         case Forall(_, body):
-            return replace(statement, body=_widened(body, name, index))
+            return replace(statement, body=_accessed(body, name, change))
         case Where(_, consumer, producer):
             return replace(
                 statement,
-                consumer=_widened(consumer, name, index),
-                producer=_widened(producer, name, index),
+                consumer=_accessed(consumer, name, change),
+                producer=_accessed(producer, name, change),
             )
+        case Both(statements):
+            return Both(tuple(_accessed(part, name, change) for part in statements))
         case Assign(target, value):
-            return replace(statement, target=wide(target), value=map_accesses(value, wide))
+            return replace(statement, target=changed(target), value=map_accesses(value, changed))
         case _:
-            return statement
+            assert_never(statement)

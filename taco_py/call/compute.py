@@ -10,20 +10,23 @@ import numpy as np
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look
+from taco_py.convert.in_type import values_in_type
 from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import compile_recipes
 from taco_py.execute.run import copies_in_order, run
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
+from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place
 from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.replay.state import Task
-from taco_py.storage.tensor_data import Array, arrays_of
+from taco_py.storage.tensor_data import Array, TensorData, arrays_of
 from taco_py.values.operands import copies_made
+from taco_py.values.result_table import ResultKind
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings
 
@@ -59,7 +62,7 @@ def compute(
         settings = measured(assignment, objects, settings, squeezed).settings
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
-    data = run(prepared.plan, execution)
+    data = rounded(run(prepared.plan, execution), prepared.dtype, out)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
@@ -71,6 +74,22 @@ def compute(
         return out
     found = hand_out(data, prepared.kind)
     return found.transpose(axes) if axes else found
+
+
+def rounded(data: TensorData, dtype: np.dtype[Any], out: Array | None = None) -> TensorData:
+    """Round a result that was computed in float32 to the 16-bit type that it has.
+
+    An `out` of a wider type takes it as it was computed.
+    """
+    wide = out is not None and not is_half(out.dtype)
+    return values_in_type(data, dtype) if is_half(dtype) and not wide else data
+
+
+def told_rounding(dtype: np.dtype[Any]) -> str:
+    """What explain() says of a result in 16 bits, "" of others."""
+    if not is_half(dtype):
+        return ""
+    return f"rounds    the result to {dtype}, behind the kernels: they read and add up float32\n"
 
 
 def task_of(
@@ -94,7 +113,8 @@ def task_of(
         return None
     kind, dtype = prepared.kind, None if out is None else out.dtype
     assignment, given = prepared.assignment, prepared.given
-    return Task(assignment, objects, given, plan, kernels, kind, dtype, begin, axes)
+    half = prepared.dtype.name if is_half(prepared.dtype) else ""
+    return Task(assignment, objects, given, plan, kernels, kind, dtype, begin, axes, half)
 
 
 def remember(
@@ -160,7 +180,7 @@ def planned_text(
         execution.threads,
         execution.tensors,
     )
-    return times + told
+    return times + told_rounding(prepared.dtype) + told
 
 
 def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:
@@ -170,13 +190,21 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
     """
     if out is None:
         return None
+    check_out(out, prepared.kind, prepared.shape, prepared.dtype, settings.casting)
+    return out if _direct(out, prepared) else None
+
+
+def check_out(
+    out: Array, kind: ResultKind, shape: tuple[int, ...], dtype: np.dtype[Any], casting: str
+) -> None:
+    """Raise OutputError where an array cannot hold a result of this kind, shape and dtype."""
     if not isinstance(out, np.ndarray):
-        raise OutputError(
+        raise OutputDtypeError(
             f"Expected out= to be a NumPy array, found {type(out).__name__}",
             hint="leave out= away, or pass an array of the result's shape and dtype",
         )
-    if prepared.kind.kind != "ndarray":
-        stored = prepared.kind.format
+    if kind.kind != "ndarray":
+        stored = kind.format
         if stored.is_dense:
             raise OutputError(
                 f"Expected no out=, for the result is a Tensor of the format {stored}, found an "
@@ -184,22 +212,21 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
                 hint=f"leave out= away, or ask for an array by format={'d' * stored.order!r}",
             )
         raise OutputError(
-            f"Expected no out=, for the result is sparse ({prepared.kind.kind}), found an array",
+            f"Expected no out=, for the result is sparse ({kind.kind}), found an array",
             hint="leave out= away, or ask for a dense result by format=",
         )
-    if out.shape != prepared.shape:
+    if out.shape != shape:
         raise OutputError(
-            f"Expected out= of shape {prepared.shape}, found {out.shape}",
+            f"Expected out= of shape {shape}, found {out.shape}",
             hint="its dimensions are the sizes of the indices on the left",
         )
-    if not np.can_cast(prepared.dtype, out.dtype, settings.casting):  # type: ignore[arg-type]
+    if not np.can_cast(dtype, out.dtype, casting):  # type: ignore[arg-type]
         raise OutputDtypeError(
-            f"Expected out= of a dtype that {prepared.dtype} can be cast to by the rule "
-            f"{settings.casting!r}, found {out.dtype}",
-            hint=f"pass an array of dtype {prepared.dtype}",
+            f"Expected out= of a dtype that {dtype} can be cast to by the rule "
+            f"{casting!r}, found {out.dtype}",
+            hint=f"pass an array of dtype {dtype}",
         )
     _check_memory(out)
-    return out if _direct(out, prepared) else None
 
 
 def _check_memory(out: Array) -> None:
@@ -220,7 +247,8 @@ def _check_memory(out: Array) -> None:
 
 
 def _direct(out: Array, prepared: Prepared) -> bool:
-    plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == prepared.dtype
+    own = computed_dtype(prepared.dtype)
+    plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == own
     if not plain or not out.dtype.isnative or type(out) is not np.ndarray:
         return False
     arrays = [a for g in prepared.given.values() for a in arrays_of(g.data)]

@@ -19,10 +19,13 @@ from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
+from taco_py.notation.fills import with_fills
+from taco_py.notation.half_types import computed_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import ordered
@@ -41,6 +44,7 @@ NOMINAL_DENSITY = 0.01
 class Draft:
     """An assignment over operands of known formats, as planning wants it.
 
+    dtype    of the result; what is planned has `computed_dtype` of it
     begin    the operand that a result is added to, as `y` in y += value; "" where there is none
     assumed  the indices whose sizes are not known
     same     the operand that another name of it, read in another type, stands for
@@ -104,9 +108,8 @@ def _with_wide_sums(drafted: Draft, added: str) -> Draft:
     operands.update((name, operands[other]) for name, other in wide.same.items())
     for name, dtype in wide.read.items():
         operands[name] = replace(operands[name], type=operands[name].type.read_as(dtype.name))
-    read = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
-    dtype = result_dtype(wide.assignment, read)
-    result = replace(drafted.request.type, dtype=dtype.name)
+    dtype = result_dtype(wide.assignment, {n: o.type.promoted for n, o in operands.items()})
+    result = replace(drafted.request.type, dtype=computed_dtype(dtype).name)
     return replace(
         drafted,
         assignment=wide.assignment,
@@ -157,7 +160,7 @@ def _order_of(given: Mapping[str, Any], name: str) -> int:
     form = given[name]
     if isinstance(form, str):
         form = Format.parse(form)
-    if _is_array(form):
+    if is_array(form):
         return len(describe(form, name).data.shape)
     if not isinstance(form, Format):
         raise FormatError(
@@ -181,15 +184,19 @@ def _drafted(
     for name, _ in sizes:
         check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
     index = check_index_dtype(index_dtype)
-    arrays = {name: describe(given[name], name) for name in names if _is_array(given[name])}
-    known = {name: array.operand for name, array in arrays.items()}
+    arrays = {name: describe(given[name], name) for name in names if is_array(given[name])}
+    known = {
+        name: replace(array.operand, type=array.operand.type.computable)
+        for name, array in arrays.items()
+    }
     types = names_to_dtypes(names, dtypes)
     operands = _operands(assignment, given, known, types, index, dict(sizes))
     chosen = {name: operands[name].type.format for name in names}
+    assignment = with_fills(assignment, fills_of(operands))
     kind = _kind(assignment, given.get(target), chosen, arrays)
     wanted = kind.format
-    dtype = result_dtype(assignment, {n: np.dtype(o.type.dtype) for n, o in operands.items()})
-    request = Request(TensorType(wanted, dtype.name, index), sizes)
+    dtype = result_dtype(assignment, {n: o.type.promoted for n, o in operands.items()})
+    request = Request(TensorType(wanted, computed_dtype(dtype).name, index), sizes)
     known_sizes = {**dict(sizes), **_sizes_of(assignment, {n: o.shape for n, o in known.items()})}
     met = unique(i for a in accesses(assignment) for i in a.indices)
     assumed = tuple(index for index in met if index not in known_sizes)
@@ -206,14 +213,14 @@ def _kind(
     if asked is None and arrays and len(arrays) == len(formats):
         return result_kind(assignment, arrays, None)
     order = len(assignment.target.indices)
-    wanted = None if asked is None else _format(asked, order, assignment.target.tensor)
+    wanted = None if asked is None else format_of(asked, order, assignment.target.tensor)
     containers = dict.fromkeys(formats, TENSOR)
     return look_up(Question(assignment, formats, containers, wanted))
 
 
-def _format(given: Any, order: int, name: str) -> Format:
+def format_of(given: Any, order: int, name: str) -> Format:
     """The format that was given, or an array's own. Raises FormatError."""
-    own = ordered(describe(given, name).data.format) if _is_array(given) else given
+    own = ordered(describe(given, name).data.format) if is_array(given) else given
     found = as_format(own, order)
     if found is None:
         raise FormatError(f"Expected a format for {name}, found None")
@@ -263,18 +270,18 @@ def _operands(
         if name in arrays:
             found[name] = arrays[name]
             continue
-        form = _format(given[name], len(access.indices), name)
+        form = format_of(given[name], len(access.indices), name)
         shape = tuple(sizes.get(i, NOMINAL_SIZE) for i in access.indices)
         volume = float(np.prod([float(n) for n in shape])) if shape else 1.0
         nnz = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
-        found[name] = Operand(TensorType(form, dtypes[name], index), shape, nnz)
+        found[name] = Operand(TensorType(form, dtypes[name], index).computable, shape, nnz)
     shapes = {name: operand.shape for name, operand in found.items()}
     check_orders(assignment, shapes)
     check_sizes(assignment, shapes)
     return {name: found[name] for name in dtypes}
 
 
-def _is_array(given: Any) -> bool:
+def is_array(given: Any) -> bool:
     """Whether an operand itself, an array or a number, was given in place of its format."""
     return isinstance(given, Tensor | np.ndarray | np.generic | Number) or is_scipy_sparse(given)
 

@@ -13,6 +13,7 @@ from taco_py.call.views import shared_look
 from taco_py.cost.effort import Effort
 from taco_py.explanation.standing import report
 from taco_py.notation.einsum import Squeezed
+from taco_py.notation.half_types import computed_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.goal import Request
 from taco_py.problem import TensorType
@@ -57,7 +58,7 @@ def standing(
         return ""
     prepared = prepare(assignment, objects, settings, squeezed)
     operands = {name: given.operand for name, given in prepared.given.items()}
-    type = TensorType(prepared.kind.format, prepared.dtype.name)
+    type = TensorType(prepared.kind.format, computed_dtype(prepared.dtype).name)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
     request = replace(request, libraries=libraries_of(settings))
     return report(prepared.assignment, operands, request, prepared.plan, seconds)

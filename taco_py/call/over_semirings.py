@@ -36,7 +36,7 @@ ARITHMETIC = Semiring("plus", "times")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class Over:
     """What a call asks for besides its text.
 
     replace  whether elements of out= that the mask leaves out are set to the semiring's zero
@@ -58,13 +58,21 @@ class Asked:
         """Whether a call computes what its text says over numbers, everywhere."""
         return self.semiring.is_arithmetic and self.mask is None
 
+    def refuse_several(self, last: Assignment) -> None:
+        """Raise OperandError, for several statements are over numbers."""
+        raise OperandError(
+            "Expected one statement under semiring= or mask=, found several",
+            last.span,
+            hint="compute each in a call of its own",
+        )
+
     @property
     def arrays(self) -> tuple[Any, ...]:
         """The mask's tensor, where there is one."""
         return () if self.mask is None else (self.mask.array,)
 
 
-def asked_of(semiring: Any, mask: Any, replace: Any) -> Asked:
+def over_of(semiring: Any, mask: Any, replace: Any) -> Over:
     """Read the arguments of a call. Raises NotationError, OperandTypeError or OperandError."""
     if not isinstance(replace, bool):
         raise OperandTypeError(
@@ -77,7 +85,7 @@ def asked_of(semiring: Any, mask: Any, replace: Any) -> Asked:
             hint="without a mask all of out= is written; leave replace= out",
         )
     found = ARITHMETIC if semiring is None else semiring_of(semiring)
-    return Asked(found, None if mask is None else mask_of(mask), replace)
+    return Over(found, None if mask is None else mask_of(mask), replace)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,31 +108,31 @@ def over_numbers(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    asked: Asked,
+    over: Over,
     squeezed: Squeezed = (),
 ) -> Ready:
     """Write an assignment over a semiring, under a mask, as one over numbers.
 
     Raises DimensionError for a mask of another shape than the result's, and as `with_semiring`.
     """
-    if asked.semiring.computes_truths:
+    if over.semiring.computes_truths:
         settings = replace(settings, wide_sums=False)
     names, target = operand_names(assignment), assignment.target.tensor
     added = assignment.operator is not None and target not in names
     check_names(assignment, [name for name in objects if not (added and name == target)])
-    unfilled = {name: _unfilled(name, obj, asked.semiring) for name, obj in objects.items()}
+    unfilled = {name: _unfilled(name, obj, over.semiring) for name, obj in objects.items()}
     plain = all(unfilled[name] is obj for name, obj in objects.items())
     objects, given = unfilled, give(unfilled, settings.dtype, settings.weak)
     dtypes = {n: settings.dtype or g.data.dtype for n, g in given.items()}
     sparse = [name for name in names if not is_full(given[name].data.format)]
-    read = with_semiring(assignment, asked.semiring, dtypes, sparse)
+    read = with_semiring(assignment, over.semiring, dtypes, sparse)
     dtype = expression_dtype(read.value, dtypes)
-    zero = asked.semiring.zero_of(dtype)
+    zero = over.semiring.zero_of(dtype)
     zero = None if zero == 0 else zero
     shown = assignment
-    if asked.mask is not None:
-        allowed, array, name = _allowed(assignment, given, asked.mask, settings, squeezed)
-        plain = plain and array is asked.mask.array
+    if over.mask is not None:
+        allowed, array, name = _allowed(assignment, given, over.mask, settings, squeezed)
+        plain = plain and array is over.mask.array
         objects = {**objects, name: array}
         given = {**given, **give({name: array}, None, False)}
         typed = None if zero is None else Literal(zero, dtype=dtype.name)
@@ -140,7 +148,7 @@ def over_numbers(
 
 def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
     """A Tensor whose fill value is the semiring's zero, with that of 0. Raises OperandError."""
-    if not isinstance(obj, Tensor) or not obj.data.fill:
+    if semiring.is_arithmetic or not isinstance(obj, Tensor) or not obj.data.fill:
         return obj
     zero = semiring.zero_of(obj.data.dtype)
     if obj.fill_value != zero and zero == zero:
@@ -167,8 +175,10 @@ def _allowed(
     element = Access(name, target.indices)
     by_value = mask.by_value or data.format.is_dense
     array = mask.array
+    if isinstance(array, Tensor) and not by_value and data.fill:
+        array = Tensor(with_fill(data, 0))
     if settings.dtype is not None:  # to which all operands are converted
-        array = _as_truths(mask.array, data)
+        array = _as_truths(array, data)
     condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
     return (Call(NOT, (condition,)) if mask.complement else condition), array, name
 
@@ -205,7 +215,7 @@ def computed(
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    asked: Asked,
+    over: Over,
     out: Array | None,
     squeezed: Squeezed = (),
     key: tuple[object, ...] | None = None,
@@ -214,38 +224,38 @@ def computed(
 ) -> Any:
     """Compute an assignment over a semiring, under a mask. Arguments as of `compute`."""
     added = assignment.operator is not None
-    if added and asked.replace:
+    if added and over.replace:
         raise OperandError(
             "Expected replace=False where a result is added to, for that keeps what the mask "
             "leaves out",
             assignment.span,
             hint="write = in the place of += to have it replaced",
         )
-    ready = over_numbers(assignment, objects, settings, asked, squeezed)
+    ready = over_numbers(assignment, objects, settings, over, squeezed)
     settings = ready.settings
     key = key if ready.plain and ready.zero is None else None
-    asked_of_kernel = settings, out, squeezed, key, axes, cautions
-    if out is not None and asked.mask is not None and not asked.replace and not added:
+    of_kernel = settings, out, squeezed, key, axes, cautions
+    if out is not None and over.mask is not None and not over.replace and not added:
         prepared = prepare(ready.assignment, ready.objects, settings, squeezed)
         writable(out, prepared, settings)
-        asked_of_kernel = settings, None, squeezed, None, axes, cautions
-        return _merged(out, compute(ready.assignment, ready.objects, *asked_of_kernel), asked)
-    found = compute(ready.assignment, ready.objects, *asked_of_kernel)
+        of_kernel = settings, None, squeezed, None, axes, cautions
+        return _merged(out, compute(ready.assignment, ready.objects, *of_kernel), over)
+    found = compute(ready.assignment, ready.objects, *of_kernel)
     return _with_zero(found, ready.zero)
 
 
-def _merged(out: Array, found: Any, asked: Asked) -> Array:
+def _merged(out: Array, found: Any, over: Over) -> Array:
     """`out` with the result where the mask allows it."""
-    assert asked.mask is not None
-    data = taken(asked.mask.array, "the mask")
+    assert over.mask is not None
+    data = taken(over.mask.array, "the mask")
     if data.format.is_dense:
         allowed = data.values != 0
-    elif asked.mask.by_value:
+    elif over.mask.by_value:
         allowed = to_dense(data) != 0
     else:
         allowed = np.zeros(data.shape, bool)
         allowed[unpack(data)[0]] = True
-    np.copyto(out, found, casting="unsafe", where=allowed != asked.mask.complement)
+    np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
     return out
 
 

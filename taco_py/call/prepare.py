@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -14,26 +14,35 @@ from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
 from taco_py.call.row_major import lined_up
 from taco_py.call.widened import widened
+from taco_py.convert.in_type import values_in_type
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.cautions import give as give_cautions
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
+from taco_py.fill import fill_of as fill_text
 from taco_py.kernels import KERNELS
+from taco_py.legal.absent import fill_of
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import check_assignment, operand_names
-from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.dtypes import DType, result_dtype
 from taco_py.notation.einsum import Squeezed
+from taco_py.notation.fills import stored_alone, with_fills
+from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Access, Assignment, Call
+from taco_py.notation.operators import Number
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.statements import check_sequence, parse_statements
 from taco_py.notation.traps import traps
 from taco_py.notation.wide_sums import wide_sums, with_wide_answers
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
+from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.room import room
-from taco_py.storage.tensor_data import Array, converted_to
+from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import (
     Given,
     check_names,
@@ -45,7 +54,7 @@ from taco_py.values.operands import (
     joined_of,
     type_of,
 )
-from taco_py.values.result_table import ResultKind
+from taco_py.values.result_table import TENSOR, ResultKind
 from taco_py.values.results import index_dtype, result_kind
 from taco_py.values.settings import Settings, check_static_size, merged
 
@@ -57,6 +66,14 @@ def parsed(text: str) -> Assignment:
     return found.assignment
 
 
+def parsed_statements(text: str) -> tuple[Assignment, ...]:
+    """The assignments of a text, as `parsed` has one."""
+    found = statements_of(text)
+    for each in found:
+        give_cautions(each.cautions)
+    return tuple(each.assignment for each in found)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Understood:
     """The assignment of a text, checked, with its sums explicit, and what to warn of."""
@@ -66,17 +83,32 @@ class Understood:
 
 
 def understood(text: str) -> Understood:
-    """Read a text. Raises NotationError or OperandError."""
+    """Read a text of one statement. Raises NotationError or OperandError."""
+    found, *others = statements_of(text)
+    if others:
+        raise NotationError(
+            "Expected one assignment, found another one after it",
+            others[0].assignment.span,
+            "tp.evaluate, tp.explain, tp.compile and tp.evaluate_dense take several",
+        )
+    return found
+
+
+def statements_of(text: str) -> tuple[Understood, ...]:
+    """Read a text of one statement or several. Raises NotationError or OperandError."""
     if not isinstance(text, str):
-        return Understood(parse_assignment(text), ())
-    return _understood(text)
+        return (Understood(parse_assignment(text), ()),)
+    return _statements_of(text)
 
 
 @lru_cache(maxsize=1024)
-def _understood(text: str) -> Understood:
-    written = parse_assignment(text)
-    check_assignment(written)
-    return Understood(insert_reductions(written), traps(written))
+def _statements_of(text: str) -> tuple[Understood, ...]:
+    written = parse_statements(text)
+    if len(written) > 1:
+        check_sequence(written)
+    for each in written:
+        check_assignment(each)
+    return tuple(Understood(insert_reductions(each), traps(each)) for each in written)
 
 
 def by_name(
@@ -94,7 +126,7 @@ def by_name(
     """
     if not others and (given is None or isinstance(given, Mapping)):
         return merged(given, named, what)
-    names = operand_names(understood(text).assignment)
+    names = names_read(each.assignment for each in statements_of(text))
     found = ", ".join(type(each).__name__ for each in (given, *others))
     raise OperandTypeError(
         f"Expected the {what} by name or as a mapping, found {found} by position",
@@ -102,10 +134,21 @@ def by_name(
     )
 
 
+def names_read(statements: Iterable[Assignment]) -> tuple[str, ...]:
+    """The operands of statements in order: what they read and none before has assigned."""
+    assigned: set[str] = set()
+    found: dict[str, None] = {}
+    for each in statements:
+        found.update(dict.fromkeys(n for n in operand_names(each) if n not in assigned))
+        assigned.add(each.target.tensor)
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """Checked operands and a plan.
 
+    dtype    of the result; the plan's is `computed_dtype` of it
     kernels  those of the plan that are compiled, shared by all calls with this plan
     copied   whether an operand was converted because of what it stores, as other calls need not
     """
@@ -136,8 +179,11 @@ def prepare(
         as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, settings.dtype))
         read = dict.fromkeys(as_they_are, settings.dtype)
         assignment = with_wide_answers(assignment, read, asked=settings.dtype)
-    elif settings.wide_sums:
+    else:
+        as_they_are = {**as_they_are, **read_as(*_halves(as_they_are))}
+    if settings.dtype is None and settings.wide_sums:
         assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
+    assignment = with_fills(assignment, fills_of({n: g.operand for n, g in as_they_are.items()}))
     shapes = {name: g.data.shape for name, g in as_they_are.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
@@ -177,10 +223,17 @@ def _planned(
     squeezed: Squeezed,
     sizes: Mapping[str, int],
 ) -> Planned:
-    kind = result_kind(assignment, given, settings.format)
-    dtypes = {name: np.dtype(g.operand.type.dtype) for name, g in given.items()}
+    dtypes = {name: g.operand.type.promoted for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
-    type = TensorType(kind.format, dtype.name, index_dtype(given, sizes))
+    kind, fill = result_kind(assignment, given, settings.format), ""
+    value = fill_of(assignment.value, lambda access: _fill_of_access(given, access))
+    if value is not None and value != 0:
+        alone = stored_alone(assignment)
+        sparse = result_kind(alone, given, settings.format)
+        if sparse.kind == TENSOR and is_sparse(sparse.format):
+            assignment, kind, fill = alone, sparse, fill_text(value, dtype)
+    computed = computed_dtype(dtype).name
+    type = TensorType(kind.format, computed, index_dtype(given, sizes), fill=fill)
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
     request = Request(
@@ -199,6 +252,10 @@ def _planned(
     plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
+
+
+def _fill_of_access(given: Mapping[str, Given], access: Access) -> Number | None:
+    return 0 if is_sparse(given[access.tensor].operand.type.format) else None
 
 
 def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:
@@ -227,7 +284,7 @@ def with_wide_sums(
 
     added  the operand that a value is added to, or ""
     """
-    dtypes = {name: g.data.dtype for name, g in given.items()}
+    dtypes = {name: computed_dtype(g.data.dtype) for name, g in given.items()}
     wide = wide_sums(assignment, dtypes, dtypes.get(added))
     if not wide.read:
         return wide.assignment, given
@@ -246,6 +303,12 @@ def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str)
             )
 
 
+def _halves(given: Mapping[str, Given]) -> tuple[dict[str, Given], dict[str, DType]]:
+    """The operands of 16-bit types, and these, for `read_as`."""
+    found = {name: g for name, g in given.items() if is_half(g.data.dtype)}
+    return found, {name: g.data.dtype for name, g in found.items()}
+
+
 def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:
     """The operands in the dtypes to compute in: by a copy where kernels cannot convert each value
     as they read it."""
@@ -254,10 +317,11 @@ def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> d
         wanted, data = types[name], g.data
         if not converts_in_place(data.dtype, wanted):
             with room(f"{name} as {wanted}", data.values.size * wanted.itemsize):
-                data = converted_to(wanted, data)
+                data = values_in_type(data, wanted)
         type, levels = type_of(data), joined_of(data)  # a copy need not have the same strides
-        if data.dtype != wanted:
-            type = type.read_as(wanted.name)
+        computed = computed_dtype(wanted)
+        if data.dtype != computed:
+            type = type.read_as(computed.name)
         found[name] = replace(g, data=data, operand=replace(g.operand, type=type, joined=levels))
     return found
 
@@ -267,8 +331,10 @@ def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
     Real numbers are made complex by NumPy, for a C compiler leaves the zeros out of their products,
     which are not zero beside an infinity; so are conversions that lose a kind of number, which warn
-    or have no result in C.
+    or have no result in C, and those to 16 bits, which round.
     """
+    if is_half(wanted):
+        return found == wanted
     complexity = (found.kind == "c") == (wanted.kind == "c")
     return complexity and np.can_cast(found, wanted, "same_kind")
 

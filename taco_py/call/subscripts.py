@@ -14,18 +14,21 @@ from codegen.records import dataclass
 from taco_py.call.compute import compute
 from taco_py.call.given_path import checked_path, steps_of
 from taco_py.call.kept_order import kept_order
-from taco_py.call.over_semirings import Asked, computed, over_numbers
+from taco_py.call.over_semirings import Over, over_numbers
+from taco_py.call.over_semirings import computed as computed_over
 from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.notation.dtypes import common_dtype
 from taco_py.notation.einsum import Squeezed, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.make_call import remember_shown
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.numpy_einsum import left_to_numpy
 from taco_py.values.operands import taken
-from taco_py.values.settings import Settings
+from taco_py.values.settings import Settings, settings_of
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")
@@ -36,6 +39,37 @@ def _parsed(subscripts: str, orders: tuple[int, ...]) -> Assignment:
     return parse_einsum(subscripts, orders)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NumpyOptions:
+    """The keyword arguments of `numpy.einsum`, as the user gave them."""
+
+    out: Array | None
+    dtype: Any
+    order: str
+    casting: str
+    optimize: Any
+
+
+def computed(
+    operands: tuple[Any, ...],
+    numpys: NumpyOptions,
+    options: tuple[Any, ...],
+    key: tuple[object, ...] | None,
+    over: Over | None = None,
+) -> Any:
+    """The einsum of its positional arguments, by NumPy's own where that alone has such elements.
+
+    options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on
+    key, over  as `contract` has them
+    """
+    own = {"format": options[0], "schedule": options[1], "static": options[5]}
+    left = left_to_numpy(operands, numpys.dtype, own) if over is None else None
+    if left is not None:
+        return left.run(numpys.out, numpys.dtype, numpys.order, numpys.casting, numpys.optimize)
+    settings = settings_of(*options)
+    return contract(operands, numpys.optimize, settings, numpys.out, key, numpys.order, over)
+
+
 def contract(
     operands: tuple[Any, ...],
     optimize: Any,
@@ -43,7 +77,7 @@ def contract(
     out: Array | None,
     key: tuple[object, ...] | None,
     order: str = "K",
-    over: Asked | None = None,
+    over: Over | None = None,
 ) -> Any:
     """The einsum of its positional arguments.
 
@@ -73,7 +107,7 @@ def contract(
     warned = settings.dtype is None and (over is None or over.semiring.is_arithmetic)
     cautions = narrow_sum(assignment, datas) if warned else ()
     more = out, whole.squeezed, short, whole.axes, cautions
-    found = compute(*asked, *more) if over is None else computed(*asked, over, *more)
+    found = compute(*asked, *more) if over is None else computed_over(*asked, over, *more)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -104,7 +138,7 @@ def explain_subscripts(
     optimize: Any,
     settings: Settings,
     seconds: float | None,
-    over: Asked,
+    over: Over,
 ) -> str:
     """How the einsum of these arguments is computed, and where its schedule stands."""
     from taco_py.call.explain_call import explained
@@ -150,7 +184,7 @@ def _whole(
     optimize: Any,
     settings: Settings,
     keeps: bool,
-    over: Asked | None = None,
+    over: Over | None = None,
 ) -> _Whole:
     """keeps  whether the result may be stored as the operands are"""
     named = {f"op{k}": t for k, t in enumerate(tensors)}
@@ -160,7 +194,7 @@ def _whole(
     dtype = settings.dtype
     arithmetic = over is None or over.semiring.is_arithmetic
     if dtype is None and arithmetic and len({d.dtype for d in datas}) > 1:
-        dtype = np.result_type(*(d.dtype for d in datas))  # NumPy converts before it computes
+        dtype = common_dtype(d.dtype for d in datas)  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
     settings = replace(settings, weak=False, wide_sums=False)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed

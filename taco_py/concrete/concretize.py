@@ -18,12 +18,18 @@ The loop orders (one for each additive term, from the user or an adviser) decide
        → forall i ( where(forall j C[i,j] = w[j], forall k forall j w[j] += A[i,k] * B[k,j]) )
 
 (Kjolstad et al. 2019, sections 5 and 6.) Sums inside products become scalar workspaces at the
-innermost loop they depend on.
+innermost loop they depend on. Where an order has the loops of such a sum outside some that it
+depends on, it becomes a dense row over these, filled before them:
+
+       H[i,k] = sum(j, A[i,j] * X[j,k]) / d[k] with order i, j, k
+       → forall i ( where(forall k H[i,k] = w[k] / d[k],
+                          forall j forall k w[k] += A[i,j] * X[j,k]) )
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
@@ -31,15 +37,17 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.case_counts import cases_of_sum
-from taco_py.concrete.inner_sums import sum_key
+from taco_py.concrete.inner_sums import bound_in, own_indices, sum_key
 from taco_py.concrete.nodes import (
     Assign,
-    Sequence,
     Statement,
     Where,
     Workspace,
     WorkspaceKind,
     forall,
+)
+from taco_py.concrete.nodes import (
+    Sequence as Both,
 )
 from taco_py.concrete.terms import Term, map_terms, reductions, split_terms
 from taco_py.legal.absent import restricts
@@ -65,10 +73,13 @@ class Concretizer:
     dtypes: dict[str, np.dtype[np.generic]]
     provenance: Provenance
 
-    def workspace(self, reduce: Reduce) -> Workspace:
-        """A scalar workspace of the dtype of `reduce`."""
-        dtype = expression_dtype(reduce, self.dtypes).name
-        return self._scalar(dtype, reduce.operator)
+    def workspace(self, reduce: Reduce, row: Order) -> Workspace:
+        """A workspace of the dtype of `reduce`: a dense one over `row`, a scalar where it is ()."""
+        dtype = expression_dtype(reduce, self.dtypes)
+        name = self.names.fresh("w" if row else "t")
+        self.dtypes[name] = dtype  # sums around it read it
+        kind = WorkspaceKind.DENSE if row else WorkspaceKind.SCALAR
+        return Workspace(name, row, kind, dtype.name, operator=reduce.operator)
 
     def total(self, operator: Operator) -> Workspace:
         """A scalar workspace of the result's dtype."""
@@ -107,7 +118,7 @@ def concretize(
     prefix = shared_prefix(problem, terms, orders, provenance)
     depth = len(result_indices(problem, prefix))
     if depth == problem.result.format.order:
-        return forall(prefix, _gather(maker, orders))
+        return _gather(maker, orders, prefix)
     if can_scatter(problem, depth) and _begins_anywhere(problem, terms):
         target, consume = problem.assignment.target, None
     else:
@@ -118,7 +129,7 @@ def concretize(
         _nest(maker, target, term.signed(problem.result.dtype), _without(order, prefix), term)
         for term, order in zip(terms, orders, strict=True)
     )
-    body: Statement = nests[0] if len(nests) == 1 else Sequence(nests)
+    body: Statement = nests[0] if len(nests) == 1 else Both(nests)
     if consume is not None:
         value: Expr = consume.access
         if consume.initial != 0:  # which is absent where nothing was reduced
@@ -139,7 +150,9 @@ def shared_prefix(
     A loop that meets a coordinate more than once (COO) can only add up: it is never shared.
     """
     prefix: list[str] = []
-    for column in zip(*orders, strict=False):
+    pairs = zip(terms, orders, strict=True)
+    around = (without_inner(term, order, provenance) for term, order in pairs)
+    for column in zip(*around, strict=False):
         variable = column[0]
         same = all(other == variable for other in column)
         if not same or not _in_place(problem, provenance, tuple(prefix), variable):
@@ -150,6 +163,48 @@ def shared_prefix(
             break
         prefix.append(variable)
     return tuple(prefix)
+
+
+def without_inner(term: Term, order: Order, provenance: Provenance = UNDERIVED) -> Order:
+    """The loops of a term without those of the sums inside it, which fill workspaces."""
+    inner = frozenset[str]().union(*map(bound_in, reductions(term.body)))
+    return tuple(v for v in order if not inner.issuperset(provenance.roots(v)))
+
+
+def row_of(sum_: Reduce, order: Order) -> Order:
+    """The indices an inner sum depends on whose loops come after one of its own in an order.
+
+    The sum is then computed for all of them at once.
+    """
+    needs = free_indices(sum_)
+    return tuple(v for v in order[_begins(sum_, order) :] if v in needs)
+
+
+def _begins(sum_: Reduce, order: Order) -> int:
+    """How many loops come before the first of a sum's own."""
+    own = own_indices(sum_)
+    return next((place for place, v in enumerate(order) if v in own), len(order))
+
+
+def _next_sum(expr: Expr, order: Order, around: Collection[str]) -> Reduce | None:
+    """The sum of an expression to be made first: an inner one where it begins before one of the
+    loops `around` the expression; None where there is no sum."""
+    sums = (each for outermost in reductions(expr) for each in _from_inside(outermost, order))
+    for sum_, depth in sums:
+        if depth == 0 or any(v in around for v in order[_begins(sum_, order) :]):
+            return sum_
+    return None
+
+
+def _from_inside(sum_: Reduce, order: Order, depth: int = 0) -> Iterator[tuple[Reduce, int]]:
+    """A sum after the sums inside it that may be made before its own loops, with their depths."""
+    (term, *_) = split_terms(sum_)
+    for inner in reductions(term.body):
+        for each, below in _from_inside(inner, order, depth + 1):
+            needs = set(free_indices(each)).difference(row_of(each, order))
+            if needs.isdisjoint(own_indices(sum_)):
+                yield each, below
+    yield sum_, depth
 
 
 def result_indices(problem: Problem, loops: Order) -> Order:
@@ -268,31 +323,67 @@ def _scatter_workspace(maker: Concretizer, prefix: Order, operator: Operator) ->
     )
 
 
-def _gather(maker: Concretizer, orders: tuple[Order, ...]) -> Statement:
-    """The assignment to the result below loops over all its indices; equal sums are made once."""
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """The sums made inside some loops so far: at each depth workspaces with their producers.
+
+    loops  those around, outermost first
+    """
+
+    maker: Concretizer
+    loops: Sequence[str]
+    producers: dict[int, list[tuple[Workspace, Statement]]] = field(default_factory=dict)
+    made: dict[Hashable, Access] = field(default_factory=dict)
+    depths: dict[str, int] = field(default_factory=dict)
+
+    def replaced(self, value: Expr, order: Order, depth_of: Callable[[Reduce], int]) -> Expr:
+        """The value with workspaces in the place of its sums, equal ones made once.
+
+        depth_of  how many of the loops are around a sum
+        """
+        while sum_ := _next_sum(value, order, self.loops):
+            key = sum_key(sum_)
+            if key not in self.made:
+                workspace = self.maker.workspace(sum_, row_of(sum_, order))
+                term = split_terms(sum_)[0]
+                body = term.signed(workspace.dtype)
+                producer = _nest(self.maker, workspace.access, body, order, term)
+                read = (self.depths.get(access.tensor, 0) for access in accesses(sum_))
+                depth = max((depth_of(sum_), *read))
+                self.producers.setdefault(depth, []).append((workspace, producer))
+                self.made[key], self.depths[workspace.name] = workspace.access, depth
+            value = exchange(value, sum_, self.made[key])
+        return value
+
+    def around(self, statement: Statement, depth: int) -> Statement:
+        """The statement with the sums at one depth made before it."""
+        for workspace, producer in reversed(self.producers.get(depth, [])):
+            statement = Where(workspace, statement, producer)
+        return statement
+
+
+def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Statement:
+    """Loops over all of the result's indices around the assignment to it; equal sums are made once.
+
+    A sum is made inside those loops that come before its own in the order of its term.
+    """
     assignment = maker.problem.assignment
     remaining = iter(orders)
-    producers: list[tuple[Workspace, Statement]] = []
-    made: dict[Hashable, Access] = {}
+    sums = _Sums(maker, prefix)
 
     def gather(expr: Expr) -> Expr:
         """The term `expr` with its sums replaced; terms come in `split_terms`' order."""
         order = next(remaining)
-        for reduce in reductions(expr):
-            key = sum_key(reduce)
-            if key not in made:
-                workspace = maker.workspace(reduce)
-                term = split_terms(reduce)[0]
-                body = _nest(maker, workspace.access, term.signed(workspace.dtype), order, term)
-                producers.append((workspace, body))
-                made[key] = workspace.access
-            expr = exchange(expr, reduce, made[key])
-        return expr
+        return sums.replaced(
+            expr, order, lambda sum_: sum(v in prefix for v in order[: _begins(sum_, order)])
+        )
 
     value = map_terms(assignment.value, gather)
     statement: Statement = Assign(assignment.target, value, assignment.operator)
-    for workspace, producer in reversed(producers):
-        statement = Where(workspace, statement, producer)
+    for depth in range(len(prefix), -1, -1):
+        statement = sums.around(statement, depth)
+        if depth:
+            statement = forall((prefix[depth - 1],), statement)
     return statement
 
 
@@ -306,26 +397,17 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
     loops = [v for v in order if own.intersection(maker.provenance.roots(v))]
     summed = _summed_from(maker, target, loops, value)
     total = maker.total(term.operator) if summed < len(loops) else None
-    hoisted: dict[int, list[tuple[Workspace, Statement]]] = {}
-    made: dict[Hashable, Access] = {}
-    for reduce in tuple(reductions(value)):
-        key = sum_key(reduce)
-        if key in made:
-            value = exchange(value, reduce, made[key])
-            continue
-        workspace = maker.workspace(reduce)
-        inner = split_terms(reduce)[0]
-        producer = _nest(maker, workspace.access, inner.signed(workspace.dtype), order, inner)
-        needs = free_indices(reduce)
-        depth = max((loops.index(i) + 1 for i in needs if i in loops), default=0)
-        hoisted.setdefault(depth, []).append((workspace, producer))
-        made[key] = workspace.access
-        value = exchange(value, reduce, workspace.access)
+    sums = _Sums(maker, loops)
+
+    def completed(sum_: Reduce) -> int:
+        needs = set(free_indices(sum_)).difference(row_of(sum_, order))
+        return max((loops.index(i) + 1 for i in needs if i in loops), default=0)
+
+    value = sums.replaced(value, order, completed)
     into = target if total is None else total.access
     statement: Statement = Assign(into, value, term.operator)
     for depth in range(len(loops), -1, -1):
-        for workspace, producer in reversed(hoisted.get(depth, [])):
-            statement = Where(workspace, statement, producer)
+        statement = sums.around(statement, depth)
         if total is not None and depth == summed:
             statement = Where(total, Assign(target, total.access, term.operator), statement)
         if depth:

@@ -84,6 +84,18 @@ def around_loose(body: Expr, sums: tuple[Reduce, ...]) -> Expr:
     return found
 
 
+def own_indices(sum_: Reduce) -> frozenset[str]:
+    """Give the indices of a sum and of the sums right inside it that are one with it.
+
+    sum(j, sum(k, A[i,j] * sum(l, B[k,l])))  →  j and k
+    """
+    found, body = {sum_.index}, sum_.body
+    while isinstance(body, Reduce) and body.operator == sum_.operator:
+        found.add(body.index)
+        body = body.body
+    return frozenset(found)
+
+
 def bound_in(sum_: Reduce) -> frozenset[str]:
     """Give the indices that a sum and the sums inside it add up over."""
     return frozenset(node.index for node, _ in walk(sum_) if isinstance(node, Reduce))

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
+from taco_py.notation.half_types import is_half
 from taco_py.storage.blocks import pack_array
 from taco_py.storage.pack import (
     SPARSER,
@@ -146,7 +147,9 @@ def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
 def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
     """CSR to CSC or back with scipy's counting sort; afterwards each column's rows ascend."""
     arrays = data.levels[1]
-    parts: Any = (data.values, arrays.crd, arrays.pos)
+    own = data.values
+    values = own.view(np.uint16) if is_half(own.dtype) else own  # which scipy moves as they are
+    parts: Any = (values, arrays.crd, arrays.pos)
     shape: Any = data.shape
     made: Any
     if data.format == CSR:
@@ -154,7 +157,8 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
     else:
         made = sp.csc_array(parts, shape=shape).tocsr()
     levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
-    return replace(data, format=format, levels=levels, values=made.data, sorted=True)
+    moved = made.data.view(own.dtype) if values is not own else made.data
+    return replace(data, format=format, levels=levels, values=moved, sorted=True)
 
 
 def transpose_rows(data: TensorData, format: Format) -> TensorData | None:

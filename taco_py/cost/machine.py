@@ -112,6 +112,10 @@ class Machine:
     it."""
     dense_temporary_element_steps: float = 0.5
     """Writing and reading an element of a dense temporary, beside the loops."""
+    near_element_steps: float = 0.12
+    near_row_steps: float = 0.3
+    """The same of an element that is read again before it leaves the near caches, and of the loop
+    over a row of such elements."""
     dense_root_row_steps: float = 2.0
     """A row, empty or not, of a CSR copy of a matrix that stores no empty rows. Measured: 9 with
     the ten entries of the row."""

@@ -65,7 +65,7 @@ class OutputError(TacoError, ValueError):
 
 
 class OutputDtypeError(OutputError, TypeError):
-    """The `out=` array's dtype cannot take the result's."""
+    """What was passed as `out=` is no array, or its dtype cannot take the result's."""
 
 
 class IndexOverflowError(TacoError, OverflowError):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from codegen.runtime.call import in_buffer
 from codegen.runtime.signature import Kind
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import (
@@ -367,5 +368,5 @@ def shape_of(step: KernelStep, tensors: Mapping[str, TensorData]) -> tuple[int, 
 FETCH: Mapping[str, Callable[[TensorData, Source], Any]] = {
     "pos": lambda data, source: data.levels[source.level].pos,
     "crd": lambda data, source: data.levels[source.level].crd,
-    "values": lambda data, source: data.values,
+    "values": lambda data, source: in_buffer(data.values),
 }

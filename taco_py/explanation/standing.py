@@ -17,6 +17,7 @@ from time import monotonic
 from codegen.records import dataclass
 from taco_py.asymptotic.domination import Costs, Union, assumptions
 from taco_py.asymptotic.frontier_search import Cost, Frontier, frontier
+from taco_py.asymptotic.fused import made_inside
 from taco_py.asymptotic.protocols import Directed, choices
 from taco_py.asymptotic.query_size import query_size
 from taco_py.asymptotic.tasks import Recorder, Scope
@@ -94,7 +95,10 @@ def chosen_nests(chosen: Chosen, request: Request) -> Nests | None:
         kind = _kind(facts.type)
         workspace = Workspace(target.tensor, target.indices, kind, facts.type.dtype)
         whole = Where(workspace, whole, statement)
-        estimate += keeping(facts, request.machine)
+        if part.target in chosen.fused:
+            whole = made_inside(whole)
+        else:
+            estimate += keeping(facts, request.machine)
     targets = [part.assignment.target for part in program.temporaries]
     walked = tuple(t for t in targets if not program.facts[t.tensor].type.format.is_dense)
     return Nests(whole, walked, estimate)

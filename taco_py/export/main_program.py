@@ -24,7 +24,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from codegen.runtime.signature import Kind, Parameter
-from codegen.types import SCALARS, ScalarType
+from codegen.types import SCALARS, ScalarType, scalar
 from taco_py.diagnostics.errors import InternalError
 from taco_py.export.prototype import Exported
 from taco_py.lower.bindings import Source
@@ -134,7 +134,9 @@ def _arrays_of(name: str, data: TensorData) -> Iterator[tuple[str, str]]:
 
 
 def _definition(name: str, array: Array) -> str:
-    element = SCALARS[array.dtype.name]
+    element = scalar(array.dtype.name)
+    if element.kind == "half":
+        array = array.view(np.uint16)  # the bits
     words = ", ".join(literal(number, element) for number in array) or literal(0, element)
     return f"static const {element.c} {name}[{max(1, array.size)}] = {{{words}}};"
 

@@ -13,6 +13,7 @@ from taco_py.diagnostics.errors import FormatError, OperandTypeError, StructureE
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import CSC, CSR, LETTERS, Format
 from taco_py.kernels import KERNELS
+from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.storage.borrow import from_compressed, from_coordinates, require_dtype
 from taco_py.storage.tensor_data import Array, TensorData, ordered
 
@@ -60,6 +61,12 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
             return from_coordinates(A.coords, A.data, shape, None, unique)
         case "bsr" | "dia" | "lil" | "dok":
             require_dtype(A.dtype, "values")
+            if is_half(A.dtype):
+                raise OperandTypeError(
+                    f"Expected {A.dtype} in CSR, CSC or COO, found {A.format}, which scipy does "
+                    "not convert",
+                    hint="convert it with .astype(np.float32)",
+                )
             return from_scipy(A.tocsr() if len(shape) == 2 else A.tocoo())
         case _:
             raise OperandTypeError(
@@ -147,7 +154,7 @@ def to_coo(data: TensorData, kind: str) -> Any:
     coords = [coords[level] for level in np.argsort(data.format.mode_order)]
     if len(coords) > 2:
         coords = [crd.astype(np.int64, copy=False) for crd in coords]
-    made = getattr(sp, kind)(data.shape, dtype=data.dtype)
+    made = getattr(sp, kind)(data.shape, dtype=computed_dtype(data.dtype))  # scipy makes no halves
     made.coords, made.data = tuple(coords), data.values
     made.has_canonical_format = bool(data.sorted and data.unique)
     return made

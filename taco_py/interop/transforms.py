@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from taco_py.convert.in_type import in_type
 from taco_py.formats import COO, Format, dense
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
@@ -105,5 +106,9 @@ def fuse(array: Array, groups: Sequence[Sequence[int]]) -> Array:
 def cast(data: TensorData, form: Format, dtype: str) -> TensorData:
     """A dense tensor with its values in another dtype, without gaps as `form` orders them."""
     order = form.mode_order
-    stored = data.values.transpose(order).astype(dtype, order="C")
+    stored = data.values.transpose(order)
+    if stored.dtype == np.float16 and dtype == "float32":
+        stored = in_type(np.ascontiguousarray(stored), dtype)
+    else:
+        stored = stored.astype(dtype, order="C")
     return with_values(data, stored.transpose(np.argsort(order)))

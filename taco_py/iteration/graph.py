@@ -28,7 +28,7 @@ from taco_py.concrete.nodes import (
     Workspace,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.concrete.tree import assignments, foralls, walk, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regions
@@ -260,7 +260,7 @@ class IterationGraph:
                     demand = self._demand(loop, iterator)
                     if any(demand):
                         yield tensor, *demand
-        for access in _nonlinear(self.statement):
+        for access in _nonlinear(self.problem, self.statement):
             if (
                 access.tensor in operands
                 and not self.problem.type_of(access.tensor).format.is_dense
@@ -380,7 +380,9 @@ def begins_with(problem: Problem, statement: Statement) -> Number:
 def regions_of(problem: Problem, statement: Statement) -> Regions:
     """What is known of regions before any loop: which levels are sparse, and what the result is."""
     first = begins_with(problem, statement)
-    initial = {problem.assignment.target.tensor: first} if first != 0 else {}
+    initial = {w.name: w.initial for w in workspaces_of(statement) if w.initial != 0}
+    if first != 0:
+        initial[problem.assignment.target.tensor] = first
     return Regions(all_iterators(problem, statement), frozenset(), {}, initial)
 
 
@@ -451,20 +453,37 @@ def _adds_to(statement: Statement, target: Access) -> bool:
     )
 
 
-def _nonlinear(statement: Statement) -> Iterable[Access]:
+def _nonlinear(problem: Problem, statement: Statement) -> Iterable[Access]:
     """Accesses whose duplicates may not be added up after the fact.
 
-    They occur twice in one value, or below an operator that is not additive in them. Scalar
-    workspaces hand the property down.
+    They occur twice in one value, or below an operator that is not additive in them. Workspaces
+    hand the property down to what stores coordinates outside of the loops that fill them: inside,
+    duplicates are added up before the workspace is read.
     """
-    suspects: set[str] = set()
+    filled = {
+        part.workspace.name: frozenset(loop.index for loop in foralls(part.producer))
+        for part in walk(statement)
+        if isinstance(part, Where)
+    }
+    suspects: dict[str, frozenset[str]] = {}
     for assign in reversed(tuple(assignments(statement))):
         tensors = [a.tensor for a in accesses(assign.value)]
-        below = assign.target.tensor in suspects
+        inside = suspects.get(assign.target.tensor)
         for access, linear in with_linearity(assign.value):
-            if below or not linear or tensors.count(access.tensor) > 1:
-                suspects.add(access.tensor)
+            apart = not linear or tensors.count(access.tensor) > 1
+            if access.tensor in filled:
+                loops = filled[access.tensor] if apart else inside
+                if loops is not None:
+                    suspects[access.tensor] = loops & suspects.get(access.tensor, loops)
+            elif apart or (inside is not None and _stores_outside(problem, access, inside)):
                 yield access
+
+
+def _stores_outside(problem: Problem, access: Access, loops: frozenset[str]) -> bool:
+    """Whether an operand stores coordinates of an index that none of the loops is over."""
+    form = problem.type_of(access.tensor).format
+    levels = zip(form.stored(access.indices), form.levels, strict=True)
+    return any(index not in loops for index, level in levels if not level.full)
 
 
 def conflicts(problem: Problem, access: Access, order: tuple[str, ...]) -> bool:

@@ -49,15 +49,15 @@ def fill_of(expr: Expr, fills: Fills) -> Number | None:
 
 def restricting(operator: Operator, fills: Sequence[Number | None]) -> list[bool]:
     """Tell of each argument whether its fill annihilates an operator."""
-    zeros = operator.annihilators
-    return [same(fill, zero) for fill, zero in zip(fills, zeros, strict=False)]
+    return [operator.annihilated(place, fill) is not None for place, fill in enumerate(fills)]
 
 
 def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | None:
     """Find the value of an operator for arguments with these fills."""
-    for fill, zero in zip(fills, operator.annihilators, strict=False):
-        if zero is not None and same(fill, zero):
-            return zero
+    for place, fill in enumerate(fills):
+        value = operator.annihilated(place, fill)
+        if value is not None:
+            return value
     if any(fill is None for fill in fills):
         return None
     return operator.at(tuple(fills))

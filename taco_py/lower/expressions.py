@@ -45,9 +45,10 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
     operator = call.operator
     type = scalar(operand_dtype(call, env.dtypes).name)
     fills = [scope.regions(env).constant(arg) for arg in call.args]
-    for fill, annihilator in zip(fills, operator.annihilators, strict=False):
-        if annihilator is not None and same(fill, annihilator):
-            return number(annihilator, type)
+    for place, fill in enumerate(fills):
+        value = operator.annihilated(place, fill)
+        if value is not None:
+            return number(value, type)
     if operator in _OWN:
         return _OWN[operator](env, scope, call, type)
     args = [lower_value(env, scope, arg, type) for arg in call.args]

@@ -4,6 +4,9 @@ A literal is weak: it takes the dtype of the other operands when that can hold i
 An operand is strong, a scalar one (a 0-d array) too. Operators say for themselves which dtype they
 give to which: each is evaluated on an empty array.
 
+Nothing is computed in 16 bits: elements of float16 and bfloat16 are read as float32, and a result
+of such a type is rounded to it once, at the end (`computed_dtype`).
+
     float32 * 2 -> float32    int8 * 2 -> int8        int8 * 2.0 -> float64      bool + 2 -> int64
     int8 / int8 -> float64    int8 + uint8 -> int16   float32 + 2j -> complex64
 """
@@ -18,6 +21,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
+from taco_py.notation.half_types import computed_dtype, number_kind
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB, Operator
 
@@ -26,6 +30,34 @@ DType = np.dtype[Any]
 # Kinds of numbers from narrow to wide, and the dtype of a literal of that kind that stands alone.
 _RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _DEFAULT = {1: np.dtype(np.int64), 2: np.dtype(np.float64), 3: np.dtype(np.complex128)}
+
+
+def common_dtype(dtypes: Iterable[DType]) -> DType:
+    """What `dtypes` promote to. Raises OperandTypeError where NumPy has no common one.
+
+    Those of ml_dtypes have none with float16 or with integers of more than 8 bits.
+    """
+    found = tuple(dtypes)
+    try:
+        return np.result_type(*found)
+    except TypeError:
+        raise OperandTypeError(
+            "Expected dtypes that NumPy has a common one for, found "
+            f"{' and '.join(dict.fromkeys(map(str, found)))}",
+            hint="convert one of the operands first, for instance with A.astype(np.float32)",
+        ) from None
+
+
+def dtype_of_number(value: complex, dtypes: Iterable[DType]) -> DType:
+    """The dtype that a Python number takes among operands of `dtypes`, as in NumPy's arithmetic.
+
+    Raises OperandTypeError as `common_dtype`.
+    """
+    common = common_dtype(dtypes)
+    if common.kind != "V":
+        return np.result_type(common, value)
+    wide = {float: np.dtype(np.float32), complex: np.dtype(np.complex64)}  # so ml_dtypes has it
+    return wide.get(type(value), common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +83,7 @@ def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
         OperandTypeError: an operator does not take these dtypes, or `y += value` would lose a kind
             of number.
     """
-    value = expression_dtype(assignment.value, dtypes)
+    value = _typed(assignment.value, dtypes).dtype
     name = assignment.target.tensor
     if assignment.operator is None or name not in dtypes:
         return value
@@ -77,15 +109,15 @@ def in_place_dtype(assignment: Assignment, value: DType, target: DType) -> DType
 def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
     """The dtype of the value of `expr`, given the operands' dtypes by name.
 
-    Sums keep the dtype of what they sum, as in `numpy.einsum`. Where a text sums small integers,
-    `wide_sums` has the operands read in the dtype of `sum_dtype` before.
+    That which it is computed in. Sums keep the dtype of what they sum, as in `numpy.einsum`. Where
+    a text sums small integers, `wide_sums` has the operands read in that of `sum_dtype` before.
 
     Raises:
         OperandError: an operand has no dtype here.
         OperandTypeError: an operator does not take these dtypes, or an integer literal does not
             fit.
     """
-    return _typed(expr, dtypes).dtype
+    return computed_dtype(_typed(expr, dtypes).dtype)
 
 
 def sum_dtype(terms: DType, target: DType | None = None) -> DType:
@@ -113,7 +145,7 @@ def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
     Raises:
         OperandError, OperandTypeError: as `expression_dtype`.
     """
-    return _operand_dtype(call, [_typed(arg, dtypes) for arg in call.args])
+    return computed_dtype(_operand_dtype(call, [_typed(arg, dtypes) for arg in call.args]))
 
 
 def check_literal(expr: Expr, dtype: DType, dtypes: Mapping[str, DType]) -> None:
@@ -156,7 +188,7 @@ def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
             access.span,
         )
     dtype = np.dtype(dtypes[access.tensor])
-    if dtype.kind not in _RANK:
+    if number_kind(dtype) not in _RANK:
         raise OperandTypeError(
             f"Expected numbers in {access.tensor}, found dtype {dtype}",
             access.span,
@@ -233,11 +265,13 @@ def _common(args: list[_Typed]) -> DType:
     weak = [arg.dtype for arg in args if arg.weak]
     if not strong:
         return np.result_type(*weak)
-    common = np.result_type(*strong)
+    common = common_dtype(strong)
     needed = max((_RANK[dtype.kind] for dtype in weak), default=0)
-    if needed <= _RANK[common.kind]:
+    if common.kind == "V" and needed == _RANK["f"]:
+        return np.dtype(np.float32)  # so ml_dtypes has it
+    if needed <= _RANK[number_kind(common)]:
         return common
-    if needed == _RANK["c"] and common.kind == "f":
+    if needed == _RANK["c"] and number_kind(common) == "f":
         return np.result_type(common, np.complex64)
     return _DEFAULT[needed]
 

@@ -88,6 +88,19 @@ class Operator:
             value: Number = np.asarray(self.evaluate(*numbers)).item()
         return value
 
+    def annihilated(self, place: int, fill: Number | None) -> Number | None:
+        """Return the value of f where an argument has a fill that annihilates it, or None.
+
+        Of a sum that is infinity, as 0 is of a product: what is absent is -inf, whatever is added.
+        """
+        if fill is None:
+            return None
+        if self.signs and fill in (float("inf"), -float("inf")):
+            return fill * self.signs[place]
+        zero = self.annihilators[place]
+        same = zero is not None and (fill == zero or (fill != fill and zero != zero))
+        return zero if same else None
+
     @property
     def closes(self) -> bool:
         """Whether sums of products in its arguments stay inside: f is neither a sum nor linear."""

@@ -21,7 +21,6 @@ from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.tree import walk
 from taco_py.plan.context import Context
-from taco_py.plan.fills import refuse_fills
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
@@ -78,14 +77,16 @@ def make_plan(
     program = _program(assignment, operands, context.goal, unit_modes)
     if schedule is not None and (schedule.shapes or schedule.merges):
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
-    split = _split(program, context, schedule)
+    split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
     tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, chosen)
 
 
-def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
+def split_assignment(
+    program: Program, context: Context, schedule: Schedule | None = None
+) -> Program:
     """The program after all rules that split its assignment.
 
     Reductions by other operators than sums are one kernel: their rules are not those of sums.
@@ -115,7 +116,7 @@ def program_of(
 ) -> tuple[Program, Context]:
     """The program of an assignment before its kernels are planned, and what it is made for."""
     context = context_of(request, options)
-    return _split(_program(assignment, operands, context.goal), context, None), context
+    return split_assignment(_program(assignment, operands, context.goal), context), context
 
 
 def context_of(request: Request, options: Options) -> Context:
@@ -134,7 +135,6 @@ def _program(
     unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
 ) -> Program:
     """The program of a text: its operands are given, and one assignment is to be computed."""
-    refuse_fills(assignment, operands)
     target = assignment.target
     facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
     program = Program((Define(assignment),), facts, (target.tensor,), {}, request.static)
@@ -161,6 +161,10 @@ def plan_of(
         for step in split.temporaries
         if step.note and step.target in targets
     ]
+    fused = list(log.of("fuse_temporary"))
+    notes += [f"{entry.target}: {entry.why}" for entry in fused]
+    if chosen is not None:
+        chosen = replace(chosen, fused=frozenset(entry.target for entry in fused))
     forms = [
         line
         for entry in log.entries
@@ -168,10 +172,10 @@ def plan_of(
         for line in entry.why.splitlines()
     ]
     last = split.facts[split.results[-1]].type
-    fused = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
+    whole = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
     return Plan(
         planned.without_unread.without_entries,
-        context.goal.type if fused else last,
+        context.goal.type if whole else last,
         tuple(notes),
         context.effort.notes,
         next((entry.why for entry in log.of("order_result")), ""),

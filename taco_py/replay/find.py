@@ -81,6 +81,7 @@ def define(
         "ndarray": np.ndarray,
         "require": KERNELS.pool.require,
         "strided": strided,
+        "uint16": np.uint16,
         **{name: np.dtype(dtype) for name, dtype in parts.dtypes.items()},
         **more,
     }

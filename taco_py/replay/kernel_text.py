@@ -19,6 +19,7 @@ from taco_py.plan.ir.nodes import KernelStep
 from taco_py.replay.helpers import Helper
 from taco_py.replay.operand_text import Reading, read_data
 from taco_py.replay.state import CallState, listed, says_order, sizes_disagree
+from taco_py.storage.borrow import BFLOAT16
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
 INT64_MAX = 2**63 - 1
@@ -107,7 +108,7 @@ class KernelText:
             yield from self.guarded()
         yield f"kernel{n}({self.arguments()})"
         data = f"from_numpy({t})"
-        if self.state.task.kind.kind != "ndarray" and self.last:
+        if self.state.task.kind_of(self.step.target) not in ("", "ndarray"):
             self.state.more[f"stored{n}"] = Helper(
                 "taco_py.storage.tensor_data:dense_data", {"format": type.format}
             )
@@ -123,7 +124,7 @@ class KernelText:
         )
         yield from self.room_for_product()
         made = f"assemble{n}({listed(self.sizes)}, kernel{n}({self.arguments()}))"
-        type = None if self.last else self.state.task.type_of(self.step.target)
+        type = self.state.task.type_of(self.step.target)
         ordered, unique = known_order(self.kernel, self.step)
         reading = replace(
             read_data(t, type, made),
@@ -135,7 +136,7 @@ class KernelText:
 
     def guarded(self) -> Iterator[str]:
         """See whether there is room for the last result, which NumPy makes without touching it."""
-        if self.last and not self.kernel.covers:
+        if self.state.task.kind_of(self.step.target) and not self.kernel.covers:
             yield f"if {self.name}.nbytes > {TRUSTED}:"
             yield f"    require({self.name}.nbytes)"
 
@@ -180,7 +181,8 @@ class KernelText:
             return self.name
         reading = self.reading(source.tensor)
         if source.what == "values":
-            return reading.values
+            half = self.step.problem.type_of(source.tensor).element == BFLOAT16
+            return f"{reading.values}.view(uint16)" if half else reading.values
         return {"pos": reading.pos, "crd": reading.crd}[source.what](source.level)
 
     def stride(self, source: Source) -> str:

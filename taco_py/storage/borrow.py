@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import OperandTypeError, StructureError
+from taco_py.diagnostics.errors import MissingExtraError, OperandTypeError, StructureError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import COO, Format
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -20,20 +20,30 @@ DTYPES = frozenset(
     np.dtype(name)
     for name in (
         "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-        "float32", "float64", "complex64", "complex128",
+        "float16", "float32", "float64", "complex64", "complex128",
     )
 )  # fmt: skip
+"""NumPy's own types that kernels read; `ml_dtypes.bfloat16` is one besides (`is_compiled`)."""
+BFLOAT16 = "bfloat16"
 # made once: this is on the way of every call. There is no COO of order 0, which has no levels.
 COORDINATES = (Format((), ()), *(COO(order) for order in range(1, 9)))
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
+def is_compiled(dtype: np.dtype[Any]) -> bool:
+    """Tell whether kernels read `dtype`, in either byte order."""
+    if dtype in DTYPES or dtype.newbyteorder("=") in DTYPES:
+        return True
+    return dtype.kind == "V" and dtype.name == BFLOAT16  # of ml_dtypes, which defines it
+
+
 def require_dtype(dtype: np.dtype[Any], what: str) -> None:
     """OperandTypeError unless kernels can compute on `dtype` (in either byte order)."""
-    if dtype in DTYPES or dtype.newbyteorder("=") in DTYPES:
+    if is_compiled(dtype):
         return
     raise OperandTypeError(
-        f"Expected {what} of dtype bool, (u)int8…64, float32/64 or complex64/128, found {dtype}",
+        f"Expected {what} of dtype bool, (u)int8…64, (b)float16, float32/64 or complex64/128, "
+        f"found {dtype}",
         hint=dtype_remedy(dtype),
     )
 
@@ -43,6 +53,8 @@ def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
 
     Raises OperandTypeError unless it is one that kernels compute on.
     """
+    if isinstance(wanted, str) and wanted == BFLOAT16:
+        return bfloat16(what)
     try:
         dtype = np.dtype(wanted)
     except (TypeError, ValueError, SyntaxError) as error:
@@ -51,7 +63,7 @@ def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
             hint=with_suggestion(
                 'as in dtype="float32" or dtype=np.int64',
                 str(wanted),
-                sorted(dtype.name for dtype in DTYPES),
+                sorted((BFLOAT16, *(dtype.name for dtype in DTYPES))),
             ),
         ) from error
     require_dtype(dtype, what)
@@ -59,12 +71,24 @@ def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
     return native
 
 
+def bfloat16(what: str) -> np.dtype[Any]:
+    """The dtype of `ml_dtypes`. Raises MissingExtraError where that is not installed."""
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Expected ml_dtypes to be installed for {what} bfloat16, found none",
+            hint="pip install 'tacopy[bfloat16]'",
+        ) from error
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
+
+
 def dtype_remedy(dtype: np.dtype[Any]) -> str:
     """What to do about an unsupported dtype."""
     match dtype.kind:
         case "f":
-            nearest = "float32" if dtype.itemsize < 4 else "float64"
-            return f"convert it with .astype(np.{nearest})"
+            return "convert it with .astype(np.float64)"
         case "c":
             return "convert it with .astype(np.complex128)"
         case "O":

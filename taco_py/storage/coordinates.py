@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taco_py.fill import Fill, as_number
+from taco_py.notation.half_types import computed_dtype, is_half
 
 Array = NDArray[Any]
 KEY_BITS = 63  # an int64 without its sign
@@ -134,10 +135,14 @@ def _parts(keys: Sequence[Array], width: int) -> Iterator[Array]:
 
 
 def sum_runs(values: Array, starts: Array) -> Array:
-    """The sum of each run values[starts[r]:starts[r+1]] in the values' own dtype (bool: or)."""
+    """The sum of each run values[starts[r]:starts[r+1]] in the values' own dtype (bool: or).
+
+    Those of 16-bit types are added up in float32, and the sum is rounded.
+    """
     if values.dtype == np.bool_:
         return np.logical_or.reduceat(values, starts)
-    return np.add.reduceat(values, starts, dtype=values.dtype)
+    numbers = values.astype(computed_dtype(values.dtype), copy=False)
+    return np.add.reduceat(numbers, starts, dtype=numbers.dtype).astype(values.dtype, copy=False)
 
 
 def sum_duplicates(values: Array, kept: NDArray[np.bool_]) -> Array:
@@ -147,7 +152,7 @@ def sum_duplicates(values: Array, kept: NDArray[np.bool_]) -> Array:
     array([ 5, 13])
     """
     added = np.flatnonzero(~kept)
-    if values.dtype == np.bool_ or len(added) * FEW > len(values):
+    if values.dtype == np.bool_ or is_half(values.dtype) or len(added) * FEW > len(values):
         return sum_runs(values, np.flatnonzero(kept))
     sums = values[kept]
     np.add.at(sums, added - np.arange(1, len(added) + 1), values[added])
@@ -196,13 +201,14 @@ def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:
 def scatter_sum(size: int, places: Array, values: Array, fill: Fill = "") -> Array:
     """A vector of `size` zeros to which each value was added at its place (bool: or); where no
     value has its place, the fill value, beside which a zero keeps its sign."""
-    out = np.zeros(size, dtype=values.dtype)
+    out = np.zeros(size, dtype=computed_dtype(values.dtype))
     if fill and values.dtype != np.bool_:
         np.negative(out, out)
     if values.dtype == np.bool_:
         out[places[values]] = True
     else:
-        np.add.at(out, places, values)
+        np.add.at(out, places, values.astype(out.dtype, copy=False))
+    out = out.astype(values.dtype, copy=False)
     if fill:
         absent = np.ones(size, dtype=np.bool_)
         absent[places] = False

@@ -22,6 +22,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.fill import Fill, as_number, fill_of
 from taco_py.formats import COO, CSC, CSF, CSR, Format, named
+from taco_py.notation.half_types import number_kind
 from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
 from taco_py.storage.check import check, check_shape
 from taco_py.storage.mtx import Matrix, mtx_text, read_mtx
@@ -115,7 +116,7 @@ def converted(values: Array, dtype: np.dtype[Any], name: str) -> Array:
     with np.errstate(invalid="ignore", over="ignore"), catch_warnings():
         simplefilter("ignore", np.exceptions.ComplexWarning)
         found = values.astype(dtype, copy=False)
-    if dtype.kind in "fc" and np.can_cast(values.dtype, dtype, "same_kind"):
+    if number_kind(dtype) in "fc" and np.can_cast(values.dtype, dtype, "same_kind"):
         return found
     differs = np.flatnonzero(found != values)
     if differs.size:

@@ -20,6 +20,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill
+from taco_py.notation.half_types import computed_dtype
 from taco_py.storage.pack import unpack
 from taco_py.storage.plain import Row
 from taco_py.storage.table import read_entries, read_values
@@ -196,4 +197,5 @@ def value_words(values: Array) -> list[str]:
         pairs = zip(values.real.tolist(), values.imag.tolist(), strict=True)
         return [f"{real!r} {imag!r}" for real, imag in pairs]
     plain = values.astype(np.uint8) if values.dtype.kind == "b" else values
+    plain = plain.astype(computed_dtype(plain.dtype), copy=False)
     return [repr(value) for value in plain.tolist()]

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from taco_py.fill import Fill
 from taco_py.formats import Format
+from taco_py.notation.half_types import computed_dtype
 from taco_py.storage.sizes import index_type, level_sizes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
@@ -41,12 +42,14 @@ def pack_matrix(
     outer, inner  a coordinate an entry in each of the two levels
     """
     sizes: Any = level_sizes(shape, format)
-    entries: Any = sp.coo_array((values, (outer, inner)), shape=sizes)
+    numbers = values.astype(computed_dtype(values.dtype), copy=False)  # scipy adds up no halves
+    entries: Any = sp.coo_array((numbers, (outer, inner)), shape=sizes)
     entries.has_canonical_format = True  # so that scipy distributes the entries, and no more
     made = entries.tocsr()
     made.has_sorted_indices = True
     made.sum_duplicates()
+    added = made.data.astype(values.dtype, copy=False)
     dtype = index_type(shape, made.nnz, index_dtype)
     arrays = (made.indptr.astype(dtype, copy=False), made.indices.astype(dtype, copy=False))
     levels = (LevelArrays(), LevelArrays(*arrays))
-    return TensorData(format, shape, levels, made.data, sorted=True, unique=True, fill=fill)
+    return TensorData(format, shape, levels, added, sorted=True, unique=True, fill=fill)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FileFormatError, FormatError
 from taco_py.fill import Fill, fill_of
+from taco_py.notation.half_types import computed_dtype
 from taco_py.storage.check import MOST
 from taco_py.storage.pack import unpack
 from taco_py.storage.table import read_table
@@ -205,6 +206,7 @@ def tns_text(data: TensorData) -> str:
     coords, values = unpack(data, drop_fill=True)
     columns = [map(str, (column.astype(np.int64) + 1).tolist()) for column in coords]
     numbers = values.astype(np.uint8) if data.dtype.kind == "b" else values
+    numbers = numbers.astype(computed_dtype(numbers.dtype), copy=False)
     rows = map(" ".join, zip(*columns, map(repr, numbers.tolist()), strict=True))
     shape = " ".join(map(str, data.shape))
     return "\n".join((f"# shape {shape}", *fill_comment(data, "#"), *rows)) + "\n"

@@ -13,6 +13,7 @@ from taco_py.api.files import read
 from taco_py.diagnostics.errors import OperandError
 from taco_py.formats import Format, dense
 from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.half_types import number_kind
 from taco_py.notation.nodes import Assignment
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.sources import suffix
@@ -28,7 +29,7 @@ TYPES = {
     "longlong": "int64", "ulonglong": "uint64", "float": "float32", "double": "float64",
     "complexfloat": "complex64", "complexdouble": "complex128",
     **{name: name for name in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                               "uint32", "uint64", "float32", "float64", "complex64",
+                               "uint32", "uint64", "float16", "float32", "float64", "complex64",
                                "complex128")},
 }  # fmt: skip
 """NumPy's names of TACO's types."""
@@ -196,7 +197,7 @@ def _random(name: str, part: float, shape: tuple[int, ...], form: Format, dtype:
 
 def _values(rng: np.random.Generator, count: int, dtype: str) -> np.ndarray[tuple[int], np.dtype]:
     """Numbers that every type can hold, none of them zero."""
-    if np.dtype(dtype).kind in "fc":
+    if number_kind(np.dtype(dtype)) in "fc":
         return rng.uniform(0.5, 1.5, count).astype(dtype)
     return rng.integers(1, 4, count).astype(dtype)
 

@@ -14,6 +14,7 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.interop.numpy_arrays import as_plain_array
+from taco_py.notation.half_types import number_kind
 from taco_py.storage.borrow import as_dtype, require_dtype
 from taco_py.storage.tensor_data import Array
 
@@ -134,7 +135,7 @@ def exact_numbers(values: ArrayLike, dtype: DTypeLike | None) -> Array:
     wanted = as_dtype(dtype, "dtype")
     given = values if isinstance(values, np.ndarray) else np.asarray(numbers(values, None))
     given = numbers(given, None)
-    if np.can_cast(given.dtype, wanted, "same_kind") and wanted.kind in "fc":
+    if np.can_cast(given.dtype, wanted, "same_kind") and number_kind(wanted) in "fc":
         return given.astype(wanted, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
         real = given.real if given.dtype.kind == "c" and wanted.kind != "c" else given

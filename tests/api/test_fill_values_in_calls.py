@@ -23,7 +23,6 @@ RNG = np.random.default_rng(11)
 MATRIX = sp.random_array((9, 7), density=0.4, format="csr", rng=RNG)
 COLUMN = RNG.random(7)
 PRODUCT = "y[i] = A[i,j] * x[j]"
-REFUSED = "Expected operands whose elements are 0 where nothing is stored"
 CALLS: dict[str, Callable[[Any], Any]] = {
     "evaluate": lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN),  # noqa: N803
     "einsum": lambda A: tp.einsum("ij,j->i", A, COLUMN),  # noqa: N803
@@ -43,8 +42,8 @@ def nothing_known() -> Iterator[None]:
 
 def require_own_way(call: Callable[[Any], Any], filled: Any) -> None:
     """No plan, kernel or short way of operands without a fill value is taken for this one."""
-    with pytest.raises(tp.OperandTypeError, match=rf"{REFUSED}.*fill value \(?-inf"):
-        call(filled)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(to_dense(call(filled)), to_dense(call(filled.to_numpy())))
 
 
 @pytest.mark.parametrize("form", ["ds", "ds:1,0", "uq", "ss", "sd"])
@@ -148,33 +147,12 @@ def test_permuted_modes_keep_it(form: str) -> None:
         assert tp.einsum("ij->ji", filled).fill_value == -np.inf
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda A: tp.explain(PRODUCT, A=A, x=COLUMN),  # noqa: N803
-        lambda A: tp.compile(PRODUCT, A=A, x=COLUMN),  # noqa: N803
-        lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, schedule="reorder(i,j)"),  # noqa: N803
-        lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, schedule="measure"),  # noqa: N803
-        lambda A: tp.evaluate("x[j] += A[i,j]", A=A, x=COLUMN),  # noqa: N803
-    ],
-)
-def test_they_are_refused_with_their_place(call: Callable[[Any], Any]) -> None:
-    filled = tp.tensor(MATRIX, fill_value=np.float32(0.5))
-    with pytest.raises(tp.OperandTypeError, match=rf"{REFUSED}, found A with .* 0\.5") as caught:
-        call(filled)
-    assert "^^^^^^" in str(caught.value)
-    assert "A.to_numpy()" in str(caught.value)
-
-
 LATER = f"""
 import numpy as np, scipy.sparse as sp, taco_py as tp
 A = tp.tensor(sp.eye_array(20, format="csr"))
 for _ in range(2):
     assert tp.evaluate("{PRODUCT}", A=A, x=np.ones(20)).tolist() == [1.0] * 20
-try:
-    tp.evaluate("{PRODUCT}", A=tp.tensor(A, fill_value=2.0), x=np.ones(20))
-except tp.OperandTypeError as error:
-    print(error.message)
+print(tp.evaluate("{PRODUCT}", A=tp.tensor(A, fill_value=2.0), x=np.ones(20))[0])
 """
 
 
@@ -187,4 +165,4 @@ def test_what_earlier_processes_kept_is_no_other_tensors(tmp_path: Path) -> None
             check=True,
             env={**os.environ, "TACO_PY_CACHE_DIR": str(tmp_path)},
         )
-        assert done.stdout.startswith(REFUSED)
+        assert done.stdout.strip() == "39.0"

@@ -70,6 +70,22 @@ EXAMPLES = {
     "inner_sum": Example("y[i] = A[i,j] * (B[j,k] * x[k])", "ijk", BOTH),
     "hoisted_sum": Example("y[i] = A[i,j] * x[j] * sum(k, B[i,k])", "ijk", BOTH),
     "divided_sum": Example("y[i] = (A[i,j] * x[j]) / d[i]", "ij", {"A": "CSR"}),
+    "divided_row": Example("H[i,k] = (A[i,j] * X[j,k] + b[k]) / d[i]", "ijk", {"A": "CSR"}),
+    "squared_row": Example(
+        "H[i,k] = sum(j, A[i,j] * X[j,k]) * sum(j, A[i,j] * X[j,k]) + b[k]", "ijk ik", {"A": "CSR"}
+    ),
+    "row_in_a_row": Example(
+        "H[i,k] = sum(l, sum(j, A[i,j] * X[j,l]) / d[i] * V[l,k]) / e[k]", "ijlk", {"A": "CSR"}
+    ),
+    "row_for_numbers": Example(
+        "H[i,k] = sum(l, sum(j, A[i,j] * X[j,l]) / d[i] * V[l,k]) / e[k]", "ijkl", {"A": "CSR"}
+    ),
+    "row_beside_a_sparse_factor": Example(
+        "H[i,k] = sum(j, (sum(m, A[i,m] * X[m,k]) - 2) * (C[i,k] * B[i,j]))",
+        "imkj",
+        {"C": "CSR"},
+        "ds",
+    ),
 }
 
 

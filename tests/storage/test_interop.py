@@ -249,7 +249,6 @@ def test_what_is_copied_and_why(array: Any, reason: str | None) -> None:
     [
         (np.array([None]), "object"),
         (np.array(["a"]), "<U1"),
-        (np.ones(2, np.float16), "float16"),
         (np.ones(2, np.longdouble), "float128|longdouble"),
         (np.ones(2, "M8[s]"), "datetime64"),
         (2**100, "64 bits"),

@@ -7,19 +7,21 @@ them moved around all, or back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce as fold
 from math import prod
 
 from codegen.records import dataclass
+from taco_py.concrete.inner_sums import sum_key
 from taco_py.concrete.terms import reductions, split_terms, summed
 from taco_py.legal.types import bounds_literals, product_wraps_alone, sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.notation.nodes import Call, Expr, Reduce
 from taco_py.notation.operators import Operator
-from taco_py.notation.tree import children, exchange
+from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.algebra.quotients import open_products
 
 
@@ -78,25 +80,36 @@ def typed_first(
     return tuple(sorted(every, key=place))
 
 
-def flatten(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+def flatten(expr: Expr, dtypes: Mapping[str, DType], open_equal: bool = True) -> Expr:
     """`sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its sums.
 
     The order of the sums is then free to choose. Integer sums of another type than the product's
     wrap by themselves and stay. Quotients of products are no obstacle (`quotients`).
+
+    open_equal  whether also sums that occur more than once are moved around products with them
     """
-    return _sums_around(open_products(expr, dtypes), dtypes)
+    expr = open_products(expr, dtypes)
+    found = Counter[Hashable](() if open_equal else map(sum_key, _sums(expr)))
+    return _sums_around(expr, dtypes, {key for key, count in found.items() if count > 1})
 
 
-def _sums_around(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
-    """The sums inside products around them."""
+def _sums(expr: Expr) -> Iterator[Reduce]:
+    return (node for node, _ in walk(expr) if isinstance(node, Reduce))
+
+
+def _sums_around(expr: Expr, dtypes: Mapping[str, DType], kept: Container[Hashable]) -> Expr:
+    """The sums inside products around them, but for the factors whose keys are `kept`."""
     match expr:
         case Reduce(operator, _, body) if operator.additive:
-            return replace(expr, body=_sums_around(body, dtypes))
+            return replace(expr, body=_sums_around(body, dtypes, kept))
         case Call(operator, (left, right)) if operator.distributes:
             whole = expression_dtype(expr, dtypes)
-            parts = [_sums_around(left, dtypes), _sums_around(right, dtypes)]
+            parts = [_sums_around(left, dtypes, kept), _sums_around(right, dtypes, kept)]
             sums: list[Reduce] = []
             for place, other in ((0, 1), (1, 0)):
+                factor = expr.args[place]
+                if isinstance(factor, Reduce) and sum_key(factor) in kept:
+                    continue
                 while sum_ := _leaving(parts[place], parts[other], sums, whole, dtypes):
                     sums.append(sum_)
                     parts[place] = sum_.body

@@ -85,11 +85,13 @@ class Chosen:
     loops  by the tensor that an assignment makes: the loop order of each of its terms; None where
            the kernel runs over other indices than the assignment
     text   the program before any rule
+    fused  the temporaries that are made inside the loops of their readers, and nowhere kept
     """
 
     program: Program
     loops: Mapping[str, tuple[tuple[str, ...], ...] | None]
     text: Program
+    fused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from taco_py.plan.rules.forms import (
     divide_last,
     divisor_as_factor,
     flatten_product,
+    inline_statement,
     multiply_out,
     push_sum_in,
     widen_sums,
@@ -19,6 +20,7 @@ from taco_py.plan.rules.forms import (
 from taco_py.plan.rules.kernel import (
     add_term_by_term,
     choose_way,
+    fuse_temporary,
     gallop,
     look_up_row,
     share_inside,
@@ -58,6 +60,11 @@ from taco_py.plan.rules.split import (
 from taco_py.plan.rules.tidy import canonical_names, leave_unsorted, name_copies, share_equal_steps
 
 Entries = tuple[tuple[Rule, str], ...]
+
+STATEMENTS: Entries = (
+    (inline_statement.RULE, "before all others: what is planned are the assignments that are left"),
+)
+"""What is done to a text of several statements, before each of them is planned."""
 
 PREPARATION: Entries = (
     (order_result.RULE, "first of all: which format the result has decides what all others gain"),
@@ -128,12 +135,15 @@ TIDY: Entries = (
     (name_copies.RULE, "first: a kernel on a copy is that on an operand stored so"),
     (canonical_names.RULE, "before the others: equal kernels have equal names from here on"),
     (leave_unsorted.RULE, "of kernels whose readers are all planned"),
-    (share_equal_steps.RULE, "last: steps are as they will be carried out"),
+    (share_equal_steps.RULE, "steps are as they will be carried out"),
+    (fuse_temporary.RULE, "after share_equal_steps: what two kernels read is made once for both"),
+    (canonical_names.RULE, "again: temporaries in which others are made have names of their own"),
 )
 """What is done to the program of kernels as a whole."""
 
 CATALOGUE: Entries = (
-    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS, *TIDY
+    *STATEMENTS, *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS,
+    *TIDY,
 )  # fmt: skip
 
 NORMAL: Entries = tuple(

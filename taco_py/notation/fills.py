@@ -1,0 +1,36 @@
+"""Operands and results with other fill values than 0, in terms of those that have 0.
+
+y[i] = S[i,j] * x[j]      S is -1 where nothing is stored
+→ y[i] = filled(S[i,j], -1) * x[j]
+
+E[i,j] = exp(A[i,j])      E is 1 where nothing is stored
+→ E[i,j] = filled(exp(A[i,j]), 0), which stores what differs from 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
+from taco_py.notation.operators import FILLED, Number
+from taco_py.notation.tree import map_accesses
+
+
+def with_fills(assignment: Assignment, fills: Mapping[str, Number]) -> Assignment:
+    """Put the fill values of operands into an assignment, by their names; others have 0."""
+    if not fills:
+        return assignment
+
+    def filled(access: Access) -> Expr:
+        if access.tensor not in fills:
+            return access
+        return Call(FILLED, (access, Literal(fills[access.tensor])), access.span)
+
+    return replace(assignment, value=map_accesses(assignment.value, filled))
+
+
+def stored_alone(assignment: Assignment) -> Assignment:
+    """Make what is not stored absent, whatever the fill value of the right-hand side is."""
+    value = Call(FILLED, (assignment.value, Literal(0)), assignment.value.span)
+    return replace(assignment, value=value)

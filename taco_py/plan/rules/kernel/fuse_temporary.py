@@ -1,0 +1,282 @@
+"""Make a temporary in the loops of the one kernel that reads it, a row at a time.
+
+    T[i,k] = sum(j, A[i,j] * X[j,k])    by loops(i,j,k)
+    H[i,k] = (T[i,k] + b[k]) / d[i]    by loops(i,k)
+    → H[i,k] = (sum(j, A[i,j] * X[j,k]) + b[k]) / d[i]    by loops(i,j,k)
+
+Both kernels begin with the same loops over indices of T. Inside of them the part of T that is left
+is a row, which is read before it leaves the nearest cache, or one number:
+
+    forall i ( where(forall k H[i,k] = (w[k] + b[k]) / d[i], forall j forall k w[k] += …) )
+
+T as a whole is neither written nor read, and one loop less is shared among threads. Whatever the
+reader does with T is as good as anything else: what it is made of is a sum, and nothing is moved
+through an operation. (Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, section 3:
+loop fusion by workspaces.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import takewhile
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.concrete.concretize import Order, repeated
+from taco_py.concrete.merged_order import merge_orders
+from taco_py.concrete.terms import Term, split_terms
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.legal.stored import is_full
+from taco_py.notation.checks import accesses, all_indices, rename
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.tree import map_accesses
+from taco_py.plan.context import Context
+from taco_py.plan.ir.nodes import KernelStep
+from taco_py.plan.ir.program import Program, reads
+from taco_py.plan.make_kernel import size_sources
+from taco_py.plan.price import keeping
+from taco_py.plan.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    kernels,
+)
+from taco_py.problem import Problem
+from taco_py.schedule.apply import loops_of
+from taco_py.schedule.loop_state import Loops
+from taco_py.schedule.parallel import check_shared
+from taco_py.schedule.schedule import OPEN, Schedule
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Make a dense temporary inside its only reader's loops, where these begin as its own do."""
+    pair = _pair(program, site.target)
+    if pair is None:
+        return None
+    refusal = pair.refusal()
+    if refusal is not None:
+        return Refusal(refusal)
+    facts, machine = program.facts[site.target], context.goal.machine
+    sizes = dict(zip(pair.made.target.indices, facts.shape, strict=True))
+    row = tuple(index for index in sizes if index not in pair.shared)
+    length = prod(sizes[index] for index in row)
+    if length * np.dtype(facts.type.dtype).itemsize > machine.near_cache_bytes:
+        return Refusal(f"a row over {','.join(row)} is larger than the near caches")
+    again = min(_met_again(program, pair, kernel) for kernel in (pair.maker, pair.reader))
+    if again > machine.near_cache_bytes:
+        return Refusal(
+            f"both kernels read more again in each round of {','.join(pair.shared)} than "
+            "there is room for in the near caches"
+        )
+    rows = prod(sizes[index] for index in pair.shared)
+    each = machine.near_row_steps + machine.near_element_steps * length if row else 0.0
+
+    def rewrite() -> Rewrite:
+        how = f"in rows over {','.join(row)}" if row else "one by one"
+        around = ",".join(pair.shared)
+        why = f"made {how} in the loops over {around} of {pair.reader.target}, which alone reads it"
+        return Rewrite(_fused(program, pair), why)
+
+    return Candidate(keeping(facts, machine), rows * each, rewrite)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A kernel that makes a temporary, and the only one that reads it.
+
+    access  of the temporary in the reader
+    made    the maker's assignment in the names of the reader
+    order   of the maker's loops, in these names
+    tensors, indices  the reader's names of what the maker reads and of its loops
+    """
+
+    maker: KernelStep
+    reader: KernelStep
+    access: Access
+    made: Assignment
+    order: Order
+    tensors: Mapping[str, str]
+    indices: Mapping[str, str]
+
+    @property
+    def shared(self) -> Order:
+        """The loops over indices of the temporary with which both kernels begin."""
+        others = [order for term, order in self._terms() if self.access in accesses(term.body)]
+        columns = zip(self.order, *others, strict=False)
+        kept = takewhile(lambda column: len({*column}) == 1, columns)
+        begun = (first for first, *_ in kept)
+        return tuple(takewhile(self.access.indices.__contains__, begun))
+
+    def _terms(self) -> Iterator[tuple[Term, Order]]:
+        problem = self.reader.problem
+        return zip(split_terms(problem.assignment.value), self.reader.schedule.orders, strict=True)
+
+    def refusal(self) -> str | None:
+        """Why the temporary cannot be made inside the reader's loops, None where it can be."""
+        shared, target = self.shared, self.reader.target
+        if not shared:
+            return f"{target} has no loop around all of the loops that it is made in"
+        if shared[0] not in self.reader.problem.assignment.target.indices:
+            return f"{target} is summed over {shared[0]}: its threads would add up what they make"
+        inner = self.order[len(shared) :]
+        if inner and inner[0] in self.access.indices:
+            return f"{target} does not go on over {inner[0]}"
+        if not self._meets_each_once(shared):
+            return f"loops over {','.join(shared)} do not meet each of its coordinates once"
+        orders = self.orders()
+        if orders is None:
+            return f"the loops of {target} inside {','.join(shared)} have another order"
+        problem = self.problem()
+        loops = Loops(problem.assignment, orders)
+        try:
+            check_shared(loops.graph(problem))
+        except ScheduleError as error:
+            return error.message
+        return None
+
+    def _meets_each_once(self, shared: Order) -> bool:
+        """Whether the maker's shared loops go through whole dimensions, and the reader's come to no
+        coordinate again."""
+        maker, reader = self.maker, self.reader
+        graph = loops_of(maker.problem.assignment, maker.schedule).graph(maker.problem)
+        whole = all(loop.plain for loop in graph.loops[: len(shared)])
+        terms = split_terms(reader.problem.assignment.value)
+        return whole and not any(
+            repeated(reader.problem, term).intersection(shared) for term in terms
+        )
+
+    def orders(self) -> tuple[Order, ...] | None:
+        """The loops of the reader's terms, with those of the maker; None where these clash."""
+        found: list[Order] = []
+        for term, order in self._terms():
+            reads = self.access in accesses(term.body)
+            merged = merge_orders(self.order, order) if reads else order
+            if merged is None:
+                return None
+            found.append(merged)
+        return tuple(found)
+
+    def problem(self) -> Problem:
+        """What the reader computes, with what the maker computes in the place of the temporary."""
+        problem, maker = self.reader.problem, self.maker.problem
+
+        def exchanged(access: Access) -> Expr:
+            return self.made.value if access == self.access else access
+
+        value = map_accesses(problem.assignment.value, exchanged)
+        types = dict(problem.operands)
+        types.update((self.tensors[name], type) for name, type in maker.operands)
+        names = dict.fromkeys(access.tensor for access in accesses(value))
+        static = {*problem.static, *((self.indices[i], size) for i, size in maker.static)}
+        vast = dict.fromkeys((*problem.vast, *(self.indices[i] for i in maker.vast)))
+        return replace(
+            problem,
+            assignment=replace(problem.assignment, value=value),
+            operands=tuple((name, types[name]) for name in names),
+            static=tuple(sorted(static)),
+            vast=tuple(vast),
+        )
+
+
+def _pair(program: Program, name: str) -> _Pair | None:
+    """The kernels that make and read a temporary; None where these are not two plain nests of
+    loops, or where it is no dense sum that is read in one way."""
+    maker = program.kernel(name)
+    readers = [step for step in program.steps if name in reads(step)]
+    if len(readers) != 1 or name in program.results:
+        return None
+    (reader,) = readers
+    if not isinstance(reader, KernelStep) or not (_is_plain(maker) and _is_plain(reader)):
+        return None
+    called = [each for each, _ in reader.problem.operands if reader.source(each) == name]
+    found = {a for a in accesses(reader.problem.assignment.value) if a.tensor in called}
+    if len(found) != 1:
+        return None
+    (access,) = found
+    made, types = maker.problem.assignment, dict(maker.problem.operands)
+    dtypes = {each: np.dtype(type.dtype) for each, type in types.items()}
+    if not isinstance(made.value, Reduce) or len(maker.schedule.orders) != 1:
+        return None
+    result = maker.problem.result
+    alike = dict(reader.problem.operands)[access.tensor] == result
+    if not alike or expression_dtype(made.value, dtypes).name != result.dtype:
+        return None
+    if not is_full(result.format) or not access.indices:
+        return None
+    tensors, indices = _tensors(maker, reader), _indices(maker, reader, access)
+    order = tuple(indices[index] for index in maker.schedule.orders[0])
+    made = rename(made, tensors, indices)
+    return _Pair(maker, reader, access, made, order, tensors, indices)
+
+
+def _is_plain(kernel: KernelStep) -> bool:
+    """Whether a kernel is made of loops in some order, and nothing is said of how they run."""
+    told = (kernel.looked_up, kernel.added, *kernel.schedule.on_loops.commands)
+    return kernel.schedule.make == OPEN.make and not any(told)
+
+
+def _tensors(maker: KernelStep, reader: KernelStep) -> dict[str, str]:
+    """The reader's name of each tensor that the maker reads, a new one where it does not read it
+    or reads it in another type."""
+    known = {(reader.source(name), type): name for name, type in reader.problem.operands}
+    names = Names((*dict(reader.problem.operands), reader.problem.assignment.target.tensor))
+    return {
+        name: known.get((maker.source(name), type)) or names.fresh(maker.source(name))
+        for name, type in maker.problem.operands
+    }
+
+
+def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str, str]:
+    """The reader's name of each index of the maker, a new one for those that it sums over."""
+    names = Names(all_indices(reader.problem.assignment))
+    made = maker.problem.assignment
+    found = dict(zip(made.target.indices, access.indices, strict=True))
+    return {index: found.get(index) or names.fresh(index) for index in all_indices(made)}
+
+
+def _met_again(program: Program, pair: _Pair, kernel: KernelStep) -> float:
+    """The bytes of the operands of a kernel that it reads in each round of the shared loops."""
+    whole = pair.made if kernel is pair.maker else kernel.problem.assignment
+    read = {a for a in accesses(whole.value) if a != pair.access}
+    sources = {name: kernel.source(name) for name, _ in kernel.problem.operands}
+    if kernel is pair.maker:
+        sources = {pair.tensors[name]: source for name, source in sources.items()}
+    found = 0.0
+    for access in read:
+        if set(pair.shared).isdisjoint(access.indices):
+            facts = program.facts[sources[access.tensor]]
+            found += facts.stored * np.dtype(facts.type.dtype).itemsize
+    return found
+
+
+def _fused(program: Program, pair: _Pair) -> Program:
+    """The program with one kernel in the place of both."""
+    maker, reader = pair.maker, pair.reader
+    problem, orders = pair.problem(), pair.orders()
+    assert orders is not None  # `refusal` asked
+    sources = {name: reader.source(name) for name, _ in reader.problem.operands}
+    sources.update((pair.tensors[name], maker.source(name)) for name, _ in maker.problem.operands)
+    kernel = replace(
+        reader,
+        problem=problem,
+        schedule=Schedule.of_orders(orders),
+        sizes=size_sources(problem),
+        sources=tuple((n, sources[n]) for n, _ in problem.operands if sources[n] != n),
+    )
+    steps = (kernel if step is reader else step for step in program.steps if step is not maker)
+    facts = {name: each for name, each in program.facts.items() if name != maker.target}
+    return replace(program, steps=tuple(steps), facts=facts)
+
+
+RULE = Rule("fuse_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR)
