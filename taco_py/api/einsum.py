@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from taco_py.api.over import read_over
 from taco_py.replay.find import find
 from taco_py.values.keys import call_key, interleaved, options_key
 
@@ -81,11 +82,7 @@ def einsum(
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
                 semiring=semiring, mask=mask, replace=replace,
             ))  # fmt: skip
-    over = None
-    if semiring is not None or mask is not None or replace:
-        from taco_py.call.over_semirings import over_of
-
-        over = over_of(semiring, mask, replace)
+    over = read_over(semiring, mask, replace)
     key = None
     if operands and not unknown and (threads is None or type(threads) is int):
         first, rest = operands[0], operands[1:]

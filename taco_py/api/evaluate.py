@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from taco_py.api.over import read_over
 from taco_py.replay.find import find
 from taco_py.values.keys import by_outputs, call_key, options_key
 
@@ -117,14 +118,10 @@ def evaluate(
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     outs: tuple[Any, ...] = () if out is None else (out,)
-    key, names, over, values = None, None, None, given.values()
+    key, names, over = None, None, read_over(semiring, mask, replace)
+    values: Collection[Any] = given.values()
     if outputs is not None or type(format) is dict or type(out) is dict:
         names, out_key, outs = by_outputs(outputs, format, out)
-    if semiring is not None or mask is not None or replace:
-        from taco_py.call.over_semirings import over_of
-
-        over = over_of(semiring, mask, replace)
-        values = (*values, *over.arrays)
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None and names is None
@@ -135,7 +132,7 @@ def evaluate(
             else:
                 identity = (names, *identity[2:], text, options_key(out_key, dtype, *seldom))
         if over is not None:
-            identity = (*identity, over.identity)
+            identity, values = (*identity, over.identity), (*values, *over.arrays)
         key = call_key(identity, values)
         call = find(key)
         if call is not None and (result := call(*values, *outs)) is not None:
@@ -180,7 +177,7 @@ def _long_way(
     if over is not None:
         from taco_py.call.over_semirings import computed
 
-        return computed(one.assignment, given, settings, over, out, key=key)
+        return computed(over, one.assignment, given, settings, out, key=key)
     return compute(one.assignment, given, settings, out, key=key, cautions=one.cautions)
 
 

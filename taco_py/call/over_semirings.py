@@ -15,7 +15,7 @@ from taco_py.call.prepare import prepare
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.stored import is_full
-from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.checks import operand_names
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.functions import NOT, nonzero
@@ -23,7 +23,11 @@ from taco_py.notation.masks import Mask, mask_of
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.notation.operators import STORED, Number
 from taco_py.notation.semirings import (
-    Semiring, semiring_of, with_mask, with_semiring, without_fill
+    Semiring,
+    semiring_of,
+    with_mask,
+    with_semiring,
+    without_fill,
 )  # fmt: skip
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
@@ -199,9 +203,8 @@ def _check_shape(
     shapes = {name: g.data.shape for name, g in given.items()}
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
-    known = replace(assignment, target=replace(assignment.target, indices=()))
-    check_orders(known.value, shapes)
-    sizes = check_sizes(known.value, shapes)
+    check_orders(assignment, shapes)
+    sizes = check_sizes(assignment, shapes)
     wanted = tuple(sizes[index] for index in assignment.target.indices)
     if data.shape != wanted:
         raise DimensionError(
@@ -212,11 +215,11 @@ def _check_shape(
 
 
 def computed(
+    over: Over,
     assignment: Assignment,
     objects: Mapping[str, Any],
     settings: Settings,
-    over: Over,
-    out: Array | None,
+    out: Array | None = None,
     squeezed: Squeezed = (),
     key: tuple[object, ...] | None = None,
     axes: tuple[int, ...] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf
 from typing import Any
 
@@ -106,8 +106,8 @@ def contract(
     short = None if whole.settings.counts else key
     warned = settings.dtype is None and (over is None or over.semiring.is_arithmetic)
     cautions = narrow_sum(assignment, datas) if warned else ()
-    more = out, whole.squeezed, short, whole.axes, cautions
-    found = compute(*asked, *more) if over is None else computed_over(*asked, over, *more)
+    compute_it = compute if over is None else partial(computed_over, over)
+    found = compute_it(*asked, out, whole.squeezed, short, whole.axes, cautions)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found

@@ -193,5 +193,7 @@ def power(exponent: int) -> Operator:
     )  # fmt: skip
 
 
-COMPILER: dict[str, Operator] = {op.name: op for op in (NONZERO, STORED, KEPT, SELECTED, FILLED, CORRECTED)}
+COMPILER: dict[str, Operator] = {
+    op.name: op for op in (NONZERO, STORED, KEPT, SELECTED, FILLED, CORRECTED)
+}
 """The compiler's own operators, by their names."""

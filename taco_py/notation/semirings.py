@@ -25,7 +25,16 @@ from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.functions import AND, LADDER, MAX, MIN, OR, WHERE, XOR, nonzero
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import (
-    ADD, DIV, FILLED, KEPT, MUL, SELECTED, STORED, SUB, Number, Operator
+    ADD,
+    DIV,
+    FILLED,
+    KEPT,
+    MUL,
+    SELECTED,
+    STORED,
+    SUB,
+    Number,
+    Operator,
 )  # fmt: skip
 from taco_py.notation.tree import walk
 
@@ -311,7 +320,9 @@ class _World:
             )
         if operator in _TRUTHS:
             return self.of_truths(operator, factors)
-        found = reduce(lambda left, right: _multiplied(operator, left, right), map(self.cut, factors))
+        found = reduce(
+            lambda left, right: _multiplied(operator, left, right), map(self.cut, factors)
+        )
         return replace(found, span=expr.span) if isinstance(found, Call) else found
 
     def of_truths(self, operator: Operator, factors: tuple[Expr, ...]) -> Expr:

@@ -1,5 +1,7 @@
 """Masks against the product everywhere, cut afterwards."""
 
+# ruff: noqa: N806
+
 import itertools
 import re
 
@@ -11,7 +13,12 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from tests.end_to_end.test_semirings import (
-    by_loops, dense, parts, skipped, stored_matrix, zero_of
+    by_loops,
+    dense,
+    parts,
+    skipped,
+    stored_matrix,
+    zero_of,
 )  # fmt: skip
 
 KINDS = tuple(itertools.product((False, True), (False, True)))
@@ -33,7 +40,7 @@ def check(semiring, layouts, dtypes, kind, seed):
     A, values_a, a = stored_matrix(rng, (5, 6), dtypes[0], layouts[0])
     B, values_b, b = stored_matrix(rng, (6, 4), dtypes[1], layouts[1])
     M, values_m, m = stored_matrix(rng, (5, 4), dtypes[2], layouts[2])
-    wanted, met = by_loops(semiring, values_a, a, values_b, b)
+    wanted, _ = by_loops(semiring, values_a, a, values_b, b)
     zero = zero_of(parts(semiring)[0], wanted.dtype)
     here = allowed(values_m, m, layouts[2], *kind)
     wanted = np.where(here, wanted, wanted.dtype.type(zero))

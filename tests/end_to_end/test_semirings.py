@@ -1,5 +1,7 @@
 """Semirings against loops over dense arrays and over where these are stored."""
 
+# ruff: noqa: N803, N806
+
 import itertools
 import math
 
@@ -293,7 +295,7 @@ def test_what_semirings_do_not_compute():
     with pytest.raises(tp.NotationError, match=r"Expected \+ and \* alone") as caught:
         tp.evaluate("y[i] = A[i,j] - x[j]", A=A, x=np.ones(3), semiring="min_plus")
     assert "^" in str(caught.value)
-    with pytest.raises(tp.NotationError, match="subtract|minus is not associative"):
+    with pytest.raises(tp.NotationError, match="minus is not associative"):
         tp.einsum("ij,jk,kl->il", A, A, A, semiring="max_minus")
     with pytest.raises(tp.OperandTypeError, match="defined for"):
         tp.einsum("ij,j->i", A.astype(complex), np.ones(3), semiring="min_plus")
