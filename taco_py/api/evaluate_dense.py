@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
+from taco_py.call.over_semirings import over_numbers, over_of
 from taco_py.call.prepare import accumulated, by_name, parsed_statements, target_of
 from taco_py.call.several.sequence import check_passed, in_single_assignment
 from taco_py.call.several.typed import Wishes, typed
@@ -26,6 +27,7 @@ from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.operators import Number
+from taco_py.notation.semirings import Semiring
 from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.statements import fills_of
@@ -34,10 +36,10 @@ from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, converted_to
 from taco_py.values.operands import check_names, give, taken
 from taco_py.values.results import container
-from taco_py.values.settings import merged
+from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
 
-OPTIONS = frozenset({"initial", "stored", "outputs"})
+OPTIONS = frozenset({"initial", "stored", "outputs", "semiring", "mask"})
 SMALLER = "evaluate makes no intermediate over all indices; here smaller operands help"
 
 
@@ -48,6 +50,8 @@ def evaluate_dense(
     initial: ArrayLike | None = None,
     stored: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] | str | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     **named: Any,
 ) -> Any:
     """Compute index notation by NumPy alone, one array operation for each operator.
@@ -74,12 +78,14 @@ def evaluate_dense(
               given, sparse operands say so themselves and others store all elements
     outputs   the names that are wanted of several statements, as in `evaluate`; each statement is
               computed by itself, and what it makes stores what `evaluate` would store of it
+    semiring, mask  as in `evaluate`; what is not computed is the semiring's zero
 
     Raises what `evaluate` raises for a mistake in the text or the operands, and OutOfMemoryError
     where an intermediate result has no room.
     """
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
     statements = parsed_statements(text) if isinstance(text, str) else (text,)
+    over = over_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         if initial is not None:
             raise OperandError(
@@ -87,15 +93,23 @@ def evaluate_dense(
                 hint="pass what is added to as an operand by its name",
             )
         asked = asked_of(statements, outputs)
+        if not over.is_usual:
+            over.refuse_several(statements[-1])
         found = _in_order(statements, given, asked.outputs, stored or {})
         return found[0] if asked.alone else found
     (assignment,) = statements
     if isinstance(assignment, Assignment):
         used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
         check_names(used, (*given, *_target(assignment)), OPTIONS)
+    wide = isinstance(text, str)
+    if not over.is_usual:
+        array = Settings(format="d" * len(assignment.target.indices))
+        ready = over_numbers(assignment, given, array, over)
+        assignment, given = ready.assignment, ready.objects
+        wide = wide and ready.settings.wide_sums
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
-        return _evaluated(text, assignment, given, arrays, initial, stored)
+        return _evaluated(wide, assignment, given, arrays, initial, stored)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:
@@ -118,19 +132,22 @@ def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
 
 
 def _evaluated(
-    text: str | Assignment,
+    wide: bool,
     assignment: Assignment,
     given: Mapping[str, Any],
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
 ) -> Array:
-    """Compute an assignment whose operands are arrays."""
+    """Compute an assignment whose operands are arrays.
+
+    wide  whether sums of small integers are of wider types
+    """
     sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
     masks = {name: _places(obj, name) for name, obj in sparse.items()}
     fills = {name: found for name, obj in sparse.items() if (found := _fill(obj)) != 0}
     places = {**masks, **(stored or {})}
-    if not isinstance(text, str):
+    if not wide:
         if initial is None and isinstance(assignment, Assignment):
             assignment = accumulated(assignment, given)
         return oracle.evaluate_dense(with_fills(assignment, fills), arrays, initial, places)
