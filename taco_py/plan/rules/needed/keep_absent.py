@@ -58,7 +58,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         stored = _Stored(program, site, context)
         answered: Expr = asking
         if any(map(stored.loses, accesses(asking.args[0]))):
-            answered = stored.answered(asking)
+            answered = stored.answered(asking) or asking
         if answered is not asking:
             value = exchange(site.term(program), asking, answered)
             program = yield Rewrite(site.put(stored.program, value), WHY)
@@ -186,12 +186,22 @@ class _Stored:
         """Whether a temporary stores elements that have no terms."""
         return self.is_made(access) and self.stored(access) is not None
 
-    def answered(self, asking: Call) -> Expr:
-        """What asks whether its argument is stored, by what tells it: in a temporary."""
+    def answered(self, asking: Call) -> Expr | None:
+        """What asks whether its argument is stored, by what tells it: in a temporary. None where
+        no temporary has a part in that."""
         value, *others = asking.args
         found = self.stored(value)
-        there: Expr = Literal(True) if found is None else self.in_temporary(found)
-        return Call(WHERE, (there, value, *others)) if others else there
+        if found is None:
+            return value if others else Literal(True)
+        made = {access.tensor for access in self.made.values() if access is not None}
+        if made.isdisjoint(access.tensor for access in accesses(found)):
+            return None
+        there = self.in_temporary(found)
+        if not others:
+            return there
+        if others == [Literal(0)]:
+            return Call(KEPT, (value, there))
+        return Call(WHERE, (there, value, *others))
 
     def in_temporary(self, part: Expr) -> Access:
         """What is stored, in a temporary before the assignment at the site."""
