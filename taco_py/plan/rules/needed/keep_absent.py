@@ -25,6 +25,7 @@ from math import prod
 from codegen.records import dataclass
 from taco_py.formats import dense
 from taco_py.legal.absent import (
+    arg_fill,
     divides,
     fill_of,
     is_nonzero_number,
@@ -248,7 +249,8 @@ class _Stored:
                     return found
                 return Reduce(ADD, index, found)
             case Call(operator, args):
-                needed = restricting(operator, [self.fill(arg) for arg in args])
+                fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
+                needed = restricting(operator, fills)
                 if any(needed):
                     pairs = zip(args, needed, strict=True)
                     parts = [self.stored(arg) for arg, need in pairs if need]
