@@ -78,7 +78,7 @@ POLYNOMIALS = (
         lambda x: mp.mpf(1),
     ),
     Polynomial(
-        "erfc", "-log(erfc(x)) - x**2", SPLIT, mp.mpf(6), (19, 7),
+        "erfc", "-log(erfc(x)) - x**2", SPLIT, mp.mpf(6), (19, 8),
         lambda x: -mp.log(mp.erfc(x)) - x**2,
         lambda x: mp.erfc(x) / mp.erf(x) + mp.mpf(10) ** -17,
     ),

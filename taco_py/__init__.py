@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
+    from taco_py.api.function import function
     from taco_py.api.memory import clear_memory, set_kept_memory
     from taco_py.api.program import program
     from taco_py.api.tensor import tensor
@@ -83,6 +84,7 @@ _LATER = {
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
     "taco_py.api.frontier": ("frontier",),
+    "taco_py.api.function": ("function",),
     "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
     "taco_py.api.program": ("program",),
     "taco_py.api.tensor": ("tensor",),
@@ -141,6 +143,7 @@ __all__ = [
     "evaluate_dense",
     "explain",
     "frontier",
+    "function",
     "get_threads",
     "program",
     "read",

@@ -10,7 +10,7 @@ nowhere else (-ffast-math would do so everywhere). A loop is marked when
   those that compilers make vectors of;
 - every array is read at a place that advances by one element an iteration, or stays: gcc turns an
   indirect x[crd[p]] into a vector gather, several times slower than scalar loads. Where a function
-  takes tens of instructions, lanes pay however its arguments come (exp(x[crd[p]]): 5 times as fast);
+  takes tens of instructions, lanes pay however its arguments come (exp(x[crd[p]]): 5 times faster);
 - an array that it writes advances by one, and its other uses in the loop are at that very place.
   Different arrays never overlap.
 

@@ -54,7 +54,7 @@ TACO_PURE ITS(step) ITS(step_of_exp)(REAL x)
     const REAL shifted = FMA(x, NUMBER(PER_LN2), SHIFT), n = shifted - SHIFT;
     const REAL high = FMA(-n, NUMBER(LN2_1), x), r = FMA(-n, NUMBER(LN2_2), high);
     const REAL lost = FMA(-n, NUMBER(LN2_2), high - r);
-    const REAL square = r * r, rest = FMA(square * r, ITS(exp_near)(r), lost);
+    const REAL square = r * r, rest = FMA(square * r, ITS(exp_near)(r), FMA(lost, r, lost));
     const ITS(step) step = {ITS(bits)(shifted) - ITS(bits)(SHIFT), r, square, rest};
     return step;
 }

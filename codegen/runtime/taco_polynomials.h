@@ -173,13 +173,14 @@ TACO_PURE double taco_erfc_near_f64(double x)
 }
 TACO_PURE float taco_erfc_near_f32(float x)
 {
-    float p = -0x1.b320dcp-13f;
-    p = taco_fma_f32(p, x, 0x1.9d5a5p-9f);
-    p = taco_fma_f32(p, x, -0x1.732e8cp-6f);
-    p = taco_fma_f32(p, x, 0x1.ad3cd2p-4f);
-    p = taco_fma_f32(p, x, -0x1.748052p-2f);
-    p = taco_fma_f32(p, x, 0x1.20d34p+0f);
-    p = taco_fma_f32(p, x, 0x1.1b6862p-14f);
+    float p = 0x1.42e318p-16f;
+    p = taco_fma_f32(p, x, -0x1.b1a70ep-12f);
+    p = taco_fma_f32(p, x, 0x1.0ae25ep-8f);
+    p = taco_fma_f32(p, x, -0x1.9769d4p-6f);
+    p = taco_fma_f32(p, x, 0x1.b9f5f8p-4f);
+    p = taco_fma_f32(p, x, -0x1.771c62p-2f);
+    p = taco_fma_f32(p, x, 0x1.211d6ep+0f);
+    p = taco_fma_f32(p, x, -0x1.2b368ep-13f);
     return p;
 }
 

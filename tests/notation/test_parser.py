@@ -155,15 +155,19 @@ ERRORS = [
         "hint: write all indices in one pair of brackets, as in A[i,j]",
     ),
     (
-        "y = a ** b",
-        "Expected an integer of 0 or more after '**', found 'b'\n  y = a ** b\n           ^\n"
-        "hint: other powers are not part of the notation: compute them with NumPy, before or after",
+        "y = sqr(x[i])",
+        "Expected a function, found sqr\n  y = sqr(x[i])\n      ^^^\n"
+        "hint: sqr(…) takes the names of indices; did you mean sqrt?",
     ),
     (
-        "y = exp(x[i])",
-        "Expected ',' or ')', found '['\n  y = exp(x[i])\n           ^\n"
-        "hint: exp(…) takes the names of indices; functions are not part of the notation: compute "
-        "them with NumPy, before or after",
+        "y = hypot(x[i])",
+        "Expected 2 arguments of hypot, found 1\n  y = hypot(x[i])\n      ^^^^^^^^^^^\n"
+        "hint: write it as in hypot(x[i], y[i])",
+    ),
+    (
+        "y = a < b < c",
+        "Expected one comparison, found '<'\n  y = a < b < c\n            ^\n"
+        "hint: write two of them as in (a[i] < b[i]) & (b[i] < c[i])",
     ),
     ("y = a)", "Expected an operator or the end of the text, found ')'\n  y = a)\n       ^"),
     (
@@ -191,11 +195,6 @@ ERRORS = [
         "Expected ',' or ']', found '+'\n  y = A[i+1]\n         ^\n"
         "hint: an index is a name alone; pass a slice, as A[1:]; tp.program takes offsets, as in "
         "y[i] = x[i-1]",
-    ),
-    (
-        "y = sum(A[i,j])",
-        "Expected ',' or ')', found '['\n  y = sum(A[i,j])\n           ^\n"
-        "hint: a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])",
     ),
     (
         "y = sum(i, x[i], 3)",
