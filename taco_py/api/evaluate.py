@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taco_py.api.over import read_over
+from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
 from taco_py.values.keys import by_outputs, call_key, options_key
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
+    from taco_py.values.settings import Settings
 
 USUAL = (None, True, None, (), ())
 """The options of most calls: static, libraries, schedule_budget, forbid, allow."""
@@ -115,11 +116,9 @@ def evaluate(
         from taco_py.call.prepare import by_name
 
         given = by_name(text, operands, others, named)
-    if schedule is not None and type(schedule) is not str:
-        schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
+    schedule = built(schedule)
     outs: tuple[Any, ...] = () if out is None else (out,)
-    key, names, over = None, None, read_over(semiring, mask, replace)
-    values: Collection[Any] = given.values()
+    key, names, out_key, over = None, None, out, read_over(semiring, mask, replace)
     if outputs is not None or type(format) is dict or type(out) is dict:
         names, out_key, outs = by_outputs(outputs, format, out)
     if threads is None or type(threads) is int:  # True is no number of threads
@@ -127,18 +126,16 @@ def evaluate(
         usual = out is None and dtype is None and path is None and names is None
         if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            if names is None:
-                identity = (*identity, options_key(out, dtype, *seldom))
-            else:
-                identity = (names, *identity[2:], text, options_key(out_key, dtype, *seldom))
+            told = options_key(out_key, dtype, *seldom)
+            identity = (*identity, told) if names is None else (names, *identity[2:], text, told)
+        values = tuple(given.values())
         if over is not None:
             identity, values = (*identity, over.identity), (*values, *over.arrays)
         key = call_key(identity, values)
-        call = find(key)
-        if call is not None and (result := call(*values, *outs)) is not None:
+        if (call := find(key)) is not None and (result := call(*values, *outs)) is not None:
             return result
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    return _long_way(text, given, (format, schedule, *options), path, (outputs, out), key, over)
+    more = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
+    return _long_way(text, given, (format, schedule, *more), path, (outputs, out), key, over)
 
 
 def _long_way(
@@ -229,10 +226,7 @@ def explain(
 
     Raises as `evaluate`.
     """
-    from taco_py.call.explain_call import explained
-    from taco_py.call.given_path import along
-    from taco_py.call.over_semirings import over_numbers, over_of
-    from taco_py.call.prepare import by_name, parsed_statements
+    from taco_py.call.over_semirings import over_of
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
@@ -248,6 +242,28 @@ def explain(
         from taco_py.call.subscripts import explain_subscripts
 
         return explain_subscripts((text, *operands), optimize, settings, seconds, over)
+    return _explained(text, operands, named, settings, (format, outputs, path), seconds, over)
+
+
+def _explained(
+    text: str,
+    operands: tuple[Any, ...],
+    named: Mapping[str, Any],
+    settings: Settings,
+    results: tuple[Any, Any, Any],
+    seconds: float | None,
+    over: Over,
+) -> str:
+    """Explain index notation.
+
+    results  the format, the outputs and the path that are asked for
+    """
+    from taco_py.call.explain_call import explained
+    from taco_py.call.given_path import along
+    from taco_py.call.over_semirings import over_numbers
+    from taco_py.call.prepare import by_name, parsed_statements
+
+    format, outputs, path = results
     first, others = (operands[0], operands[1:]) if operands else (None, ())
     given, statements = by_name(text, first, others, named), parsed_statements(text)
     if len(statements) > 1 or outputs is not None or isinstance(format, Mapping):
