@@ -1,8 +1,8 @@
 """The functions of texts as Python functions: of NumPy arrays, and of what `tp.function` traces.
 
-    from taco_py.functions import exp, where
-    tp.function("elu", lambda x: where(x > 0, x, exp(x) - 1))
-    exp(np.array([0.0, 1.0]))                                 # array([1.        , 2.71828183])
+from taco_py.functions import exp, where
+tp.function("elu", lambda x: where(x > 0, x, exp(x) - 1))
+exp(np.array([0.0, 1.0]))                                 # array([1.        , 2.71828183])
 """
 
 from __future__ import annotations

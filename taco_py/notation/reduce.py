@@ -139,7 +139,8 @@ def written_out(expr: Expr) -> Expr:
     if isinstance(expr, Call) and expr.operator.exponent is not None:
         return replace(_product(expr.args[0], expr.operator.exponent), span=expr.span)
     if isinstance(expr, Call) and expr.operator.body is not None:
-        return replace(expr.operator.body(*expr.args), span=expr.span)
+        body: Expr = expr.operator.body(*expr.args)
+        return replace(body, span=expr.span)
     return expr
 
 

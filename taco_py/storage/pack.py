@@ -299,7 +299,9 @@ def to_dense(data: TensorData) -> Array:
     with room(f"a dense array of shape {data.shape}", wanted, ENTRIES):
         coords, values = unpack(data)
         if is_unique(data) and values.dtype.kind in "fc":  # a sum with 0 has no minus zero
-            array = np.full(data.shape, as_number(data.fill, data.dtype) if data.fill else 0, data.dtype)
+            array = np.full(
+                data.shape, as_number(data.fill, data.dtype) if data.fill else 0, data.dtype
+            )
             array[coords] = values
             return array
         return pack_coo(coords, values, data.shape, dense, fill=data.fill).values

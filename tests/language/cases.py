@@ -49,8 +49,35 @@ NUMPY: dict[str, Callable[..., Any]] = {
 """NumPy's function for each function of texts; `stored` is none of values."""
 
 FLOATING = frozenset(
-    "angle sqrt cbrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh "
-    "acosh atanh exp2 erf sigmoid hypot atan2 copysign".split()
+    [
+        "angle",
+        "sqrt",
+        "cbrt",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "exp2",
+        "erf",
+        "sigmoid",
+        "hypot",
+        "atan2",
+        "copysign",
+    ]
 )
 """Functions that NumPy computes in float16 for integers of a byte, and texts in float32."""
 

@@ -135,9 +135,7 @@ def _numpy(cell: Cell, dense: dict[str, Array]) -> Array:
         return np.asarray(cell.text.numpy(*args))
 
 
-def _compared_with_numpy(
-    cell: Cell, dense: dict[str, Array], found: Array, stored: Array
-) -> str:
+def _compared_with_numpy(cell: Cell, dense: dict[str, Array], found: Array, stored: Array) -> str:
     """Compare with NumPy's function, where all operands store something if it is pointwise."""
     numpy = _computed(lambda: _numpy(cell, dense))
     if isinstance(numpy, Exception):
@@ -177,7 +175,9 @@ def difference(found: Array, wanted: Array, whose: str) -> str:
 def main(arguments: list[str]) -> int:
     """Run the grid, or N kernels of it."""
     parser = argparse.ArgumentParser(prog="python -m tests.language.grid")
-    parser.add_argument("count", nargs="?", type=int, default=None, help="kernels, all if not given")
+    parser.add_argument(
+        "count", nargs="?", type=int, default=None, help="kernels, all if not given"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--about", help="only texts about this")
     parser.add_argument("--quick", action="store_true", help="compile with -Og")

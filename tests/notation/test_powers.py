@@ -105,7 +105,9 @@ def test_other_exponents_are_refused(text: str, says: str) -> None:
 @pytest.mark.parametrize("exponent", ["-1", "2.5", "n", "(2)", "-n"])
 def test_other_exponents_are_those_of_numpy(exponent: str) -> None:
     x = np.array([0.5, 1.0, 3.0])
-    found = tp.evaluate(f"y[i] = x[i]**{exponent}", {"x": x, **({"n": 3} if "n" in exponent else {})})
+    found = tp.evaluate(
+        f"y[i] = x[i]**{exponent}", {"x": x, **({"n": 3} if "n" in exponent else {})}
+    )
     np.testing.assert_allclose(found, x ** eval(exponent, {"n": 3}), rtol=1e-14)
 
 
