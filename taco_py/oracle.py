@@ -114,6 +114,8 @@ def evaluate_dense(
         shape = tuple(sizes[index] for index in target.indices)
         result = np.broadcast_to(value, shape)
         if assignment.operator is None or initial is None:
+            if not any(is_half(array.dtype) for array in given.values()):
+                return np.array(result)
             own = result_dtype(replace(assignment, operator=None), _dtypes(given))
             half = is_half(own) and result.dtype == computed_dtype(own)
             return np.array(result, dtype=own if half else result.dtype)
