@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
+    from taco_py.notation.masks import by_value, complement
+    from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.values.tensor import Tensor
 
@@ -91,6 +93,8 @@ _LATER = {
     "taco_py.call.program_call": ("Program",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
+    "taco_py.notation.masks": ("by_value", "complement"),
+    "taco_py.notation.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
     "taco_py.values.tensor": ("Tensor",),
 }
@@ -124,12 +128,15 @@ __all__ = [
     "Program",
     "Schedule",
     "ScheduleError",
+    "Semiring",
     "StructureError",
     "TacoError",
     "Tensor",
+    "by_value",
     "check",
     "clear_memory",
     "compile",
+    "complement",
     "dense",
     "einsum",
     "evaluate",

@@ -92,6 +92,24 @@ def evaluate_dense(
         DimensionError: two uses of an index, or `initial`, disagree about its size.
         OperandTypeError: an operand has no numeric dtype, or an operator does not take it.
     """
+    result, _ = evaluate_stored(assignment, operands, stored, sum_type)
+    if assignment.operator is None or initial is None:
+        return result
+    start, result = _initial(assignment.target, initial, result.shape), _computed(result)
+    update = Call(assignment.operator, (assignment.target, assignment.value), assignment.span)
+    check_defined(update, np.result_type(_computed(start), result))
+    dtype = in_place_dtype(assignment, result.dtype, start.dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(assignment.operator.evaluate(_computed(start), result)).astype(dtype)
+
+
+def evaluate_stored(
+    assignment: Assignment,
+    operands: Mapping[str, ArrayLike],
+    stored: Mapping[str, ArrayLike] | None = None,
+    sum_type: Callable[[DType], DType] = np.dtype,
+) -> tuple[Array, Array]:
+    """The value of `assignment` as `evaluate_dense` gives it, and where it is not absent."""
     if not isinstance(assignment, Assignment) or not isinstance(operands, Mapping):
         raise OperandTypeError(
             "Expected an Assignment and a mapping of operands, found "
@@ -110,20 +128,16 @@ def evaluate_dense(
     target = assignment.target
     with np.errstate(all="ignore"):
         found = _evaluate(assignment.value, world)
-        value = _spread(found.array, found.indices, target.indices)
-        shape = tuple(sizes[index] for index in target.indices)
-        result = np.broadcast_to(value, shape)
-        if assignment.operator is None or initial is None:
-            if not any(is_half(array.dtype) for array in given.values()):
-                return np.array(result)
-            own = result_dtype(replace(assignment, operator=None), _dtypes(given))
-            half = is_half(own) and result.dtype == computed_dtype(own)
-            return np.array(result, dtype=own if half else result.dtype)
-        start = _initial(target, initial, shape)
-        update = Call(assignment.operator, (target, assignment.value), assignment.span)
-        check_defined(update, np.result_type(_computed(start), result))
-        dtype = in_place_dtype(assignment, result.dtype, start.dtype)
-        return np.asarray(assignment.operator.evaluate(_computed(start), result)).astype(dtype)
+    shape = tuple(sizes[index] for index in target.indices)
+    result, places = (
+        np.array(np.broadcast_to(_spread(each, found.indices, target.indices), shape))
+        for each in (found.array, found.stored)
+    )
+    if not any(is_half(array.dtype) for array in given.values()):
+        return result, places
+    own = result_dtype(replace(assignment, operator=None), _dtypes(given))
+    half = is_half(own) and result.dtype == computed_dtype(own)
+    return result.astype(own) if half else result, places
 
 
 # ---------------------------------------------------------------- operands

@@ -84,7 +84,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 }
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {
-    "cffi", "cotengra", "dask", "distributed", "graphblas", "islpy", "matplotlib", "opt_einsum",
+    "cffi", "cotengra", "dask", "distributed", "graphblas", "islpy", "matplotlib", "ml_dtypes",
+    "opt_einsum",
     "platformdirs", "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang",
     "zstandard",
 }  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import DTypeLike
 
 from taco_py.call.draft import draft
 from taco_py.call.kernel import Kernel, compile_draft
-from taco_py.call.prepare import by_name
+from taco_py.call.prepare import by_name, statements_of
 from taco_py.formats import Format
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.settings import (
@@ -25,6 +25,29 @@ from taco_py.values.settings import (
 
 if TYPE_CHECKING:
     from taco_py.call.builder import ScheduleBuilder
+    from taco_py.call.several.kernel_of_several import KernelOfSeveral
+
+
+@overload
+def compile(
+    text: str,
+    formats: Mapping[str, Format | str] | None = None,
+    /,
+    *others: Any,
+    outputs: None = None,
+    **options: Any,
+) -> Kernel: ...
+
+
+@overload
+def compile(
+    text: str,
+    formats: Mapping[str, Format | str] | None = None,
+    /,
+    *others: Any,
+    outputs: Sequence[str] | str,
+    **options: Any,
+) -> KernelOfSeveral: ...
 
 
 def compile(
@@ -41,9 +64,10 @@ def compile(
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
+    outputs: Sequence[str] | str | None = None,
     **named: Format | str,
-) -> Kernel:
-    """Compile an assignment for operands of given formats, without data.
+) -> Kernel | KernelOfSeveral:
+    """Compile assignments for operands of given formats, without data.
 
     >>> spmv = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
     >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
@@ -53,7 +77,8 @@ def compile(
     >>> print(add.schedule)
     parallelize(i,CPUThread,NoRaces)
 
-    Returns a `Kernel`, to be called with operands of these formats and any sizes.
+    Returns a `Kernel`, to be called with operands of these formats and any sizes. Of several
+    statements it has `explain()` and `source`, and nothing else.
 
     text         index notation
     formats, named  the format of each operand, and of the result unless it is to be chosen, as a
@@ -62,13 +87,11 @@ def compile(
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
-    schedule, threads, libraries, schedule_budget, forbid, allow   as in `evaluate`
+    schedule, threads, libraries, schedule_budget, forbid, allow, outputs   as in `evaluate`
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
-    drafted = draft(
-        text, by_name(text, formats, others, named, "formats"), dtypes, index_dtype, static
-    )
+    given = by_name(text, formats, others, named, "formats")
     settings = Settings(
         schedule=as_schedule(schedule),
         threads=check_threads(threads),
@@ -78,4 +101,10 @@ def compile(
         forbid=check_forbid(forbid),
         allow=check_allow(allow),
     )
-    return compile_draft(drafted, settings)
+    if outputs is not None or len(statements_of(text)) > 1:
+        from taco_py.call.several.draft_several import draft_several
+        from taco_py.call.several.kernel_of_several import compile_several
+
+        several = draft_several(text, given, outputs, dtypes, index_dtype, static)
+        return compile_several(several, settings)
+    return compile_draft(draft(text, given, dtypes, index_dtype, static), settings)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from taco_py.api.over import read_over
 from taco_py.replay.find import find
-from taco_py.values.keys import call_key, options_key
+from taco_py.values.keys import by_outputs, call_key, options_key
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from taco_py.call.builder import ScheduleBuilder
+    from taco_py.call.over_semirings import Over
     from taco_py.formats import Format
+    from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
@@ -25,8 +29,8 @@ def evaluate(
     operands: Mapping[str, Any] | None = None,
     /,
     *others: Any,
-    format: Format | str | None = None,
-    out: Array | None = None,
+    format: Format | str | Mapping[str, Format | str] | None = None,
+    out: Array | Mapping[str, Array] | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
     schedule: ScheduleBuilder | Schedule | str | None = None,
@@ -37,9 +41,13 @@ def evaluate(
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     path: Any = None,
+    outputs: Sequence[str] | str | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
+    replace: bool = False,
     **named: Any,
 ) -> Any:
-    """Compute an assignment in index notation over sparse and dense operands.
+    """Compute assignments in index notation over sparse and dense operands.
 
     >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     >>> x = np.array([1.0, 2.0, 3.0])
@@ -50,13 +58,16 @@ def evaluate(
            [0., 6., 0.]])
     >>> tp.evaluate("s = sum(i, j, A[i,j] * A[i,j])", {"A": A})
     np.float64(14.0)
+    >>> tp.evaluate("m[i] = A[i,j] * x[j]; r[i] = x[j] * A[j,i] - m[i]", A=A[:, :2], x=x[:2])
+    array([0., 0.])
 
     The result is an array, or a number, where it is dense; of scipy.sparse operands a scipy.sparse
     array, of Tensors a Tensor, where it is sparse.
 
     text      `+ - * / **`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
               summed within each additive term that uses it, over the smallest product that holds
-              its uses, or where `sum(j, …)` says so.
+              its uses, or where `sum(j, …)` says so. Statements are separated by `;` or lines;
+              later ones read what earlier ones assign.
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
     others    nothing: operands go by name
@@ -85,6 +96,13 @@ def evaluate(
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
               product, and so on; so does numpy.einsum_path(…)[0]; by default the order of least
               expected work
+    outputs   the names that are wanted of several statements, which are returned as a tuple, or one
+              name; by default what the last one assigns. `format` and `out` may then be by name.
+    semiring  what + and * mean: a name as "min_plus", or a Semiring; docs/semirings.md
+    mask      a tensor of the result's shape: the result is computed where a sparse one stores
+              something, or a dense one is not 0, or elsewhere for `tp.complement(…)`, and is the
+              semiring's zero where it is not computed
+    replace   whether out= is set to zero where the mask leaves it out; it is kept there by default
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -99,34 +117,74 @@ def evaluate(
         given = by_name(text, operands, others, named)
     if schedule is not None and type(schedule) is not str:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    key = None
+    outs: tuple[Any, ...] = () if out is None else (out,)
+    key, names, over = None, None, read_over(semiring, mask, replace)
+    values: Collection[Any] = given.values()
+    if outputs is not None or type(format) is dict or type(out) is dict:
+        names, out_key, outs = by_outputs(outputs, format, out)
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
-        usual = out is None and dtype is None and path is None
+        usual = out is None and dtype is None and path is None and names is None
         if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            identity = (*identity, options_key(out, dtype, *seldom))
-        key = call_key(identity, given.values())
+            if names is None:
+                identity = (*identity, options_key(out, dtype, *seldom))
+            else:
+                identity = (names, *identity[2:], text, options_key(out_key, dtype, *seldom))
+        if over is not None:
+            identity, values = (*identity, over.identity), (*values, *over.arrays)
+        key = call_key(identity, values)
         call = find(key)
-        if call is not None:
-            result = call(*given.values()) if out is None else call(*given.values(), out)
-            if result is not None:
-                return result
+        if call is not None and (result := call(*values, *outs)) is not None:
+            return result
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
+    return _long_way(text, given, (format, schedule, *options), path, (outputs, out), key, over)
+
+
+def _long_way(
+    text: str,
+    given: Mapping[str, Any],
+    options: tuple[Any, ...],
+    path: Any,
+    results: tuple[Any, Any],
+    key: tuple[object, ...] | None,
+    over: Over | None,
+) -> Any:
+    """Read the text, plan and run.
+
+    options  what `settings_of` takes
+    results  the outputs that are wanted, and the arrays for them
+    over     the semiring and the mask, None where there is neither
+    """
     from taco_py.call.compute import compute
     from taco_py.call.given_path import along
-    from taco_py.call.prepare import understood
+    from taco_py.call.prepare import statements_of
     from taco_py.values.settings import settings_of
 
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    settings, read = settings_of(format, schedule, *options), understood(text)
-    settings = along(settings, read.assignment, path)
-    return compute(read.assignment, given, settings, out, key=key, cautions=read.cautions)
+    read = statements_of(text)
+    format, (outputs, out) = options[0], results
+    if len(read) > 1 or outputs is not None or type(format) is dict or type(out) is dict:
+        from taco_py.call.several.compute_several import compute_several
+        from taco_py.call.several.wishes import asked_of
+
+        if over is not None:
+            over.refuse_several(read[-1].assignment)
+        asked = asked_of([each.assignment for each in read], outputs, format, out)
+        settings = replace(settings_of(None, *options[1:]), path=path)
+        return compute_several(read, given, settings, asked, key)
+    (one,) = read
+    settings = along(settings_of(*options), one.assignment, path)
+    if over is not None:
+        from taco_py.call.over_semirings import computed
+
+        return computed(over, one.assignment, given, settings, out, key=key)
+    return compute(one.assignment, given, settings, out, key=key, cautions=one.cautions)
 
 
 def explain(
     text: str,
     *operands: Any,
-    format: Format | str | None = None,
+    format: Format | str | Mapping[str, Format | str] | None = None,
     dtype: DTypeLike | None = None,
     casting: str = "safe",
     schedule: ScheduleBuilder | Schedule | str | None = None,
@@ -139,6 +197,9 @@ def explain(
     allow: Collection[str] | str = (),
     frontier_budget: float | None = None,
     path: Any = None,
+    outputs: Sequence[str] | str | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -161,7 +222,7 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path      as in `evaluate`
+    path, outputs, semiring, mask  as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
@@ -170,7 +231,8 @@ def explain(
     """
     from taco_py.call.explain_call import explained
     from taco_py.call.given_path import along
-    from taco_py.call.prepare import by_name, parsed
+    from taco_py.call.over_semirings import over_numbers, over_of
+    from taco_py.call.prepare import by_name, parsed_statements
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
@@ -179,12 +241,28 @@ def explain(
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return numpys.told
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    settings = settings_of(format, schedule, *options)
+    settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
+    over = over_of(semiring, mask, False)
     if operands and isinstance(text, str) and "=" not in text:
         from taco_py.call.subscripts import explain_subscripts
 
-        return explain_subscripts((text, *operands), optimize, settings, seconds)
+        return explain_subscripts((text, *operands), optimize, settings, seconds, over)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given, assignment = by_name(text, first, others, named), parsed(text)
-    return explained(assignment, given, along(settings, assignment, path), seconds)
+    given, statements = by_name(text, first, others, named), parsed_statements(text)
+    if len(statements) > 1 or outputs is not None or isinstance(format, Mapping):
+        from taco_py.call.several.explain_several import explained_several
+        from taco_py.call.several.wishes import asked_of
+
+        if not over.is_usual:
+            over.refuse_several(statements[-1])
+        asked = asked_of(statements, outputs, format)
+        return explained_several(
+            statements, given, replace(settings, format=None, path=path), asked
+        )
+    (assignment,) = statements
+    settings = along(settings, assignment, path)
+    if not over.is_usual:
+        ready = over_numbers(assignment, given, settings, over)
+        assignment, given, settings = ready.assignment, ready.objects, ready.settings
+    return explained(assignment, given, settings, seconds)

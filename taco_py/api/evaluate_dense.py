@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -11,9 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
-from taco_py.call.prepare import accumulated, by_name, parsed, target_of
+from taco_py.call.over_semirings import over_numbers, over_of
+from taco_py.call.prepare import accumulated, by_name, parsed_statements, target_of
+from taco_py.call.several.sequence import check_passed, in_single_assignment
+from taco_py.call.several.typed import Wishes, typed
+from taco_py.call.several.wishes import asked_of
 from taco_py.call.widened import read_types
+from taco_py.diagnostics.errors import OperandError
 from taco_py.fill import as_number
+from taco_py.formats import Format
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
@@ -21,16 +27,19 @@ from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.operators import Number
+from taco_py.notation.semirings import Semiring
 from taco_py.notation.tree import walk
 from taco_py.notation.wide_sums import wide_sums
+from taco_py.plan.statements import fills_of
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, converted_to
-from taco_py.values.operands import check_names, taken
-from taco_py.values.settings import merged
+from taco_py.values.operands import check_names, give, taken
+from taco_py.values.results import container
+from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
 
-OPTIONS = frozenset({"initial", "stored"})
+OPTIONS = frozenset({"initial", "stored", "outputs", "semiring", "mask"})
 SMALLER = "evaluate makes no intermediate over all indices; here smaller operands help"
 
 
@@ -40,8 +49,11 @@ def evaluate_dense(
     /,
     initial: ArrayLike | None = None,
     stored: Mapping[str, ArrayLike] | None = None,
+    outputs: Sequence[str] | str | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     **named: Any,
-) -> Array:
+) -> Any:
     """Compute index notation by NumPy alone, one array operation for each operator.
 
     >>> A = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
@@ -64,18 +76,40 @@ def evaluate_dense(
               name, or zeros where there is none
     stored    by name, where an operand stores something, a boolean array of its shape; where not
               given, sparse operands say so themselves and others store all elements
+    outputs   the names that are wanted of several statements, as in `evaluate`; each statement is
+              computed by itself, and what it makes stores what `evaluate` would store of it
+    semiring, mask  as in `evaluate`; what is not computed is the semiring's zero
 
     Raises what `evaluate` raises for a mistake in the text or the operands, and OutOfMemoryError
     where an intermediate result has no room.
     """
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
-    assignment = parsed(text) if isinstance(text, str) else text
+    statements = parsed_statements(text) if isinstance(text, str) else (text,)
+    over = over_of(semiring, mask, False)
+    if len(statements) > 1 or outputs is not None:
+        if initial is not None:
+            raise OperandError(
+                "Expected no initial= for several statements, found one",
+                hint="pass what is added to as an operand by its name",
+            )
+        asked = asked_of(statements, outputs)
+        if not over.is_usual:
+            over.refuse_several(statements[-1])
+        found = _in_order(statements, given, asked.outputs, stored or {})
+        return found[0] if asked.alone else found
+    (assignment,) = statements
     if isinstance(assignment, Assignment):
         used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
         check_names(used, (*given, *_target(assignment)), OPTIONS)
+    wide = isinstance(text, str)
+    if not over.is_usual:
+        array = Settings(format="d" * len(assignment.target.indices))
+        ready = over_numbers(assignment, given, array, over)
+        assignment, given = ready.assignment, ready.objects
+        wide = wide and ready.settings.wide_sums
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
-        return _evaluated(text, assignment, given, arrays, initial, stored)
+        return _evaluated(wide, assignment, given, arrays, initial, stored)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:
@@ -98,32 +132,95 @@ def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
 
 
 def _evaluated(
-    text: str | Assignment,
+    wide: bool,
     assignment: Assignment,
     given: Mapping[str, Any],
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
 ) -> Array:
-    """Compute an assignment whose operands are arrays."""
+    """Compute an assignment whose operands are arrays.
+
+    wide  whether sums of small integers are of wider types
+    """
     sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
     masks = {name: _places(obj, name) for name, obj in sparse.items()}
     fills = {name: found for name, obj in sparse.items() if (found := _fill(obj)) != 0}
     places = {**masks, **(stored or {})}
-    if not isinstance(text, str):
+    if not wide:
         if initial is None and isinstance(assignment, Assignment):
             assignment = accumulated(assignment, given)
         return oracle.evaluate_dense(with_fills(assignment, fills), arrays, initial, places)
     added = arrays.get(target_of(assignment, given)) if initial is None else initial
     target = None if added is None else np.asarray(added).dtype
-    sum_type = partial(sum_dtype, target=target)
     if initial is None:
         assignment = accumulated(assignment, given)
-    repeating = {name for name, obj in sparse.items() if _repeats(obj, name)}
-    if repeating.intersection(operand_names(assignment)):
-        assignment = _added_wide(assignment, given, arrays, places, repeating, target)
+    assignment = _with_duplicates_added(assignment, given, arrays, places, target)
+    sum_type = partial(sum_dtype, target=target)
     filled = with_fills(assignment, fills)
     return oracle.evaluate_dense(filled, arrays, initial, places, sum_type)
+
+
+def _in_order(
+    written: Sequence[Assignment],
+    given: Mapping[str, Any],
+    outputs: Sequence[str],
+    stored: Mapping[str, ArrayLike],
+) -> tuple[Array, ...]:
+    """Compute statements one after the other; the arrays of the outputs."""
+    statements = in_single_assignment(written, outputs, given)
+    check_passed(written, statements, given, OPTIONS)
+    described = give(given)
+    facts = {name: each.operand for name, each in described.items()}
+    containers = {name: container(each) for name, each in described.items()}
+    made = typed(statements, facts, containers, Wishes())
+    fills = fills_of(facts)
+    arrays = {name: _array(obj, name) for name, obj in given.items()}
+    places = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
+    places.update((name, np.asarray(each, bool)) for name, each in stored.items())
+    for step in statements.steps:
+        own, own_places = dict(arrays), dict(places)
+        added = arrays.get(step.added)
+        target = None if added is None else np.asarray(added).dtype
+        sum_type = partial(sum_dtype, target=target)
+        with room("what evaluate_dense makes on its way", _largest(step.assignment, own), SMALLER):
+            assignment = _with_duplicates_added(step.assignment, given, own, own_places, target)
+            filled = with_fills(assignment, fills)
+            array, has = oracle.evaluate_stored(filled, own, own_places, sum_type)
+        type = made.operands[step.target].type
+        fills.update(fills_of({step.target: made.operands[step.target]}))
+        arrays[step.target], places[step.target] = array, positions(has, type.format)
+    return tuple(arrays[target] for target in statements.outputs.values())
+
+
+def positions(has: Array, form: Format) -> Array:
+    """Where a tensor in a format stores something that has values at some places.
+
+    A dense level stores every coordinate below a position, a compressed one those that lead to a
+    value.
+    """
+    ordered = has.transpose(form.mode_order)
+    found = np.ones((1,) * ordered.ndim, bool)
+    for depth, level in enumerate(form.levels, 1):
+        below = tuple(range(depth, ordered.ndim))
+        leads = ordered.any(axis=below, keepdims=True)
+        found = np.broadcast_to(found, leads.shape) if level.full else found & leads
+    found = np.broadcast_to(found, ordered.shape)
+    return found.transpose(np.argsort(form.mode_order)) if ordered.ndim else found
+
+
+def _with_duplicates_added(
+    assignment: Assignment,
+    given: Mapping[str, Any],
+    arrays: dict[str, Any],
+    places: dict[str, Any],
+    target: Any,
+) -> Assignment:
+    """Add up duplicates of whole numbers in the types that operands are read in."""
+    repeating = {name for name in given if name in places and _repeats(given[name], name)}
+    if not repeating.intersection(operand_names(assignment)):
+        return assignment
+    return _added_wide(assignment, given, arrays, places, repeating, target)
 
 
 def _is_sparse(obj: Any) -> bool:

@@ -26,6 +26,7 @@ from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, rem
 from taco_py.replay.state import Task
 from taco_py.storage.tensor_data import Array, TensorData, arrays_of
 from taco_py.values.operands import copies_made
+from taco_py.values.result_table import ResultKind
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings
 
@@ -189,13 +190,21 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
     """
     if out is None:
         return None
+    check_out(out, prepared.kind, prepared.shape, prepared.dtype, settings.casting)
+    return out if _direct(out, prepared) else None
+
+
+def check_out(
+    out: Array, kind: ResultKind, shape: tuple[int, ...], dtype: np.dtype[Any], casting: str
+) -> None:
+    """Raise OutputError where an array cannot hold a result of this kind, shape and dtype."""
     if not isinstance(out, np.ndarray):
         raise OutputDtypeError(
             f"Expected out= to be a NumPy array, found {type(out).__name__}",
             hint="leave out= away, or pass an array of the result's shape and dtype",
         )
-    if prepared.kind.kind != "ndarray":
-        stored = prepared.kind.format
+    if kind.kind != "ndarray":
+        stored = kind.format
         if stored.is_dense:
             raise OutputError(
                 f"Expected no out=, for the result is a Tensor of the format {stored}, found an "
@@ -203,22 +212,21 @@ def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array
                 hint=f"leave out= away, or ask for an array by format={'d' * stored.order!r}",
             )
         raise OutputError(
-            f"Expected no out=, for the result is sparse ({prepared.kind.kind}), found an array",
+            f"Expected no out=, for the result is sparse ({kind.kind}), found an array",
             hint="leave out= away, or ask for a dense result by format=",
         )
-    if out.shape != prepared.shape:
+    if out.shape != shape:
         raise OutputError(
-            f"Expected out= of shape {prepared.shape}, found {out.shape}",
+            f"Expected out= of shape {shape}, found {out.shape}",
             hint="its dimensions are the sizes of the indices on the left",
         )
-    if not np.can_cast(prepared.dtype, out.dtype, settings.casting):  # type: ignore[arg-type]
+    if not np.can_cast(dtype, out.dtype, casting):  # type: ignore[arg-type]
         raise OutputDtypeError(
-            f"Expected out= of a dtype that {prepared.dtype} can be cast to by the rule "
-            f"{settings.casting!r}, found {out.dtype}",
-            hint=f"pass an array of dtype {prepared.dtype}",
+            f"Expected out= of a dtype that {dtype} can be cast to by the rule "
+            f"{casting!r}, found {out.dtype}",
+            hint=f"pass an array of dtype {dtype}",
         )
     _check_memory(out)
-    return out if _direct(out, prepared) else None
 
 
 def _check_memory(out: Array) -> None:

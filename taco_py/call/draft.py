@@ -160,7 +160,7 @@ def _order_of(given: Mapping[str, Any], name: str) -> int:
     form = given[name]
     if isinstance(form, str):
         form = Format.parse(form)
-    if _is_array(form):
+    if is_array(form):
         return len(describe(form, name).data.shape)
     if not isinstance(form, Format):
         raise FormatError(
@@ -184,7 +184,7 @@ def _drafted(
     for name, _ in sizes:
         check_static_index(name, unique(i for a in accesses(assignment) for i in a.indices))
     index = check_index_dtype(index_dtype)
-    arrays = {name: describe(given[name], name) for name in names if _is_array(given[name])}
+    arrays = {name: describe(given[name], name) for name in names if is_array(given[name])}
     known = {
         name: replace(array.operand, type=array.operand.type.computable)
         for name, array in arrays.items()
@@ -213,14 +213,14 @@ def _kind(
     if asked is None and arrays and len(arrays) == len(formats):
         return result_kind(assignment, arrays, None)
     order = len(assignment.target.indices)
-    wanted = None if asked is None else _format(asked, order, assignment.target.tensor)
+    wanted = None if asked is None else format_of(asked, order, assignment.target.tensor)
     containers = dict.fromkeys(formats, TENSOR)
     return look_up(Question(assignment, formats, containers, wanted))
 
 
-def _format(given: Any, order: int, name: str) -> Format:
+def format_of(given: Any, order: int, name: str) -> Format:
     """The format that was given, or an array's own. Raises FormatError."""
-    own = ordered(describe(given, name).data.format) if _is_array(given) else given
+    own = ordered(describe(given, name).data.format) if is_array(given) else given
     found = as_format(own, order)
     if found is None:
         raise FormatError(f"Expected a format for {name}, found None")
@@ -270,7 +270,7 @@ def _operands(
         if name in arrays:
             found[name] = arrays[name]
             continue
-        form = _format(given[name], len(access.indices), name)
+        form = format_of(given[name], len(access.indices), name)
         shape = tuple(sizes.get(i, NOMINAL_SIZE) for i in access.indices)
         volume = float(np.prod([float(n) for n in shape])) if shape else 1.0
         nnz = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
@@ -281,7 +281,7 @@ def _operands(
     return {name: found[name] for name in dtypes}
 
 
-def _is_array(given: Any) -> bool:
+def is_array(given: Any) -> bool:
     """Whether an operand itself, an array or a number, was given in place of its format."""
     return isinstance(given, Tensor | np.ndarray | np.generic | Number) or is_scipy_sparse(given)
 

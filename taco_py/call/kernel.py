@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -300,19 +300,11 @@ class Kernel:
         return Execution(tensors, limit, out, known, self.kernels, shape=shape, machine=machine)
 
     def _named(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        names = tuple(self.formats)
-        if len(operands) > len(names):
-            raise OperandError(
-                f"Expected {len(names)} operands, found {len(operands)}",
-                hint=f"in the order of their first use they are {', '.join(names)}",
-            )
-        if named:
-            check_apart(names[: len(operands)], named, "by position")
-        return {**dict(zip(names, operands, strict=False)), **named}
+        return by_place_and_name(tuple(self.formats), operands, named)
 
     def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:
         check_names(rename(self.assignment, tensors=self.same), objects)
-        found = give({name: self._typed(name, obj) for name, obj in objects.items()})
+        found = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
         found.update((name, found[other]) for name, other in self.same.items())
         given = {
             name: conforming(name, g, self.types[name], self.formats[self.same.get(name, name)])
@@ -325,22 +317,37 @@ class Kernel:
             check_static_size(index, size, sizes)
         return given, sizes
 
-    def _typed(self, name: str, obj: Any) -> Any:
-        """A Python number in the dtype that the kernel was compiled for.
 
-        Raises OperandTypeError where that cannot hold such a number.
-        """
-        if not is_number(obj):
-            return obj
-        wanted = np.dtype(self.types[name].element)
-        common = np.result_type(wanted, obj)
-        if common != wanted:
-            raise OperandTypeError(
-                f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
-                f"number {obj!r}",
-                hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
-            )
-        return as_number(obj, wanted, name)
+def typed_number(name: str, obj: Any, type: TensorType) -> Any:
+    """A Python number in the dtype that a kernel was compiled for; other operands as they are.
+
+    Raises OperandTypeError where that cannot hold such a number.
+    """
+    if not is_number(obj):
+        return obj
+    wanted = np.dtype(type.element)
+    common = np.result_type(wanted, obj)
+    if common != wanted:
+        raise OperandTypeError(
+            f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
+            f"number {obj!r}",
+            hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
+        )
+    return as_number(obj, wanted, name)
+
+
+def by_place_and_name(
+    names: Sequence[str], operands: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The operands of a call of a kernel by name, those by position in the order of `names`."""
+    if len(operands) > len(names):
+        raise OperandError(
+            f"Expected {len(names)} operands, found {len(operands)}",
+            hint=f"in the order of their first use they are {', '.join(names)}",
+        )
+    if named:
+        check_apart(names[: len(operands)], named, "by position")
+    return {**dict(zip(names, operands, strict=False)), **named}
 
 
 def _as_pattern(pattern: Any) -> TensorData:

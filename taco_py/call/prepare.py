@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ from taco_py.call.widened import widened
 from taco_py.convert.in_type import values_in_type
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.cautions import give as give_cautions
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
 from taco_py.fill import fill_of as fill_text
@@ -33,6 +33,7 @@ from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.operators import Number
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.statements import check_sequence, parse_statements
 from taco_py.notation.traps import traps
 from taco_py.notation.wide_sums import wide_sums, with_wide_answers
 from taco_py.plan.ir.goal import Request
@@ -65,6 +66,14 @@ def parsed(text: str) -> Assignment:
     return found.assignment
 
 
+def parsed_statements(text: str) -> tuple[Assignment, ...]:
+    """The assignments of a text, as `parsed` has one."""
+    found = statements_of(text)
+    for each in found:
+        give_cautions(each.cautions)
+    return tuple(each.assignment for each in found)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Understood:
     """The assignment of a text, checked, with its sums explicit, and what to warn of."""
@@ -74,22 +83,37 @@ class Understood:
 
 
 def understood(text: str) -> Understood:
-    """Read a text. Raises NotationError or OperandError."""
+    """Read a text of one statement. Raises NotationError or OperandError."""
+    found, *others = statements_of(text)
+    if others:
+        raise NotationError(
+            "Expected one assignment, found another one after it",
+            others[0].assignment.span,
+            "tp.evaluate, tp.explain, tp.compile and tp.evaluate_dense take several",
+        )
+    return found
+
+
+def statements_of(text: str) -> tuple[Understood, ...]:
+    """Read a text of one statement or several. Raises NotationError or OperandError."""
     if not isinstance(text, str):
-        return Understood(parse_assignment(text), ())
-    return _understood(text)
+        return (Understood(parse_assignment(text), ()),)
+    return _statements_of(text)
 
 
 def forget_texts() -> None:
     """Read texts anew, which may name functions that have changed."""
-    _understood.cache_clear()
+    _statements_of.cache_clear()
 
 
 @lru_cache(maxsize=1024)
-def _understood(text: str) -> Understood:
-    written = parse_assignment(text)
-    check_assignment(written)
-    return Understood(insert_reductions(written), traps(written))
+def _statements_of(text: str) -> tuple[Understood, ...]:
+    written = parse_statements(text)
+    if len(written) > 1:
+        check_sequence(written)
+    for each in written:
+        check_assignment(each)
+    return tuple(Understood(insert_reductions(each), traps(each)) for each in written)
 
 
 def by_name(
@@ -107,12 +131,22 @@ def by_name(
     """
     if not others and (given is None or isinstance(given, Mapping)):
         return merged(given, named, what)
-    names = operand_names(understood(text).assignment)
+    names = names_read(each.assignment for each in statements_of(text))
     found = ", ".join(type(each).__name__ for each in (given, *others))
     raise OperandTypeError(
         f"Expected the {what} by name or as a mapping, found {found} by position",
         hint=f"write {', '.join(f'{name}=…' for name in names)}: these are the names in the text",
     )
+
+
+def names_read(statements: Iterable[Assignment]) -> tuple[str, ...]:
+    """The operands of statements in order: what they read and none before has assigned."""
+    assigned: set[str] = set()
+    found: dict[str, None] = {}
+    for each in statements:
+        found.update(dict.fromkeys(n for n in operand_names(each) if n not in assigned))
+        assigned.add(each.target.tensor)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,14 +36,14 @@ def widened(assignment: Assignment, given: Mapping[str, Given]) -> Mapping[str, 
     for name in lists.intersection(read):
         data, wide = given[name].data, read[name]
         narrow = computes_exactly(data.dtype) and wide != data.dtype
-        if narrow and np.can_cast(data.dtype, wide) and _may_repeat(inform(name, data)):
+        if narrow and np.can_cast(data.dtype, wide) and may_repeat(inform(name, data)):
             data = converted_to(wide, data)
             operand = replace(given[name].operand, type=type_of(data))
             found[name] = replace(given[name], data=data, operand=operand)
     return found if any(found[name] is not each for name, each in given.items()) else given
 
 
-def _may_repeat(data: TensorData) -> bool:
+def may_repeat(data: TensorData) -> bool:
     """Whether a coordinate may be stored twice; a list out of order is not sorted to know."""
     if data.unique is None and not all(level.unique for level in data.format.levels):
         return not all(chain_ascends(data, *chain, strictly=True) for chain in sparse_chains(data))

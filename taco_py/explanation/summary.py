@@ -61,12 +61,13 @@ def _expected(plan: Plan) -> str:
     ours = f"{_seconds(chosen.program, plan):.1e} s"
     if len(chosen.text.sizes) > MOST_LOOPS:
         return ours
-    text = chosen.text.with_assignment(
-        sums_outside(normal_form(chosen.text.last, chosen.text.facts))
-    )
+    text = chosen.text
+    for define in text.defines:
+        text = text.with_assignment(sums_outside(normal_form(define.assignment, text.facts)))
+    where = "in one kernel" if len(text.steps) == 1 else "in one kernel for each statement"
     if chosen.program.steps == text.steps:
-        return f"{ours}, in one kernel as the text has it"
-    return f"{ours}, in one kernel as the text has it {_seconds(text, plan):.1e} s"
+        return f"{ours}, {where} as the text has it"
+    return f"{ours}, {where} as the text has it {_seconds(text, plan):.1e} s"
 
 
 def _seconds(program: Program, plan: Plan) -> float:
@@ -100,7 +101,9 @@ def _largest(chosen: Chosen | None) -> str:
 
 def numbers(plan: Plan) -> str:
     """What the rules that were taken may change in numbers, and which rules these are."""
-    if computes_exactly(plan.result.dtype):
+    facts = (plan.program.facts.get(name) for name in plan.program.results)
+    types = [plan.result, *(each.type for each in facts if each is not None)]
+    if all(computes_exactly(type.dtype) for type in types):
         return "are those of the text"
     rules = [r for r in dict.fromkeys(rule for rule, _ in CATALOGUE) if any(plan.log.of(r.name))]
     changes = {change: [r.name for r in rules if change in r.numbers] for change in Numbers}

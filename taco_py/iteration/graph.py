@@ -380,7 +380,9 @@ def begins_with(problem: Problem, statement: Statement) -> Number:
 def regions_of(problem: Problem, statement: Statement) -> Regions:
     """What is known of regions before any loop: which levels are sparse, and what the result is."""
     first = begins_with(problem, statement)
-    initial = {problem.assignment.target.tensor: first} if first != 0 else {}
+    initial = {w.name: w.initial for w in workspaces_of(statement) if w.initial != 0}
+    if first != 0:
+        initial[problem.assignment.target.tensor] = first
     return Regions(all_iterators(problem, statement), frozenset(), {}, initial)
 
 

@@ -262,8 +262,7 @@ def make_environment(
         dtypes,
         dict(_bindings(sizes, tensors)),
         graph.provenance,
-        initial=regions_of(problem, statement).initial
-        | {w.name: w.initial for w in workspaces_of(statement) if w.initial != 0},
+        initial=regions_of(problem, statement).initial,
     )
 
 

@@ -27,7 +27,11 @@ class Token:
     span: Span
 
     def __str__(self) -> str:
-        return "the end of the text" if self.kind is TokenKind.END else repr(self.text)
+        if self.kind is not TokenKind.END:
+            return repr(self.text)
+        return {"": "the end of the text", "\n": "the end of the line"}.get(
+            self.text, repr(self.text)
+        )
 
 
 # Compound symbols that mean nothing here are tokens too, so that a message shows them whole.
@@ -35,7 +39,7 @@ _TOKEN = re.compile(
     r"(?P<space>\s+|#[^\n]*)"
     r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[jJ]?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<symbol>[-+*/&|^]=|[=!<>]=|\*\*|//|->|<<|>>|[-+*/%&|^~<>=()\[\],])"
+    r"|(?P<symbol>[-+*/&|^]=|[=!<>]=|\*\*|//|->|<<|>>|[-+*/%&|^~<>=()\[\],;])"
 )
 
 _HINTS = {
@@ -44,7 +48,6 @@ _HINTS = {
     "'": "names stand without quotes",
     '"': "names stand without quotes",
     ".": "call functions before, and pass their result as an operand",
-    ";": "one assignment at a time",
     "{": "indices stand in square brackets, as in A[i,j]",
 }
 

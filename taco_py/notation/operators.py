@@ -166,6 +166,13 @@ KEPT = Operator(
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
 own."""
 
+SELECTED = Operator(
+    "selected", "selected", 3, "selected", 4, annihilators=(0, 0, None),
+    linear=(False, False, False), evaluate=np.where,
+)  # fmt: skip
+"""The second argument where the first is not 0, else the third; 0 where the first or the second is
+not stored. The compiler's own."""
+
 FILLED = Operator(
     "filled", "filled", 2, "filled", 4, at_absent=lambda x, number: number,
     evaluate=lambda x, number: x,
@@ -194,5 +201,7 @@ def power(exponent: int) -> Operator:
     )  # fmt: skip
 
 
-COMPILER: dict[str, Operator] = {op.name: op for op in (NONZERO, STORED, KEPT, FILLED, CORRECTED)}
+COMPILER: dict[str, Operator] = {
+    op.name: op for op in (NONZERO, STORED, KEPT, SELECTED, FILLED, CORRECTED)
+}
 """The compiler's own operators, by their names."""

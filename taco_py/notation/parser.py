@@ -86,6 +86,8 @@ _CLOSING = {"[": "]", "(": ")"}
 _EXAMPLE = 'an example of the notation is "y[i] = A[i,j] * x[j] + 2.5 * b[i]"'
 _NO_NUMBER = re.compile(r"[\d.]+([eE]_?$|_)|0([xX][\da-fA-F]+|[oO][0-7]+|[bB][01]+)_?$")
 """A number and a name without a blank between them that read as a number misspelt."""
+_SEVERAL_HINT = "one assignment here; tp.evaluate and tp.compile take several, with ; between them"
+_LINE_HINT = "a line goes on with the statement before it unless it begins as y[i] = does"
 _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
@@ -173,6 +175,10 @@ class Parser(Cursor):
             return "write all indices in one pair of brackets, as in A[i,j]"
         if found.text in _ASSIGNMENTS or found.text == "==":
             return "one assignment at a time"
+        if found.text == ";":
+            return _SEVERAL_HINT
+        if "\n" in found.span.source.text[previous.span.stop : found.span.start]:
+            return _LINE_HINT
         if (hint := self.spelling_hint()) is not None:
             return hint
         if found.kind is not TokenKind.SYMBOL or found.text in _CLOSING:
@@ -392,8 +398,8 @@ class Parser(Cursor):
         """Take what closes `opening`; the error where the text ends before is about `opening`."""
         if self.ended:
             raise NotationError(
-                f"Expected {_CLOSING[opening.text]!r} for this {opening.text!r}, found the end of "
-                "the text",
+                f"Expected {_CLOSING[opening.text]!r} for this {opening.text!r}, found "
+                f"{self.token}",
                 opening.span,
                 f"close it with {_CLOSING[opening.text]!r}",
             )

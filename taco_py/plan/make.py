@@ -14,12 +14,11 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import split_terms, sums_outside
+from taco_py.concrete.terms import split_terms, sums_outside, whole_reduction
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Assignment, Reduce
-from taco_py.notation.tree import walk
+from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
@@ -77,20 +76,25 @@ def make_plan(
     program = _program(assignment, operands, context.goal, unit_modes)
     if schedule is not None and (schedule.shapes or schedule.merges):
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
-    split = _split(program, context, schedule)
+    split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
     tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, chosen)
 
 
-def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
+def split_assignment(
+    program: Program, context: Context, schedule: Schedule | None = None
+) -> Program:
     """The program after all rules that split its assignment.
 
-    Reductions by other operators than sums are one kernel: their rules are not those of sums.
+    A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
-    if any(isinstance(e, Reduce) and not e.operator.additive for e, _ in walk(program.last.value)):
-        return tried(catalogue.REDUCED, program, context).with_after
+    if whole_reduction(program.last.value) is not None:
+        own = (*catalogue.NORMAL, *catalogue.REDUCTIONS)
+        program = tried(own, program, context)
+        if whole_reduction(program.last.value) is not None:
+            return program.with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
@@ -114,7 +118,7 @@ def program_of(
 ) -> tuple[Program, Context]:
     """The program of an assignment before its kernels are planned, and what it is made for."""
     context = context_of(request, options)
-    return _split(_program(assignment, operands, context.goal), context, None), context
+    return split_assignment(_program(assignment, operands, context.goal), context), context
 
 
 def context_of(request: Request, options: Options) -> Context:

@@ -44,13 +44,21 @@ def price(program: Program, context: Context, kernel: KernelCost, limit: float =
     limit   the price is infinite where temporaries and the kernels that make them cost more
     """
     total = 0.0
+    one, *others = _of_each_result(program)
     for step in program.temporaries:
         total += keeping(program.facts[step.target], context.goal.machine)
         if total <= limit:
-            total += kernel(program, _of_most(step.assignment), context)
+            total += kernel(one, _of_most(step.assignment), context)
         if total > limit:
             return inf
-    return total + kernel(program, _of_most(program.last), context)
+    return total + sum(kernel(each, _of_most(each.last), context) for each in (one, *others))
+
+
+def _of_each_result(program: Program) -> list[Program]:
+    """The program as one of each result."""
+    if len(program.results) == 1:
+        return [program]
+    return [replace(program, results=(result,)) for result in program.results]
 
 
 def _of_most(assignment: Assignment) -> Assignment:

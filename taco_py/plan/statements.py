@@ -20,7 +20,6 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import operand_names, rename
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.operators import Number
 from taco_py.plan.context import Context
@@ -29,31 +28,40 @@ from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Define, Program
-from taco_py.plan.make import Options, context_of, plan_of
+from taco_py.plan.make import Options, context_of, plan_of, split_assignment
 from taco_py.plan.make_kernels import with_kernels
 from taco_py.plan.rules import catalogue
-from taco_py.plan.search import Search, tried
+from taco_py.plan.search import tried
 from taco_py.problem import TensorType
 
+_DEFAULT = Options()
 OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
 """The rules that change how a result is stored, which later assignments read."""
+
+READS_IN_OTHER_TYPES = frozenset(("widen_sums",))
+"""The rules that change the type in which tensors are read, for the whole program."""
 
 
 def plan_statements(
     statements: Sequence[Assignment],
     operands: Mapping[str, Operand],
-    results: Mapping[str, TensorType],
+    types: Mapping[str, TensorType],
     request: Request,
+    results: Sequence[str] | None = None,
+    options: Options = _DEFAULT,
 ) -> Plan:
     """Plan assignments in order, each of which may read operands and the targets before it.
 
-    results  how each tensor that is wanted is stored; the others are temporaries
+    types    how targets are stored; of others the format is chosen
     request  its `type` says the index type of temporaries
+    results  the tensors that are wanted, the others are temporaries; by default all with a type
     """
     request = replace(request, left_out=request.left_out | OF_ONE_RESULT)
-    context = context_of(request, Options())
-    text = program = _program(statements, operands, results, context)
-    for define in text.defines:
+    context = context_of(request, options)
+    wanted = tuple(types) if results is None else tuple(results)
+    text = program = _program(statements, operands, types, wanted, context)
+    program = tried(catalogue.STATEMENTS, program, context)
+    for define in tuple(program.defines):
         program = _with_split(program, define.target, context)
     kernels, loops = with_kernels(program, context)
     chosen = Chosen(program.without_entries, loops, text.without_entries)
@@ -63,12 +71,13 @@ def plan_statements(
 def _program(
     statements: Sequence[Assignment],
     operands: Mapping[str, Operand],
-    results: Mapping[str, TensorType],
+    types: Mapping[str, TensorType],
+    results: tuple[str, ...],
     context: Context,
 ) -> Program:
     """The program of assignments, with the facts that are expected of each target."""
     targets = [statement.target.tensor for statement in statements]
-    if len(set(targets)) < len(targets) or not set(results) <= set(targets):
+    if len(set(targets)) < len(targets) or not {*types, *results} <= set(targets):
         raise InternalError(f"Expected results {list(results)} among targets, found {targets}")
     facts = dict(operands)
     sizes: dict[str, float] = {}
@@ -76,10 +85,9 @@ def _program(
     for statement in statements:
         statement, known = _of_own_sizes(statement, facts, sizes, context)
         sizes.update(known)
-        statement = with_fills(statement, fills_of(facts))
-        facts[statement.target.tensor] = _facts(statement, facts, results, context)
+        facts[statement.target.tensor] = _facts(statement, facts, types, context)
         defines.append(Define(statement))
-    return Program(tuple(defines), facts, tuple(results), sizes, context.goal.static)
+    return Program(tuple(defines), facts, results, sizes, context.goal.static)
 
 
 def _of_own_sizes(
@@ -103,12 +111,12 @@ def _of_own_sizes(
 def _facts(
     statement: Assignment,
     facts: Mapping[str, Operand],
-    results: Mapping[str, TensorType],
+    types: Mapping[str, TensorType],
     context: Context,
 ) -> Operand:
     """The type, the shape and the expected entries of the target of one assignment."""
     target, value = statement.target, statement.value
-    type = results.get(target.tensor)
+    type = types.get(target.tensor)
     if type is None:
         form = temporary_format(statement, {n: f.type.format for n, f in facts.items()})
         read = {name: np.dtype(facts[name].type.dtype) for name in operand_names(statement)}
@@ -123,9 +131,17 @@ def _facts(
 
 
 def _with_split(program: Program, target: str, context: Context) -> Program:
-    """The program with one assignment in its cheapest form, split and stored well."""
-    prepared = tried(catalogue.PREPARATION, program.only(target), context)
-    own = Search().split_result(prepared, context)
+    """The program with one assignment in its cheapest form, split and stored well.
+
+    A tensor that another assignment reads or makes keeps its type.
+    """
+    alone = program.only(target)
+    own = split_assignment(alone, context)
+    others = [each for each in program.defines if each.target != target]
+    shared = {n for each in others for n in (each.target, *operand_names(each.assignment))}
+    if any(own.facts[name].type != program.facts[name].type for name in shared):
+        goal = replace(context.goal, left_out=context.goal.left_out | READS_IN_OTHER_TYPES)
+        own = split_assignment(alone, replace(context, goal=goal))
     return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
 
 

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,12 @@ from taco_py.replay.operand_text import (
     read_lined_up,
     read_tensor,
 )
-from taco_py.replay.state import CallState, Task, listed, says_order, sizes_disagree
+from taco_py.replay.state import CallState, Task, listed, says_order
 from taco_py.storage.borrow import BFLOAT16
 from taco_py.values.operands import Given
 from taco_py.values.tensor import Tensor
 
+HANDED_OUT = "taco_py.values.hand_out:handed_out"
 WRITEABLE = 0x0400  # in the flags of a NumPy array as one number
 HELPERS: Mapping[str, Helper] = {
     place.partition(":")[2]: Helper(place)
@@ -77,22 +79,22 @@ HELPERS: Mapping[str, Helper] = {
 }
 
 
-Prelude = Callable[[Sequence[tuple[int, str]], bool], tuple[str, ...]]
-"""From the operands' places and names, and whether there is an `out`, to the first lines of `call`,
-which define a0, a1 …"""
+Prelude = Callable[[Sequence[tuple[int, str]], Sequence[str]], tuple[str, ...]]
+"""From the operands' places and names, and the names of arrays for results, to the first lines of
+`call`, which define a0, a1 …"""
 
 
-def by_place(operands: Sequence[tuple[int, str]], out: bool) -> tuple[str, ...]:
+def by_place(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[str, ...]:
     """Operands of known types as arguments."""
-    names = [*(f"a{place}" for place, _ in operands), *(["out"] if out else [])]
+    names = [*(f"a{place}" for place, _ in operands), *outs]
     return (f"def call({', '.join(names)}):", "    try:")
 
 
-def by_name(operands: Sequence[tuple[int, str]], out: bool) -> tuple[str, ...]:
+def by_name(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[str, ...]:
     """Operands in a dict, of any types; the threads to use at most may be given."""
     others = " or ".join(f"type(a{place}) is not a{place}_type" for place, _ in operands)
     return (
-        f"def call(operands, {'out, ' if out else ''}threads=threads):",
+        f"def call(operands, {''.join(f'{out}, ' for out in outs)}threads=threads):",
         "    try:",
         *(f"        a{place} = operands[{name!r}]" for place, name in operands),
         f"        if len(operands) != {len(operands)} or {others or False}:",
@@ -104,7 +106,8 @@ def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
     """The text of `call`, and what it calls besides what `short.define` gives to all of them."""
     writer = _Writer(task)
     body = [f"        {line}" for line in writer.body()]
-    operands = [(p, name) for p, name in enumerate(task.objects) if name != task.begin]
+    begun = {task.begin, *task.begun}
+    operands = [(p, name) for p, name in enumerate(task.objects) if name not in begun]
     last = [
         "    except (TypeError, ValueError, AttributeError, KeyError, OverflowError, MemoryError):",
         "        return None",
@@ -112,7 +115,7 @@ def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
     ]
     if task.begin:  # `out` may hold a part of the result by then, and must not be added to again
         last[:0] = ["    except MemoryError as error:", "        raise no_room(error) from error"]
-    text = "\n".join((*prelude(operands, task.out is not None), *body, *last))
+    text = "\n".join((*prelude(operands, tuple(task.outs)), *body, *last))
     used = {name: helper for name, helper in HELPERS.items() if f"{name}(" in text}
     return text, {**used, **writer.more}
 
@@ -125,17 +128,17 @@ class _Writer(CallState):
         """The lines of `call`."""
         task = self.task
         for place, name in enumerate(task.objects):
-            if name == task.begin:
-                yield f"a{place} = out"
+            if name == task.begin or name in task.begun:
+                yield f"a{place} = {task.begun.get(name, 'out')}"
             self.readings[name] = self.with_fill(self.operand(f"a{place}", name), name)
             yield from self.readings[name].lines
         users = tuple(self.readings.values())
-        sizes = self.sizes()
         wrong = [condition for reading in users for condition in reading.wrong]
-        wrong += sizes_disagree(self.accesses(), sizes)
-        wrong += [f"not {sizes[node.index]}" for node in need_elements(task.assignment)]
-        target = tuple(sizes[i] for i in task.assignment.target.indices)
-        yield from self.give_up([*wrong, *self.unfit_out(target), *self.disordered()])
+        wrong += self.disagreeing()
+        sizes = self.sizes()
+        every = (*task.before, task.assignment)
+        wrong += [f"not {sizes[node.index]}" for each in every for node in need_elements(each)]
+        yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
         for number, step in enumerate(task.plan.steps):
             if isinstance(step, KernelStep):
@@ -149,7 +152,7 @@ class _Writer(CallState):
                 yield self.size(f"t{number}", step)
             else:
                 yield from self.transformation(f"t{number}", step, number)
-        yield from self.results(self.readings[task.plan.steps[-1].target])
+        yield from self.results()
 
     def operand(self, a: str, name: str) -> Reading:
         """How an operand is taken apart, with a look at its type where no kernel looks at it."""
@@ -203,13 +206,19 @@ class _Writer(CallState):
                 if says not in ("", "True"):
                     yield f"not {says}"
 
-    def unfit_out(self, shape: tuple[str, ...]) -> Iterator[str]:
-        """That `out` cannot take a result of this shape."""
-        if self.task.out is not None:
-            yield "type(out) is not ndarray"
-            yield "out.dtype != out_dtype"
-            yield f"not out.flags.num & {WRITEABLE}"
-            yield f"out.shape != {listed(shape)}"
+    def unfit_outs(self) -> Iterator[str]:
+        """That an array cannot take the result that is written to it."""
+        last = self.task.assignment.target.tensor
+        for wanted in self.task.results:
+            if wanted.out is not None:
+                out, _ = wanted.out
+                yield f"type({out}) is not ndarray"
+                yield f"{out}.dtype != {out}_dtype"
+                yield f"not {out}.flags.num & {WRITEABLE}"
+                target = wanted.target if self.task.several else last
+                yield f"{out}.shape != {listed(self.shapes[target])}"
+        for one, other in combinations(self.task.outs, 2):
+            yield f"meets({one}, {other})"
 
     def transformation(self, t: str, step: Any, number: int) -> Iterator[str]:
         """A step without a kernel."""
@@ -264,7 +273,27 @@ class _Writer(CallState):
         """How an array is read that has been looked at."""
         return Reading((), (), t, sizes, arrays=t, data=f"from_numpy({t})")
 
-    def results(self, reading: Reading) -> Iterator[str]:
+    def results(self) -> Iterator[str]:
+        """Hand out the results, several as a tuple."""
+        if not self.task.several:
+            yield from self.result(self.readings[self.task.plan.steps[-1].target])
+            return
+        found = []
+        for number, wanted in enumerate(self.task.several):
+            reading, kind = self.readings[wanted.target], wanted.kind.kind
+            if wanted.out is not None:
+                out, _ = wanted.out
+                yield f'copyto({out}, {reading.values}, casting="unsafe")'
+                found.append(out)
+            elif kind != "ndarray":
+                self.more[f"finish{number}"] = Helper(HANDED_OUT, {"kind": kind})
+                found.append(f"finish{number}({reading.data})")
+            else:
+                whole = "" if self.shapes[wanted.target] else "[()]"
+                found.append(f"{reading.values}{whole}")
+        yield f"return {listed(found)}"
+
+    def result(self, reading: Reading) -> Iterator[str]:
         """Hand out the last step's result."""
         half = self.task.half
         if half:
@@ -273,7 +302,7 @@ class _Writer(CallState):
             self.more["data_in_half"] = Helper(f"{place}:values_in_type", {"dtype": half})
         if self.task.kind.kind != "ndarray":
             kind = {"kind": self.task.kind.kind}
-            self.more["finish"] = Helper("taco_py.values.hand_out:handed_out", kind)
+            self.more["finish"] = Helper(HANDED_OUT, kind)
             yield f"return finish({f'data_in_half({reading.data})' if half else reading.data})"
         elif self.task.out is not None:
             fused = self.fused_shape()

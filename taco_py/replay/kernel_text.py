@@ -108,7 +108,7 @@ class KernelText:
             yield from self.guarded()
         yield f"kernel{n}({self.arguments()})"
         data = f"from_numpy({t})"
-        if self.state.task.kind.kind != "ndarray" and self.last:
+        if self.state.task.kind_of(self.step.target) not in ("", "ndarray"):
             self.state.more[f"stored{n}"] = Helper(
                 "taco_py.storage.tensor_data:dense_data", {"format": type.format}
             )
@@ -124,7 +124,7 @@ class KernelText:
         )
         yield from self.room_for_product()
         made = f"assemble{n}({listed(self.sizes)}, kernel{n}({self.arguments()}))"
-        type = None if self.last else self.state.task.type_of(self.step.target)
+        type = self.state.task.type_of(self.step.target)
         ordered, unique = known_order(self.kernel, self.step)
         reading = replace(
             read_data(t, type, made),
@@ -136,7 +136,7 @@ class KernelText:
 
     def guarded(self) -> Iterator[str]:
         """See whether there is room for the last result, which NumPy makes without touching it."""
-        if self.last and not self.kernel.covers:
+        if self.state.task.kind_of(self.step.target) and not self.kernel.covers:
             yield f"if {self.name}.nbytes > {TRUSTED}:"
             yield f"    require({self.name}.nbytes)"
 

@@ -6,10 +6,8 @@ do for operands of the same types, formats and dtypes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
-
-import numpy as np
 
 from taco_py.driver import CompiledKernel
 from taco_py.kernels import KERNELS
@@ -51,7 +49,8 @@ def _results(task: Task) -> tuple[tuple[int, str, str], ...]:
     and the dtype of that."""
     steps = task.plan.steps
     numbers = [number for number, step in enumerate(steps) if step in task.plan.kernels]
-    cleared = dict.fromkeys(numbers, "cleared") | {len(steps) - 1: "zero"}
+    results = {each.target for each in task.results}
+    cleared = {n: "zero" if steps[n].target in results else "cleared" for n in numbers}
     return tuple(
         (
             number,
@@ -69,8 +68,7 @@ def _dtypes(task: Task) -> dict[str, str]:
         found[f"a{place}_dtype"] = (
             task.given[name].data.dtype.name if type is None else type.element
         )
-    if task.out is not None:
-        found["out_dtype"] = task.out.str
+    found.update((f"{name}_dtype", dtype.str) for name, dtype in task.outs.items())
     return found
 
 
@@ -112,10 +110,13 @@ class Ways:
     def add(
         self,
         objects: Mapping[str, Any],
-        out: np.dtype[Any] | None,
+        out: Hashable,
         make: Callable[[], ShortCall | None],
     ) -> None:
-        """Make a way for such operands and such an `out`, unless there was one."""
+        """Make a way for such operands, unless there was one.
+
+        out  what there is to know of the arrays for results
+        """
         types = (out, frozenset((name, type(obj)) for name, obj in objects.items()))
         if types in self._types or self._tries >= 2 * MOST_WAYS or len(self.calls) >= MOST_WAYS:
             return

@@ -20,6 +20,18 @@ from taco_py.values.operands import Given
 from taco_py.values.result_table import ResultKind
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One of the results of a call, the tensor `target`.
+
+    out  the name and the dtype of the array that it is written to, None if it is returned
+    """
+
+    target: str
+    kind: ResultKind
+    out: tuple[str, np.dtype[Any]] | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
     """What a call does.
@@ -30,6 +42,9 @@ class Task:
     begin    the operand that is `out` itself, as `y` is in y += value, or ""
     axes     of the result in the order in which they are wanted, () for that of `assignment`
     half     the 16-bit type that the result is rounded to, or ""
+    before   the statements before `assignment`, in order
+    begun    for other operands that are arrays for results, the names of these
+    several  the results of a call that returns a tuple, () for the one of `assignment`
     """
 
     assignment: Assignment
@@ -42,6 +57,26 @@ class Task:
     begin: str = ""
     axes: tuple[int, ...] = ()
     half: str = ""
+    before: tuple[Assignment, ...] = ()
+    several: tuple[Wanted, ...] = ()
+    begun: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def results(self) -> tuple[Wanted, ...]:
+        """What the call hands out."""
+        if self.several:
+            return self.several
+        out = None if self.out is None else ("out", self.out)
+        return (Wanted(self.plan.steps[-1].target, self.kind, out),)
+
+    @property
+    def outs(self) -> dict[str, np.dtype[Any]]:
+        """The dtypes of the arrays that results are written to, by the names of the arguments."""
+        return dict(each.out for each in self.results if each.out is not None)
+
+    def kind_of(self, target: str) -> str:
+        """How a tensor is handed out; "" for one that is none of the results."""
+        return next((each.kind.kind for each in self.results if each.target == target), "")
 
     def type_of(self, name: str) -> TensorType | None:
         """The type that a kernel takes the tensor `name` as, None if none does."""
@@ -82,31 +117,42 @@ class CallState:
     """What the lines written so far have made and looked at.
 
     readings  of each tensor that exists so far, by name
+    shapes    the variables with the sizes of what statements make
     more      what the text calls, by the name it has there
     checked   conditions that have been written
     """
 
     task: Task
     readings: dict[str, Reading] = field(default_factory=dict)
+    shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
 
-    def accesses(self) -> Iterator[tuple[Access, tuple[str, ...]]]:
-        """The accesses of the user's operands with the sizes of their modes, but for modes of size
-        1 that are taken off."""
+    def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
+        """The accesses of a statement with the sizes of their modes, but for modes of size 1 that
+        are taken off."""
         off = {s.source: s.axes for s in self.task.plan.steps if isinstance(s, Squeeze)}
-        for access in accesses(self.task.assignment):
-            sizes = self.readings[access.tensor].sizes
-            axes = off.get(access.tensor, ())
+        for access in accesses(statement):
+            name = access.tensor
+            sizes = self.shapes[name] if name in self.shapes else self.readings[name].sizes
+            axes = off.get(name, ())
             yield access, tuple(size for axis, size in enumerate(sizes) if axis not in axes)
 
-    def sizes(self) -> dict[str, str]:
-        """The variable that has the size of each index."""
+    def sizes(self, statement: Assignment | None = None) -> dict[str, str]:
+        """The variable that has the size of each index of a statement, by default the last one."""
         found: dict[str, str] = {}
-        for access, sizes in self.accesses():
+        for access, sizes in self.accesses(statement or self.task.assignment):
             for index, size in zip(access.indices, sizes, strict=True):
                 found.setdefault(index, size)
         return found
+
+    def disagreeing(self) -> Iterator[str]:
+        """That two uses of an index in one statement differ in its size."""
+        for statement in (*self.task.before, self.task.assignment):
+            sizes = self.sizes(statement)
+            yield from sizes_disagree(self.accesses(statement), sizes)
+            target = statement.target
+            self.shapes[target.tensor] = tuple(sizes[index] for index in target.indices)
 
     def give_up(self, wrong: Sequence[str]) -> Iterator[str]:
         """Return None where one of the conditions holds that are not known to be false."""

@@ -72,6 +72,22 @@ def options_key(
     )
 
 
+def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tuple[Any, ...]]:
+    """What tells calls of several outputs apart: a key, `out` as `options_key` takes it, and the
+    arrays in the order of the outputs.
+
+    ("P", "z"), {"P": "ds"}, {"z": array}   ->   the array of z
+    """
+    names = tuple(outputs) if isinstance(outputs, list | tuple) else outputs
+    forms = tuple(format.items()) if isinstance(format, Mapping) else format
+    if not isinstance(out, Mapping):
+        return ("outputs", names, forms), out, () if out is None else (out,)
+    order = names if isinstance(names, tuple) else (names,)
+    outs = tuple(out[name] for name in order if name in out) or tuple(out.values())
+    kinds = tuple((n, type(each), getattr(each, "dtype", None)) for n, each in out.items())
+    return ("outputs", names, forms, kinds), None, outs
+
+
 def interleaved(operands: Sequence[Any]) -> tuple[object, tuple[Any, ...]]:
     """What tells einsum's integer forms apart, and the tensors in between."""
     pairs = len(operands) // 2 * 2

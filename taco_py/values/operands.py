@@ -20,7 +20,7 @@ from taco_py.diagnostics.suggest import nearest, with_suggestion
 from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
-from taco_py.notation.checks import accesses, check_elements, operand_names
+from taco_py.notation.checks import accesses, check_elements, unique
 from taco_py.notation.dtypes import dtype_of_number
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Operand
@@ -35,7 +35,7 @@ OPTIONS = frozenset(
     {
         "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
         "schedule_budget",
-        "forbid", "allow", "path",
+        "forbid", "allow", "path", "outputs", "semiring", "mask", "replace",
     }
 )  # fmt: skip
 """The keywords of `evaluate`, which cannot be the names of operands there."""
@@ -241,9 +241,22 @@ def check_names(
 
     options  the keywords that the call has besides operands
     """
-    wanted = operand_names(assignment)
+    read = accesses(assignment)
+    check_given(read, unique(access.tensor for access in read), names, options)
+
+
+def check_given(
+    read: Iterable[Access],
+    wanted: Sequence[str],
+    names: Iterable[str],
+    options: Collection[str] = OPTIONS,
+) -> None:
+    """Raise OperandError for an access whose tensor was not passed, or an operand besides.
+
+    wanted  the operands that the text has
+    """
     given = tuple(map(str, names))
-    for access in accesses(assignment):
+    for access in read:
         if access.tensor not in given:
             raise OperandError(
                 f"Expected an operand {access.tensor}, found {_listed(given)}",

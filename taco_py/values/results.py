@@ -9,6 +9,7 @@ from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.formats import without_modes
+from taco_py.plan.ir.nodes import Operand
 from taco_py.storage.tensor_data import TensorData, ordered
 from taco_py.values.hand_out import handed_out
 from taco_py.values.operands import INT32_MAX, Given, is_tensor
@@ -35,7 +36,7 @@ def result_kind(
             formats[access.tensor] = without_modes(formats[access.tensor], len(access.indices))
     wanted = as_format(format, len(assignment.target.indices))
     containers = {name: container(g) for name, g in given.items()}
-    vast = frozenset(_vast(assignment, given))
+    vast = vast_indices({name: g.operand for name, g in given.items()}, assignment)
     return look_up(Question(assignment, formats, containers, wanted, vast))
 
 
@@ -53,23 +54,27 @@ def container(given: Given) -> str:
     return "sparse_matrix" if _is_matrix(given.object) else "sparse_array"
 
 
-def _vast(assignment: Assignment, given: Mapping[str, Given]) -> Iterator[str]:
+def vast_indices(operands: Mapping[str, Operand], assignment: Assignment) -> frozenset[str]:
     """The result's indices with far more coordinates than the operands that have them have entries,
     where no operand has an array as long.
 
     Numbers of bits are compared, for operands of one size class share plans (`size_classes`).
     """
-    met = [(access, given[access.tensor].data) for access in accesses(assignment)]
-    longest = max((data.nnz for _, data in met if data.format.is_dense), default=0)
+    return frozenset(_vast(assignment, operands))
+
+
+def _vast(assignment: Assignment, operands: Mapping[str, Operand]) -> Iterator[str]:
+    met = [(access, operands[access.tensor]) for access in accesses(assignment)]
+    longest = max((int(o.nnz) for _, o in met if o.type.format.is_dense), default=0)
     for index in assignment.target.indices:
-        using = [(a, data) for a, data in met if index in a.indices]
-        if any(len(a.indices) != data.format.order for a, data in using):
+        using = [(a, o) for a, o in met if index in a.indices]
+        if any(len(a.indices) != o.type.format.order for a, o in using):
             continue
-        levels = [(data, data.format.stored(a.indices).index(index)) for a, data in using]
-        if any(data.format.levels[level].full for data, level in levels):
+        levels = [(o, o.type.format.stored(a.indices).index(index)) for a, o in using]
+        if any(o.type.format.levels[level].full for o, level in levels):
             continue
-        size = max((d.shape[d.format.mode_order[level]] for d, level in levels), default=0)
-        entries = max((data.nnz for data, _ in levels), default=0).bit_length()
+        size = max((o.shape[o.type.format.mode_order[level]] for o, level in levels), default=0)
+        entries = max((int(o.nnz) for o, _ in levels), default=0).bit_length()
         if size.bit_length() > max(MANY_BITS, entries + FEW_BITS, longest.bit_length()):
             yield index
 

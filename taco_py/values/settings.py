@@ -71,7 +71,7 @@ class Settings:
 
 
 def settings_of(
-    format: Format | str | None,
+    format: Any,
     schedule: Any,
     threads: int | None,
     dtype: Any,

@@ -12,6 +12,7 @@ from taco_py.plan.rules.forms import (
     divide_last,
     divisor_as_factor,
     flatten_product,
+    inline_statement,
     multiply_out,
     push_sum_in,
     widen_sums,
@@ -43,6 +44,7 @@ from taco_py.plan.rules.needed import (
     keep_absent,
     narrow_sums,
     normal_form,
+    reduce_first,
     sum_in_chunks,
     take_diagonal,
 )
@@ -60,6 +62,11 @@ from taco_py.plan.rules.tidy import canonical_names, leave_unsorted, name_copies
 
 Entries = tuple[tuple[Rule, str], ...]
 
+STATEMENTS: Entries = (
+    (inline_statement.RULE, "before all others: what is planned are the assignments that are left"),
+)
+"""What is done to a text of several statements, before each of them is planned."""
+
 PREPARATION: Entries = (
     (order_result.RULE, "first of all: which format the result has decides what all others gain"),
     (take_diagonal.RULE, "before all that reads indices: each access then has an index once"),
@@ -69,6 +76,7 @@ PREPARATION: Entries = (
     ),
     (normal_form.RULE, "sums are known by the names of their indices from here on"),
     (count_absent.RULE, "after normal_form: sizes are known by the names of indices"),
+    (reduce_first.RULE, "before all that moves sums and products: they are left alone then"),
     (widen_sums.RULE, "before products are looked at: factors of one type are free to move"),
     (absorb_factor.RULE, "fewer factors first: what is left is often a product of two matrices"),
     (multiply_small_first.RULE, "after absorb_factor, which leaves a product of fewer factors"),
@@ -136,7 +144,8 @@ TIDY: Entries = (
 """What is done to the program of kernels as a whole."""
 
 CATALOGUE: Entries = (
-    *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS, *TIDY
+    *STATEMENTS, *PREPARATION, *WHOLE, *EXPRESSION, *TERM, *REST, *ABSENT, *OPERANDS, *KERNELS,
+    *TIDY,
 )  # fmt: skip
 
 NORMAL: Entries = tuple(
@@ -167,7 +176,7 @@ UNDER_COMMANDS = frozenset(
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
 
-REDUCED: Entries = (
-    *NORMAL, *(entry for entry in PREPARATION if entry[0] is count_absent.RULE)
-)  # fmt: skip
-"""What is done to a text that reduces by other operators than sums."""
+REDUCTIONS: Entries = tuple(
+    entry for entry in PREPARATION if entry[0].name in ("count_absent", "reduce_first")
+)
+"""What is done to a text that is a reduction by another operator than a sum."""

@@ -1,0 +1,232 @@
+"""`compile` of several statements: kernels to call again and again on new data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.call.compute import check_out
+from taco_py.call.conform import conforming
+from taco_py.call.kernel import by_place_and_name, typed_number
+from taco_py.call.libraries import libraries_of
+from taco_py.call.several.compute_several import check_outs_apart, task_of
+from taco_py.call.several.draft_several import DraftOfSeveral
+from taco_py.call.several.explain_several import with_results
+from taco_py.call.several.ready import Ready, check_schedule
+from taco_py.call.several.sequence import Statements
+from taco_py.call.several.typed import Typed, kinds_of
+from taco_py.call.several.wishes import Asked, by_output
+from taco_py.cost.effort import Effort
+from taco_py.driver import CompiledKernel, compile_recipes
+from taco_py.execute.run import run_all
+from taco_py.explanation.plan_report import explain
+from taco_py.explanation.plan_schedule import recipe_of
+from taco_py.formats import Format
+from taco_py.kernels import KERNELS
+from taco_py.notation.checks import accesses
+from taco_py.notation.printer import to_text
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.make import Options
+from taco_py.plan.statements import plan_statements
+from taco_py.problem import TensorType
+from taco_py.replay.call_text import by_name
+from taco_py.replay.make_call import Ways, make_call, reads_in_place
+from taco_py.values.operands import Given, check_given, check_orders, check_sizes, give
+from taco_py.values.result_table import ResultKind
+from taco_py.values.results import container, hand_out
+from taco_py.values.settings import Settings, check_static_size, check_threads
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class KernelOfSeveral:
+    """Compute statements that are compiled, for operands by name or in the order of their first
+    use.
+
+    >>> text = "m[i] = A[i,j] * x[j]; s = m[i] * m[i]"
+    >>> k = tp.compile(text, A=tp.CSR, x=tp.dense(1), outputs=("m", "s"))
+    >>> A, x = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), np.array([1.0, 2.0, 3.0])
+    >>> m, s = k(A, x)
+    >>> m, s
+    (array([7., 6.]), np.float64(85.0))
+    """
+
+    statements: Statements
+    typed: Typed
+    plan: Plan
+    formats: Mapping[str, Format]
+    types: Mapping[str, TensorType]
+    outputs: tuple[str, ...]
+    alone: bool
+    settings: Settings
+    compiled: tuple[CompiledKernel, ...]
+    kernels: dict[tuple[str, str], CompiledKernel]
+    ways: Ways = field(default_factory=Ways)
+    writing: Ways = field(default_factory=Ways)
+
+    @property
+    def source(self) -> str:
+        """Return the generated C of all kernels."""
+        return "\n".join(kernel.source for kernel in self.compiled)
+
+    def explain(self) -> str:
+        """Explain the kernels as `tp.explain` does."""
+        limit = self.settings.threads or KERNELS.cores
+        told = explain(self.plan, self.compiled, limit=limit)
+        return with_results(told, self.statements, self.typed, self.plan)
+
+    def __repr__(self) -> str:
+        """The statements, and each operand's format and dtype, in one line."""
+        operands = (
+            f"{name}: {str(form) or 'scalar'}/{self.types[name].element}"
+            for name, form in self.formats.items()
+        )
+        text = "; ".join(to_text(each) for each in self.statements.assignments)
+        wanted = ", ".join(self.outputs)
+        return f"<Kernel {text} with {', '.join(operands)}, outputs {wanted}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What to compile again: kernels are found by their recipes, functions are not stored."""
+        told = (self.statements, self.typed, self.plan, self.formats, self.types, self.outputs)
+        return compile_plan_of_several, (*told, self.alone, self.settings)
+
+    def __call__(
+        self,
+        *operands: Any,
+        out: Any = None,
+        threads: int | None = None,
+        **named: Any,
+    ) -> Any:
+        """Compute the outputs for these operands, a tuple where several were asked for.
+
+        out      where a dense result is written, or such arrays by name; `y += …` begins from it,
+                 unless `y` is passed
+        threads  at most so many
+
+        Raises as `evaluate` does, and FormatError for another format.
+        """
+        given = by_place_and_name(tuple(self.formats), operands, named) if operands else named
+        outs_by_name = by_output("out", out, self.outputs, self.outputs)
+        asked = Asked(self.outputs, {}, outs_by_name, self.alone)
+        outs = tuple(asked.outs[name] for name in self.outputs if name in asked.outs)
+        limit = check_threads(threads) or self.settings.threads or KERNELS.cores
+        for call in self.writing.calls if outs else self.ways.calls:
+            result = call(given, *outs, limit)
+            if result is not None:
+                return result
+        begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
+        objects = {**given, **begun}
+        ready = self._ready(objects)
+        for name, given_out in asked.outs.items():
+            self._check_out(ready, name, given_out)
+        check_outs_apart(asked.outs)
+        execution = ready.start(replace(self.settings, threads=limit))
+        made = run_all(self.plan, execution)
+        if not execution.wide:
+            self._remember(ready, objects, asked, begun)
+        found: list[Any] = []
+        for name, target in self.statements.outputs.items():
+            array = asked.outs.get(name)
+            if array is not None:
+                np.copyto(array, made[target].values, casting="unsafe")
+            done = hand_out(made[target], ready.typed.kinds[target]) if array is None else array
+            found.append(done)
+        return found[0] if self.alone else tuple(found)
+
+    def _ready(self, objects: Mapping[str, Any]) -> Ready:
+        """The operands checked, as the plan takes them."""
+        uses = (access for each in self.statements.assignments for access in accesses(each))
+        check_given([a for a in uses if a.tensor in self.formats], tuple(self.formats), objects)
+        found = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
+        sources = {name: name for name in self.formats}
+        sources |= {alias: read.source for alias, read in self.typed.reads.items()}
+        given: dict[str, Given] = {
+            name: conforming(name, found[source], self.types[name], self.formats[source])
+            for name, source in sources.items()
+        }
+        shapes = {name: tuple(g.data.shape) for name, g in given.items()}
+        for each in self.typed.assignments:
+            check_orders(each, shapes)
+            sizes = check_sizes(each, shapes)
+            for index, size in self.settings.static:
+                if index in sizes:
+                    check_static_size(index, size, sizes)
+            shapes[each.target.tensor] = tuple(sizes[i] for i in each.target.indices)
+        operands = {
+            name: replace(facts, shape=shapes[name]) if name in shapes else facts
+            for name, facts in self.typed.operands.items()
+        }
+        kinds = self._kinds({name: container(g) for name, g in given.items()})
+        typed = replace(self.typed, operands=operands, kinds=kinds)
+        alone = len(given) == len(self.formats)
+        return Ready(self.statements, typed, given, self.plan, self.kernels, alone)
+
+    def _kinds(self, containers: Mapping[str, str]) -> dict[str, ResultKind]:
+        """What results are handed out as: sparse ones as the sparse operands are."""
+        own = self.typed.kinds
+        found = kinds_of(self.typed.assignments, self.typed.types, containers)
+        return {name: own[name] if own[name].kind == "ndarray" else found[name] for name in own}
+
+    def _check_out(self, ready: Ready, name: str, out: Any) -> None:
+        target = self.statements.outputs[name]
+        facts = ready.typed.operands[target]
+        kind, dtype = ready.typed.kinds[target], np.dtype(facts.type.dtype)
+        check_out(out, kind, facts.shape, dtype, self.settings.casting)
+
+    def _remember(
+        self, ready: Ready, objects: Mapping[str, Any], asked: Asked, begun: Mapping[str, Any]
+    ) -> None:
+        """The short way for such operands, where they are read in place."""
+        given = ready.given
+        if not ready.alone or not all(reads_in_place(o, given[n]) for n, o in objects.items()):
+            return
+        task = task_of(ready, objects, asked, begun)
+        if task is not None:
+            limit = self.settings.threads or KERNELS.cores
+            ways = self.writing if asked.outs else self.ways
+            named = {name: obj for name, obj in objects.items() if name not in begun}
+            types = tuple((name, out.dtype) for name, out in asked.outs.items())
+            ways.add(named, types, lambda: make_call(task, by_name, limit)[0])
+
+
+def compile_several(drafted: DraftOfSeveral, settings: Settings) -> KernelOfSeveral:
+    """The kernels of statements over operands of known formats."""
+    check_schedule(settings)
+    found, results = drafted.typed, tuple(drafted.statements.outputs.values())
+    request = Request(
+        found.types[results[-1]],
+        drafted.static,
+        Effort(settings.budget),
+        left_out=settings.forbid,
+        allow=settings.allow,
+    )
+    options = Options(libraries=libraries_of(settings, compiled=True))
+    plan = plan_statements(
+        found.assignments, drafted.operands, found.types, request, results, options
+    )
+    plan = replace(plan, sizes=drafted.size_note)
+    types = {name: facts.type for name, facts in drafted.operands.items()}
+    told = (drafted.statements, found, plan, drafted.formats, types)
+    return compile_plan_of_several(*told, drafted.asked.outputs, drafted.asked.alone, settings)
+
+
+def compile_plan_of_several(
+    statements: Statements,
+    typed: Typed,
+    plan: Plan,
+    formats: Mapping[str, Format],
+    types: Mapping[str, TensorType],
+    outputs: tuple[str, ...],
+    alone: bool,
+    settings: Settings,
+) -> KernelOfSeveral:
+    """A plan as what can be called: all its kernels compiled, or found where they are already."""
+    steps = plan.kernels
+    compiled = compile_recipes([recipe_of(step) for step in steps])
+    kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
+    told = (statements, typed, plan, formats, types, outputs, alone, settings)
+    return KernelOfSeveral(*told, compiled, kernels)
