@@ -95,7 +95,7 @@ class _Reductions:
         return Call(KEPT, (found, stored)) if fill == 0 else found
 
     def _stored(self, expr: Expr) -> Expr:
-        """Whether an expression is stored, by the operands that say so: A alone of A[i,j] * x[j]."""
+        """Whether an expression is stored, as operands say: A alone of A[i,j] * x[j]."""
         if not isinstance(expr, Call):
             return Call(STORED, (expr,))
         if expr.operator == FILLED:
