@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from taco_py.replay.find import find
@@ -37,6 +37,8 @@ def evaluate(
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     path: Any = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     **named: Any,
 ) -> Any:
     """Compute an assignment in index notation over sparse and dense operands.
@@ -56,7 +58,8 @@ def evaluate(
 
     text      `+ - * / **`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
               summed within each additive term that uses it, over the smallest product that holds
-              its uses, or where `sum(j, …)` says so.
+              its uses, or where `sum(j, …)` says so. Subscripts may be sums of multiples of indices
+              and of what operands of integers hold: x[2*i+k-1], A[p[i],0], y[p[i]] += x[i].
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
     others    nothing: operands go by name
@@ -102,10 +105,11 @@ def evaluate(
     key = None
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
-        usual = out is None and dtype is None and path is None
+        usual = out is None and dtype is None and path is None and shape is None
+        usual = usual and border == "error"
         if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            identity = (*identity, options_key(out, dtype, *seldom))
+            identity = (*identity, options_key(out, dtype, *seldom), repr((border, shape)))
         key = call_key(identity, given.values())
         call = find(key)
         if call is not None:
@@ -115,10 +119,16 @@ def evaluate(
     from taco_py.call.compute import compute
     from taco_py.call.given_path import along
     from taco_py.call.prepare import understood
+    from taco_py.notation.derived import has_subscripts
     from taco_py.values.settings import settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     settings, read = settings_of(format, schedule, *options), understood(text)
+    if shape is not None or border != "error" or has_subscripts(read.assignment):
+        from taco_py.call.indexed_call import compute_indexed, stated_of
+
+        stated = stated_of(border, shape)
+        return compute_indexed(read, given, settings, path, stated, out, key)
     settings = along(settings, read.assignment, path)
     return compute(read.assignment, given, settings, out, key=key, cautions=read.cautions)
 
@@ -139,6 +149,8 @@ def explain(
     allow: Collection[str] | str = (),
     frontier_budget: float | None = None,
     path: Any = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -161,7 +173,7 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path      as in `evaluate`
+    path, border, shape   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
@@ -170,7 +182,8 @@ def explain(
     """
     from taco_py.call.explain_call import explained
     from taco_py.call.given_path import along
-    from taco_py.call.prepare import by_name, parsed
+    from taco_py.call.prepare import by_name, parsed, understood
+    from taco_py.notation.derived import has_subscripts
     from taco_py.values.settings import check_budget, settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
@@ -181,5 +194,11 @@ def explain(
 
         return explain_subscripts((text, *operands), optimize, settings, seconds)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given, assignment = by_name(text, first, others, named), parsed(text)
+    given, read = by_name(text, first, others, named), understood(text)
+    if shape is not None or border != "error" or has_subscripts(read.assignment):
+        from taco_py.call.indexed_call import explain_indexed, stated_of
+
+        stated = stated_of(border, shape)
+        return explain_indexed(read, given, settings, path, stated, seconds)
+    assignment = parsed(text)
     return explained(assignment, given, along(settings, assignment, path), seconds)

@@ -21,6 +21,7 @@ from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import check_assignment, operand_names
+from taco_py.notation.derived import refuse_subscripts
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Access, Assignment, Call
@@ -51,8 +52,12 @@ from taco_py.values.settings import Settings, check_static_size, merged
 
 
 def parsed(text: str) -> Assignment:
-    """The assignment of a text, checked, with its sums explicit; its cautions are given."""
+    """The assignment of a text, checked, with its sums explicit; its cautions are given.
+
+    Raises NotationError or OperandError, also where subscripts are more than indices.
+    """
     found = understood(text)
+    refuse_subscripts(found.assignment)
     give_cautions(found.cautions)
     return found.assignment
 

@@ -23,17 +23,28 @@ MAX_DEPTH = 100
 
 
 def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
-    """Every access of an expression, or of the right-hand side of an assignment, left to right."""
+    """Every access of an expression, or of the right-hand side of an assignment, left to right.
+
+    The accesses in the subscripts of one come behind it, those of the left-hand side at last.
+    """
     expr = node.value if isinstance(node, Assignment) else node
     found: list[Access] = []
     pending = [expr]
+    if isinstance(node, Assignment) and node.target.subscripts:
+        pending[:0] = reversed(_gathered(node.target))
     while pending:
         each = pending.pop()
         if isinstance(each, Access):
             found.append(each)
+            pending.extend(reversed(_gathered(each)) if each.subscripts else ())
         else:
             pending.extend(reversed(children(each)))
     return tuple(found)
+
+
+def _gathered(access: Access) -> tuple[Access, ...]:
+    """The accesses that stand in the subscripts of another."""
+    return tuple(inner for mode in access.subscripts for inner, _ in mode.gathered)
 
 
 def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bool]]:
@@ -50,7 +61,7 @@ def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bo
 
 
 def operand_names(assignment: Assignment) -> tuple[str, ...]:
-    """The tensors on the right-hand side, each once, in the order of their first use."""
+    """The tensors that are read, each once, in the order of their first use."""
     return unique(access.tensor for access in accesses(assignment))
 
 
@@ -195,7 +206,8 @@ def check_orders(assignment: Assignment) -> None:
     """
     orders: dict[str, int] = {}
     for access in accesses(assignment):
-        order, found = orders.setdefault(access.tensor, len(access.indices)), len(access.indices)
+        found = len(access.subscripts or access.indices)
+        order = orders.setdefault(access.tensor, found)
         if order != found:
             raise OperandError(
                 f"Expected {access.tensor} with {_count(order)}, as where it is first used, found "

@@ -34,7 +34,7 @@ OPTIONS = frozenset(
     {
         "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
         "schedule_budget",
-        "forbid", "allow", "path",
+        "forbid", "allow", "path", "border", "shape",
     }
 )  # fmt: skip
 """The keywords of `evaluate`, which cannot be the names of operands there."""
