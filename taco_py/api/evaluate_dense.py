@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -12,8 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
-from taco_py.call.prepare import accumulated, by_name, parsed, target_of
+from taco_py.call.indexed_call import is_indexed, stated_of
+from taco_py.call.prepare import accumulated, by_name, target_of, understood
 from taco_py.call.widened import read_types
+from taco_py.diagnostics.cautions import give as give_cautions
+from taco_py.indexed.by_fancy_indexing import gather, write
+from taco_py.indexed.domains import FILL, Stated
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
@@ -28,7 +32,7 @@ from taco_py.values.operands import check_names, taken
 from taco_py.values.settings import merged
 from taco_py.values.tensor import Tensor
 
-OPTIONS = frozenset({"initial", "stored"})
+OPTIONS = frozenset({"initial", "stored", "border", "shape"})
 SMALLER = "evaluate makes no intermediate over all indices; here smaller operands help"
 
 
@@ -38,6 +42,8 @@ def evaluate_dense(
     /,
     initial: ArrayLike | None = None,
     stored: Mapping[str, ArrayLike] | None = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     **named: Any,
 ) -> Array:
     """Compute index notation by NumPy alone, one array operation for each operator.
@@ -62,18 +68,49 @@ def evaluate_dense(
               name, or zeros where there is none
     stored    by name, where an operand stores something, a boolean array of its shape; where not
               given, sparse operands say so themselves and others store all elements
+    border, shape   as in `evaluate`
 
     Raises what `evaluate` raises for a mistake in the text or the operands, and OutOfMemoryError
     where an intermediate result has no room.
     """
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
-    assignment = parsed(text) if isinstance(text, str) else text
+    assignment = _read(text) if isinstance(text, str) else text
     if isinstance(assignment, Assignment):
         used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
         check_names(used, (*given, *_target(assignment)), OPTIONS)
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
-        return _evaluated(text, assignment, given, arrays, initial, stored)
+        if not isinstance(assignment, Assignment) or not is_indexed(assignment, border, shape):
+            return _evaluated(text, assignment, given, arrays, initial, stored)
+        stated = stated_of(border, shape)
+        return _at_subscripts(text, assignment, given, arrays, initial, stored, stated)
+
+
+def _read(text: str) -> Assignment:
+    """The assignment of a text, with its sums; its cautions are given."""
+    read = understood(text)
+    give_cautions(read.cautions)
+    return read.assignment
+
+
+def _at_subscripts(
+    text: str | Assignment,
+    assignment: Assignment,
+    given: Mapping[str, Any],
+    arrays: dict[str, Any],
+    initial: ArrayLike | None,
+    stored: Mapping[str, ArrayLike] | None,
+    stated: Stated,
+) -> Array:
+    """Compute an assignment with subscripts that are more than indices."""
+    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
+    added = arrays.get(target_of(assignment, given)) if initial is None else initial
+    fills = stated.border == FILL
+    read = gather(assignment, arrays, {**masks, **(stored or {})}, fills, stated.shape, added)
+    start = None if read.written is not None else added
+    plain = read.assignment if isinstance(text, Assignment) else text
+    value = _evaluated(plain, read.assignment, read.arrays, read.arrays, start, read.stored)
+    return value if read.written is None else write(assignment, value, read.written, added)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:
