@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
-USUAL = (None, True, None, (), ())
-"""The options of most calls: static, libraries, schedule_budget, forbid, allow."""
+USUAL = ("error", None, None, True, None, (), ())
+"""The options of most calls: border, shape, static, libraries, schedule_budget, forbid, allow."""
 
 
 def evaluate(
@@ -88,6 +88,9 @@ def evaluate(
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
               product, and so on; so does numpy.einsum_path(…)[0]; by default the order of least
               expected work
+    border    what a subscript outside of its operand is: "error" by default; "fill" reads 0 there,
+              and writes nothing outside of the result
+    shape     of the result, where subscripts do not say it, or less of it is wanted
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -105,32 +108,23 @@ def evaluate(
     key = None
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
-        usual = out is None and dtype is None and path is None and shape is None
-        usual = usual and border == "error"
-        if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
+        usual = out is None and dtype is None and path is None
+        if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            identity = (*identity, options_key(out, dtype, *seldom), repr((border, shape)))
+            ends = repr((border, shape))
+            identity = (*identity, options_key(out, dtype, *seldom), ends)
         key = call_key(identity, given.values())
         call = find(key)
         if call is not None:
             result = call(*given.values()) if out is None else call(*given.values(), out)
             if result is not None:
                 return result
-    from taco_py.call.compute import compute
-    from taco_py.call.given_path import along
-    from taco_py.call.prepare import understood
-    from taco_py.notation.derived import has_subscripts
+    from taco_py.call.by_text import compute_text
     from taco_py.values.settings import settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    settings, read = settings_of(format, schedule, *options), understood(text)
-    if shape is not None or border != "error" or has_subscripts(read.assignment):
-        from taco_py.call.indexed_call import compute_indexed, stated_of
-
-        stated = stated_of(border, shape)
-        return compute_indexed(read, given, settings, path, stated, out, key)
-    settings = along(settings, read.assignment, path)
-    return compute(read.assignment, given, settings, out, key=key, cautions=read.cautions)
+    settings = settings_of(format, schedule, *options)
+    return compute_text(text, given, settings, (border, shape, path), out, key)
 
 
 def explain(
@@ -180,10 +174,8 @@ def explain(
 
     Raises as `evaluate`.
     """
-    from taco_py.call.explain_call import explained
-    from taco_py.call.given_path import along
-    from taco_py.call.prepare import by_name, parsed, understood
-    from taco_py.notation.derived import has_subscripts
+    from taco_py.call.by_text import explain_text
+    from taco_py.call.prepare import by_name
     from taco_py.values.settings import check_budget, settings_of
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
@@ -194,11 +186,5 @@ def explain(
 
         return explain_subscripts((text, *operands), optimize, settings, seconds)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given, read = by_name(text, first, others, named), understood(text)
-    if shape is not None or border != "error" or has_subscripts(read.assignment):
-        from taco_py.call.indexed_call import explain_indexed, stated_of
-
-        stated = stated_of(border, shape)
-        return explain_indexed(read, given, settings, path, stated, seconds)
-    assignment = parsed(text)
-    return explained(assignment, given, along(settings, assignment, path), seconds)
+    given = by_name(text, first, others, named)
+    return explain_text(text, given, settings, (border, shape, path), seconds)

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taco_py import oracle
-from taco_py.call.indexed_call import is_indexed, stated_of
 from taco_py.call.prepare import accumulated, by_name, target_of, understood
 from taco_py.call.widened import read_types
 from taco_py.diagnostics.cautions import give as give_cautions
 from taco_py.indexed.by_fancy_indexing import gather, write
 from taco_py.indexed.domains import FILL, Stated
+from taco_py.indexed.indexed_call import is_indexed, stated_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names

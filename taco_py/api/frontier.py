@@ -15,8 +15,7 @@ from taco_py.call.prepare import accumulated, understood
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
-from taco_py.notation.checks import accesses
-from taco_py.notation.derived import refuse_subscripts
+from taco_py.notation.checks import accesses, refuse_subscripts
 from taco_py.values.settings import check_budget, merged
 
 SCOPES = {scope.value: scope for scope in Scope}

@@ -20,8 +20,7 @@ from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import check_assignment, operand_names
-from taco_py.notation.derived import refuse_subscripts
+from taco_py.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Access, Assignment, Call

@@ -129,15 +129,7 @@ def _sizes(
     for mode, size in zip(target.modes, shape or (), strict=False):
         if mode.index is not None and _is_alone(mode.index, target):
             sizes[mode.index] = size
-    said = set(sizes)
-    for access in met:
-        if len(access.modes) != arrays[access.tensor].ndim:
-            raise OperandError(f"Expected another number of subscripts in {to_text(access)}")
-        for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=True):
-            if mode.index is None or mode.index in said or not _is_alone(mode.index, access):
-                continue
-            if sizes.setdefault(mode.index, size) != size:
-                raise DimensionError(f"Expected one size for index {mode.index}", access.span)
+    _take_alone(met, arrays, sizes)
     while not fills:
         limits: dict[str, list[int]] = {}
         for access in met:
@@ -148,11 +140,25 @@ def _sizes(
         if not limits:
             break
         sizes.update((name, min(found)) for name, found in limits.items())
-    for access in (*met, target):
-        for index in access.indices:
-            if index not in sizes:
-                raise DimensionError(f"Expected a size for index {index}", access.span)
+    missing = [a for a in (*met, target) if not sizes.keys() >= {*a.indices}]
+    if missing:
+        raise DimensionError(f"Expected sizes for {missing[0].indices}", missing[0].span)
     yield from sizes.items()
+
+
+def _take_alone(
+    met: tuple[Access, ...], arrays: Mapping[str, Array], sizes: dict[str, int]
+) -> None:
+    """Take the sizes of modes that an index has by itself, where none is said."""
+    said = set(sizes)
+    for access in met:
+        if len(access.modes) != arrays[access.tensor].ndim:
+            raise OperandError(f"Expected another number of subscripts in {to_text(access)}")
+        for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=True):
+            if mode.index is None or mode.index in said or not _is_alone(mode.index, access):
+                continue
+            if sizes.setdefault(mode.index, size) != size:
+                raise DimensionError(f"Expected one size for index {mode.index}", access.span)
 
 
 def _is_alone(index: str, access: Access) -> bool:

@@ -1,9 +1,9 @@
 """Dense operands with subscripts, as arrays over indices: views where strides can say it.
 
-    x[i+k]       a view with the strides (s, s)
-    A[2*i,j+1]   a view of each second row, without the first column
-    A[p[i],j]    a copy of the rows that p names
-    x[i-1]       with border="fill" a view of a copy of x with zeros around
+x[i+k]       a view with the strides (s, s)
+A[2*i,j+1]   a view of each second row, without the first column
+A[p[i],j]    a copy of the rows that p names
+x[i-1]       with border="fill" a view of a copy of x with zeros around
 """
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ def _stays_inside(modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes
     return True
 
 
-def _pads(
-    modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes
-) -> list[tuple[int, int]]:
+def _pads(modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes) -> list[tuple[int, int]]:
     """How many zeros each mode needs before and behind it."""
     ends = [bounds(mode, sizes) for mode in modes]
     return [
@@ -102,7 +100,7 @@ def _filled(access: Access, array: Array, sizes: Sizes, tensors: Tensors) -> Arr
     with room(f"what is gathered from {access.tensor}", prod(shape) * array.itemsize):
         clipped = (grid.clip(0, size - 1) for grid, size in zip(grids, array.shape, strict=True))
         found = array[tuple(clipped)]
-        return np.where(inside, found, array.dtype.type(0))
+        return np.asarray(np.where(inside, found, array.dtype.type(0)))
 
 
 def _taken(
@@ -122,12 +120,13 @@ def _taken(
     rest = [mode for place, mode in enumerate(modes) if place != first]
     with room(f"what is gathered from {access.tensor}", prod(shape) * array.itemsize):
         if others or any(name in inner for mode in rest for name in mode.names):
-            whole = (positions(mode, access.indices, sizes, tensors) for mode in modes)
-            found = array[tuple(whole)]
-            return np.broadcast_to(found, shape), how
+            every = (positions(mode, access.indices, sizes, tensors) for mode in modes)
+            return np.broadcast_to(array[tuple(every)], shape), how
         left = [name for name in access.indices if name not in inner]
         lines = np.moveaxis(array, first, 0)
-        whole = strided(lines, (Subscript((("", 1),)), *rest), ("", *left), {**sizes, "": len(lines)})
+        whole = strided(
+            lines, (Subscript((("", 1),)), *rest), ("", *left), {**sizes, "": len(lines)}
+        )
         kept = [axis for axis, name in enumerate(access.indices) if name in inner]
         flat = grids[first].reshape([shape[axis] for axis in kept])
         own = [access.indices[axis] for axis in kept] + left

@@ -217,9 +217,7 @@ def _outer(assignment: Assignment) -> Iterator[Access]:
     return (access for access in accesses(assignment) if id(access) not in inner)
 
 
-def _check_inside(
-    access: Access, shape: Sequence[int], sizes: Sizes, target: Access
-) -> None:
+def _check_inside(access: Access, shape: Sequence[int], sizes: Sizes, target: Access) -> None:
     """Raise DimensionError where a subscript passes the ends of its mode."""
     if any(sizes[index] == 0 for index in access.indices):
         return

@@ -7,13 +7,13 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.indexed.dense_windows import dense_window
+from taco_py.indexed.derived import Derived, Plain, without_subscripts
 from taco_py.indexed.domains import FILL, Domain, Stated, domain_of
 from taco_py.indexed.selections import as_operand, check_once, selection
 from taco_py.indexed.sparse_stored import stored_like
 from taco_py.indexed.sparse_windows import sparse_window
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names
-from taco_py.notation.derived import Derived, Plain, without_subscripts
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import subscript_text, to_text
 from taco_py.storage.tensor_data import TensorData
@@ -74,8 +74,9 @@ def make_operands(
     notes = []
     for each in plain.derived:
         found[each.name], how = _derived(each, objects, tensors, layout, fills)
-        notes.append(f"{to_text(Access(each.name, each.access.indices))} is "
-                     f"{to_text(each.access)}: {how}")
+        notes.append(
+            f"{to_text(Access(each.name, each.access.indices))} is {to_text(each.access)}: {how}"
+        )
     if plain.selections:
         scipy = any(is_scipy_sparse(obj) for obj in objects.values())
         if assignment.operator is None:

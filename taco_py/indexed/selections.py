@@ -16,10 +16,10 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.formats import LETTERS, Format
+from taco_py.indexed.derived import Selection
 from taco_py.indexed.domains import Sizes
 from taco_py.indexed.positions import check_inside, is_inside, positions
 from taco_py.interop.scipy_arrays import to_scipy
-from taco_py.notation.derived import Selection
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
 from taco_py.storage.pack import pack_coo

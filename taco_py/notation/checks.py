@@ -47,6 +47,11 @@ def _gathered(access: Access) -> tuple[Access, ...]:
     return tuple(inner for mode in access.subscripts for inner, _ in mode.gathered)
 
 
+def has_subscripts(assignment: Assignment) -> bool:
+    """Whether an access has more than indices for subscripts."""
+    return bool(assignment.target.subscripts) or any(a.subscripts for a in accesses(assignment))
+
+
 def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bool]]:
     """Every access of an expression, left to right, with whether it is additive in that one alone.
 
@@ -268,6 +273,18 @@ def _unused(expr: Reduce) -> NotationError:
         hint=f"write the tensors with their indices, as in sum({index}, x[{index}]), or remove "
         "the sum",
     )
+
+
+def refuse_subscripts(assignment: Assignment) -> None:
+    """Raise NotationError where an access has more than indices for subscripts."""
+    for access in (assignment.target, *accesses(assignment)):
+        if access.subscripts:
+            raise NotationError(
+                f"Expected indices alone as subscripts here, found more in {access.tensor}",
+                access.span,
+                "tp.evaluate, tp.explain and tp.evaluate_dense take arithmetic on indices and "
+                "gathers",
+            )
 
 
 def check_output_indices(assignment: Assignment) -> None:

@@ -1,10 +1,10 @@
 """The subscripts of an access, by recursive descent.
 
-    subscript = ["-" | "+"] multiple (("+" | "-") multiple)*
-    multiple  = part ("*" part)*                 of which one at most is no number
-    part      = integer | index | access with brackets | "(" subscript ")"
+subscript = ["-" | "+"] multiple (("+" | "-") multiple)*
+multiple  = part ("*" part)*                 of which one at most is no number
+part      = integer | index | access with brackets | "(" subscript ")"
 
-    2*(i+1) - p[j]  ->  Subscript((("i", 2),), ((p[j], -1),), 2)
+2*(i+1) - p[j]  ->  Subscript((("i", 2),), ((p[j], -1),), 2)
 """
 
 from __future__ import annotations

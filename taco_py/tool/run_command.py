@@ -22,8 +22,7 @@ from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.prepare import accumulated, understood
 from taco_py.driver import make_source
 from taco_py.formats import Format
-from taco_py.notation.checks import accesses
-from taco_py.notation.derived import refuse_subscripts
+from taco_py.notation.checks import accesses, refuse_subscripts
 from taco_py.notation.nodes import Assignment
 from taco_py.phase import ASSEMBLE, COMPUTE, EVALUATE
 from taco_py.schedule.schedule import Schedule

@@ -13,9 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.call.compute import compute
-from taco_py.call.given_path import along
-from taco_py.call.prepare import Understood
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.indexed.domains import BORDERS, ERROR, Stated
@@ -27,12 +24,10 @@ from taco_py.indexed.make_operands import (
     make_operands,
 )
 from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.kernels import KERNELS
-from taco_py.notation.derived import has_subscripts
+from taco_py.notation.checks import has_subscripts
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.find import ShortCall, find
-from taco_py.storage.tensor_data import Array
 from taco_py.values.keys import call_key
 from taco_py.values.operands import check_names
 from taco_py.values.settings import Settings, integer
@@ -47,9 +42,7 @@ def stated_of(border: Any, shape: Any, out: Any = None) -> Stated:
     if not isinstance(border, str) or border not in BORDERS:
         raise OperandError(
             f"Expected border to be one of {', '.join(BORDERS)}, found {border!r}",
-            hint=with_suggestion(
-                'border="fill" reads 0 outside of operands', str(border), BORDERS
-            ),
+            hint=with_suggestion('border="fill" reads 0 outside of operands', str(border), BORDERS),
         )
     sizes = None
     if shape is not None:
@@ -76,14 +69,14 @@ class IndexedCall:
     identity  what tells such calls from others, but for the text: see `keys.call_key`
     """
 
-    read: Understood
+    assignment: Assignment
     stated: Stated
     identity: tuple[object, ...]
     layouts: dict[tuple[object, ...], tuple[Layout, str]]
 
     def made(self, objects: Mapping[str, Any], out: Any) -> tuple[Layout, str, Made]:
-        """The layout for such operands, its text, and the operands it reads. Raises as `explain`."""
-        assignment, stated = self.read.assignment, self.stated
+        """The layout for such operands, its text, and the operands that it reads."""
+        assignment, stated = self.assignment, self.stated
         tensors = arrays_of_operands(objects)
         shapes = {name: data.shape for name, data in tensors.items()}
         if out is not None:
@@ -119,59 +112,13 @@ class IndexedCall:
         return call
 
 
-def compute_indexed(
-    read: Understood,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    path: Any,
-    stated: Stated,
-    out: Array | None,
-    key: tuple[object, ...] | None,
-) -> Any:
-    """Compute an assignment with subscripts.
-
-    key  under which to remember the short way for calls like this one
-    """
-    identity = () if key is None else (key[0],)
-    indexed = IndexedCall(read, stated, identity, {})
-    layout, text, made = indexed.made(objects, out)
-    settings, assignment = _settled(layout, made, settings, path)
-    inner = None if key is None else indexed.key(text, made)
-    found = compute(assignment, made.objects, settings, out, key=inner, cautions=read.cautions)
-    if key is not None:
-        KERNELS.memo.put(key, indexed.short_way(tuple(objects)))
-    return found
-
-
-def explain_indexed(
-    read: Understood,
-    objects: Mapping[str, Any],
-    settings: Settings,
-    path: Any,
-    stated: Stated,
-    seconds: float | None,
-) -> str:
-    """Say which operands are made, and how the assignment over these is computed."""
-    from taco_py.call.explain_call import explained
-
-    layout, _, made = IndexedCall(read, stated, (), {}).made(objects, None)
-    settings, assignment = _settled(layout, made, settings, path)
-    told = explained(assignment, made.objects, settings, seconds)
-    notes = "\n".join(f"{'reads' if not at else '':10}{note}" for at, note in enumerate(made.notes))
-    return f"{notes}\n{told}" if notes else told
-
-
-def _settled(
-    layout: Layout, made: Made, settings: Settings, path: Any
-) -> tuple[Settings, Assignment]:
-    """The settings and the assignment to compute. What is scattered from dense operands alone is
-    dense."""
-    assignment = layout.plain.assignment
+def settled(layout: Layout, made: Made, settings: Settings) -> Settings:
+    """The settings, where what is scattered from dense operands alone is dense."""
     names = {one.name for one in layout.plain.selections}
     others = [obj for name, obj in made.objects.items() if name not in names]
     if names and settings.format is None and not any(map(_is_sparse, others)):
-        settings = replace(settings, format="d" * len(assignment.target.indices))
-    return along(settings, assignment, path), assignment
+        return replace(settings, format="d" * len(layout.plain.assignment.target.indices))
+    return settings
 
 
 def _is_sparse(obj: Any) -> bool:

@@ -4,7 +4,7 @@
     y[p[i]] += x[i]          →   y[r] += sum(i, y_at_p_i[r,i] * x[i])
                                  y_at_p_i[r,i] is 1 where r = p[i], and stores nothing elsewhere
 
-The compiler reads what is on the right; `indexed/` makes the operands.
+The compiler reads what is on the right; `make_operands` makes the operands.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import NotationError
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce, Subscript
 from taco_py.notation.operators import ADD, MUL
@@ -33,9 +32,10 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """An operand `name` that is 1 where its first mode is `subscript`, and stores nothing elsewhere.
+    """An operand that is 1 where its first mode is a subscript, and stores nothing elsewhere.
 
-    Its other modes are the indices of the subscript. `mode` is the one of the result that it gives.
+    subscript  whose indices are the other modes
+    mode       of the result, which the subscript says
     """
 
     name: str
@@ -50,23 +50,6 @@ class Plain:
     assignment: Assignment
     derived: tuple[Derived, ...]
     selections: tuple[Selection, ...]
-
-
-def has_subscripts(assignment: Assignment) -> bool:
-    """Whether an access has more than indices for subscripts."""
-    return bool(assignment.target.subscripts) or any(a.subscripts for a in accesses(assignment))
-
-
-def refuse_subscripts(assignment: Assignment) -> None:
-    """Raise NotationError where an access has more than indices for subscripts."""
-    for access in (assignment.target, *accesses(assignment)):
-        if access.subscripts:
-            raise NotationError(
-                f"Expected indices alone as subscripts here, found {to_text(access)}",
-                access.span,
-                "tp.evaluate, tp.explain and tp.evaluate_dense take arithmetic on indices and "
-                "gathers",
-            )
 
 
 def without_subscripts(assignment: Assignment, whole: Callable[[Access], bool]) -> Plain:
