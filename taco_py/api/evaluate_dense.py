@@ -109,8 +109,19 @@ def _at_subscripts(
     read = gather(assignment, arrays, {**masks, **(stored or {})}, fills, stated.shape, added)
     start = None if read.written is not None else added
     plain = read.assignment if isinstance(text, Assignment) else text
-    value = _evaluated(plain, read.assignment, read.arrays, read.arrays, start, read.stored)
-    return value if read.written is None else write(assignment, value, read.written, added)
+
+    def value_of(operands: dict[str, Any]) -> Array:
+        return _evaluated(plain, read.assignment, operands, operands, start, read.stored)
+
+    value = value_of(read.arrays)
+    if read.written is None:
+        return value
+    dtype = value.dtype if added is None else np.asarray(added).dtype
+    wide = sum_dtype(value.dtype, target=None if added is None else dtype)
+    if assignment.operator is not None and wide != value.dtype:  # as what is summed has
+        names = operand_names(read.assignment)
+        value = value_of({name: np.asarray(read.arrays[name]).astype(wide) for name in names})
+    return write(assignment, value, read.written, added)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:

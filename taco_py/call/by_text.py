@@ -56,7 +56,7 @@ def explain_text(
     indexed = IndexedCall(read.assignment, stated_of(border, shape), (), {})
     layout, _, made = indexed.made(objects, None)
     assignment = layout.plain.assignment
-    settings = along(settled(layout, made, settings), assignment, path)
+    settings = along(settled(read.assignment, layout, made, settings), assignment, path)
     told = explained(assignment, made.objects, settings, seconds)
     notes = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(made.notes))
     return "\n".join((*notes, told))
@@ -83,7 +83,7 @@ def _compute_indexed(
     indexed = IndexedCall(read.assignment, stated_of(border, shape), identity, {})
     layout, text, made = indexed.made(objects, out)
     assignment = layout.plain.assignment
-    settings = along(settled(layout, made, settings), assignment, path)
+    settings = along(settled(read.assignment, layout, made, settings), assignment, path)
     inner = None if key is None else indexed.key(text, made)
     found = compute(assignment, made.objects, settings, out, key=inner, cautions=read.cautions)
     if key is not None:

@@ -225,13 +225,21 @@ def _check_inside(access: Access, shape: Sequence[int], sizes: Sizes, target: Ac
         low, high = bounds(mode, sizes)
         if mode.gathered or (low >= 0 and high < size):
             continue
-        ranges = ", ".join(f"{i} below {sizes[i]}" for i, _ in mode.indices)
         raise DimensionError(
             f"Expected positions from 0 to {size - 1} in mode {place} of {access.tensor}, found "
-            f"{subscript_text(mode)} from {low} to {high}" + (f", with {ranges}" if ranges else ""),
+            f"{_found(mode, sizes)}",
             access.span,
             _remedy(access, mode, target, low),
         )
+
+
+def _found(mode: Subscript, sizes: Sizes) -> str:
+    """A subscript with its range: `i+1 from 1 to 5, with i below 5`."""
+    if not mode.indices:
+        return subscript_text(mode)
+    low, high = bounds(mode, sizes)
+    ranges = ", ".join(f"{name} below {sizes[name]}" for name, _ in mode.indices)
+    return f"{subscript_text(mode)} from {low} to {high}, with {ranges}"
 
 
 def _remedy(access: Access, mode: Subscript, target: Access, low: int) -> str:
@@ -271,7 +279,7 @@ def _result_shape(
         if stated.border == ERROR and not (mode.gathered or empty) and not 0 <= low <= high < size:
             raise DimensionError(
                 f"Expected positions from 0 to {size - 1} in mode {place} of {target.tensor}, "
-                f"found {subscript_text(mode)} from {low} to {high}",
+                f"found {_found(mode, sizes)}",
                 target.span,
                 f'border="fill" leaves out what lies outside of {target.tensor}',
             )

@@ -25,8 +25,9 @@ from taco_py.indexed.make_operands import (
 )
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import has_subscripts
-from taco_py.notation.nodes import Assignment
+from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.printer import to_text
+from taco_py.notation.tree import walk
 from taco_py.replay.find import ShortCall, find
 from taco_py.values.keys import call_key
 from taco_py.values.operands import check_names
@@ -112,13 +113,20 @@ class IndexedCall:
         return call
 
 
-def settled(layout: Layout, made: Made, settings: Settings) -> Settings:
-    """The settings, where what is scattered from dense operands alone is dense."""
+def settled(assignment: Assignment, layout: Layout, made: Made, settings: Settings) -> Settings:
+    """The settings for what is scattered.
+
+    Of dense operands alone it is dense. What `=` assigns has the type of the value: each element
+    has one, so that the sum over what is selected needs no type of its own.
+    """
     names = {one.name for one in layout.plain.selections}
     others = [obj for name, obj in made.objects.items() if name not in names]
-    if names and settings.format is None and not any(map(_is_sparse, others)):
-        return replace(settings, format="d" * len(layout.plain.assignment.target.indices))
-    return settings
+    if not names:
+        return settings
+    if settings.format is None and not any(map(_is_sparse, others)):
+        settings = replace(settings, format="d" * len(layout.plain.assignment.target.indices))
+    sums = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))
+    return settings if sums or assignment.operator else replace(settings, wide_sums=False)
 
 
 def _is_sparse(obj: Any) -> bool:

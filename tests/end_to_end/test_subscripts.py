@@ -296,7 +296,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[tp.TacoError], str]] = [
         "shape= says",
     ),
     (
-        lambda: tp.evaluate("y[i,j] = x[i]*v[j]*A[j,i+k]", x=x, v=v, A=A), tp.DimensionError,
+        lambda: tp.evaluate("y[i,j] = x[i]*w[j]*A[j,i]", x=x, w=w, A=A, shape=(8, 4)), tp.DimensionError,
         "Expected positions from 0 to 6 in mode 1 of A",
     ),
 ]  # fmt: skip
@@ -338,10 +338,10 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any], dict[str, Any]]:
     for name, size in sizes.items():
         operands[f"u{name}"] = rng.integers(1, 5, size).astype(float)
         pins.append(f"u{name}[{name}]")
-    B_text = f"B[{draw(subscripts())},{draw(subscripts())}]"
+    read = f"B[{draw(subscripts())},{draw(subscripts())}]"
     target = draw(st.sampled_from(["y[i,j]", "y[j]", "y", "y[k,i]", "y[j+1,2*k]", "y[p[i],j]"]))
     operator = draw(st.sampled_from(["=", "+="]))
-    text = f"{target} {operator} {' * '.join(pins)} * {B_text}"
+    text = f"{target} {operator} {' * '.join(pins)} * {read}"
     options: dict[str, Any] = {"border": draw(st.sampled_from(["fill", "fill", "error"]))}
     if "+1" in target or "[p" in target:
         options["shape"] = (6, 7)

@@ -21,8 +21,8 @@ from tests.notation import strategies
 
 A = Access("A", ("i", "j"))
 X = Access("x", ("j",))
-I = Subscript((("i", 1),))
-P = Access("p", ("i",), None, (I, Subscript()))
+ROW = Subscript((("i", 1),))
+P = Access("p", ("i",), None, (ROW, Subscript()))
 a, b, c, d = (Access(name, ()) for name in "abcd")
 
 
@@ -53,7 +53,7 @@ EXPRESSIONS = [
     ("A[i+0,1*j]", A),
     (
         "A[i,2*(j+1)-3*i]",
-        Access("A", ("i", "j"), None, (I, Subscript((("j", 2), ("i", -3)), (), 2))),
+        Access("A", ("i", "j"), None, (ROW, Subscript((("j", 2), ("i", -3)), (), 2))),
     ),
     ("A[j+i-j,j]", A),
     ("A[0]", Access("A", (), None, (Subscript(constant=0),))),
