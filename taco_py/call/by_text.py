@@ -51,6 +51,7 @@ def explain_text(
         assignment = parsed(text)
         return explained(assignment, objects, along(settings, assignment, path), seconds)
     from taco_py.indexed.indexed_call import IndexedCall, settled, stated_of
+    from taco_py.indexed.make_operands import told_operands
 
     border, shape, _ = ends
     indexed = IndexedCall(read.assignment, stated_of(border, shape), (), {})
@@ -58,7 +59,8 @@ def explain_text(
     assignment = layout.plain.assignment
     settings = along(settled(read.assignment, layout, made, settings), assignment, path)
     told = explained(assignment, made.objects, settings, seconds)
-    notes = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(made.notes))
+    operands = enumerate(told_operands(layout, made))
+    notes = (f"{'' if at else 'reads':10}{note}" for at, note in operands)
     return "\n".join((*notes, told))
 
 

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 from taco_py.indexed.domains import Sizes, bounds
 from taco_py.indexed.positions import along, check_inside, is_inside, positions
@@ -27,8 +28,8 @@ Tensors = Mapping[str, TensorData]
 def dense_window(
     access: Access, array: Array, sizes: Sizes, tensors: Tensors, fills: bool
 ) -> tuple[Array, str]:
-    """The elements of `array` at the subscripts of an access, an axis for each index of it, and
-    how they were got, in words.
+    """The elements of `array` at subscripts that are no view of it, an axis for each index of the
+    access, and how they were got, in words.
 
     fills  whether 0 is read outside of the array; where not, affine subscripts are known to stay
            inside, and what is gathered is checked
@@ -40,8 +41,6 @@ def dense_window(
         return np.zeros(shape, array.dtype), "empty"
     if any(mode.gathered for mode in modes):
         return _taken(access, array, sizes, tensors, fills)
-    if _stays_inside(modes, array.shape, sizes):
-        return strided(array, modes, access.indices, sizes), "a view"
     if not fills:
         raise InternalError(f"Expected {access} inside of {array.shape}, found it outside")
     pads = _pads(modes, array.shape, sizes)
@@ -55,20 +54,46 @@ def dense_window(
         for mode, (before, _) in zip(modes, pads, strict=True)
     )
     how = f"a view of a copy of {padded} elements, zeros outside of {access.tensor}"
-    return strided(around, moved, access.indices, sizes), how
+    return view_of(moved, access.indices, sizes).of(around), how
 
 
-def strided(
-    array: Array, modes: Sequence[Subscript], indices: Sequence[str], sizes: Sizes
-) -> Array:
-    """A view over `indices` of an array at affine subscripts, which stay inside of it."""
-    steps = dict.fromkeys(indices, 0)
-    for mode, stride in zip(modes, array.strides, strict=True):
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view of dense operands of one shape.
+
+    corner  the element where all indices are 0
+    shape   of the view
+    steps   for each of its axes, the multiples of strides that a step takes
+    """
+
+    corner: tuple[slice, ...]
+    shape: tuple[int, ...]
+    steps: tuple[tuple[tuple[int, int], ...], ...]
+
+    def of(self, array: Array) -> Array:
+        """The view of one operand, which cannot be written to."""
+        strides = array.strides
+        found = tuple(sum(factor * strides[mode] for mode, factor in axis) for axis in self.steps)
+        return as_strided(array[self.corner], self.shape, found, writeable=False)
+
+
+def view_of(modes: Sequence[Subscript], indices: Sequence[str], sizes: Sizes) -> View:
+    """The view over `indices` at affine subscripts that stay inside of the operand."""
+    steps: dict[str, list[tuple[int, int]]] = {name: [] for name in indices}
+    for place, mode in enumerate(modes):
         for name, factor in mode.indices:
-            steps[name] += factor * stride
-    first = array[tuple(slice(mode.constant, mode.constant + 1) for mode in modes)]
-    shape = tuple(sizes[name] for name in indices)
-    return as_strided(first, shape, tuple(steps.values()), writeable=False)
+            steps[name].append((place, factor))
+    corner = tuple(slice(mode.constant, mode.constant + 1) for mode in modes)
+    return View(corner, tuple(sizes[name] for name in indices), tuple(map(tuple, steps.values())))
+
+
+def fixed_view(access: Access, shape: Sequence[int], sizes: Sizes) -> View | None:
+    """The view that an access is of each operand of this shape, None where it is none."""
+    modes = access.modes
+    if any(mode.gathered for mode in modes) or any(sizes[i] == 0 for i in access.indices):
+        return None
+    inside = _stays_inside(modes, shape, sizes)
+    return view_of(modes, access.indices, sizes) if inside else None
 
 
 def _stays_inside(modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes) -> bool:
@@ -124,9 +149,8 @@ def _taken(
             return np.broadcast_to(array[tuple(every)], shape), how
         left = [name for name in access.indices if name not in inner]
         lines = np.moveaxis(array, first, 0)
-        whole = strided(
-            lines, (Subscript((("", 1),)), *rest), ("", *left), {**sizes, "": len(lines)}
-        )
+        line, own_sizes = Subscript((("", 1),)), {**sizes, "": len(lines)}
+        whole = view_of((line, *rest), ("", *left), own_sizes).of(lines)
         kept = [axis for axis, name in enumerate(access.indices) if name in inner]
         flat = grids[first].reshape([shape[axis] for axis in kept])
         own = [access.indices[axis] for axis in kept] + left

@@ -24,10 +24,14 @@ from taco_py.notation.tree import map_accesses
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """An operand `name` with the modes `access.indices`, whose elements are those of `access`."""
+    """An operand `name` with the modes `access.indices`, whose elements are those of `access`.
+
+    written  the access as the text has it; `access` has a subscript for each mode
+    """
 
     name: str
     access: Access
+    written: Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,15 @@ class Plain:
     selections: tuple[Selection, ...]
 
 
-def without_subscripts(assignment: Assignment, whole: Callable[[Access], bool]) -> Plain:
+def without_subscripts(
+    assignment: Assignment,
+    whole: Callable[[Access], bool],
+    ordered: Callable[[Access], tuple[str, ...]],
+) -> Plain:
     """The assignment over derived operands.
 
-    whole  whether an access reads its operand as it is
+    whole    whether an access reads its operand as it is
+    ordered  the indices of an access in the order of the modes of its operand
     """
     met = accesses(assignment)
     names = Names((assignment.target.tensor, *(access.tensor for access in met)))
@@ -65,8 +74,10 @@ def without_subscripts(assignment: Assignment, whole: Callable[[Access], bool]) 
         if not access.subscripts and whole(access):
             return access
         if access not in derived:
-            derived[access] = Derived(names.fresh(name_of(access)), access)
-        return Access(derived[access].name, access.indices, access.span)
+            modes = Access(access.tensor, ordered(access), access.span, access.modes)
+            derived[access] = Derived(names.fresh(name_of(access)), modes, access)
+        found = derived[access]
+        return Access(found.name, found.access.indices, access.span)
 
     value = map_accesses(assignment.value, plain)
     target, value, selections = _scattered(assignment, value, names)

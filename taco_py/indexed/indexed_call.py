@@ -79,15 +79,14 @@ class IndexedCall:
         """The layout for such operands, its text, and the operands that it reads."""
         assignment, stated = self.assignment, self.stated
         tensors = arrays_of_operands(objects)
-        shapes = {name: data.shape for name, data in tensors.items()}
         if out is not None:
             stated = replace(stated, out=getattr(out, "shape", None))
-        key = (stated.out, *shapes.values())
+        key = (stated.out, *(data.shape for data in tensors.values()))
         known = self.layouts.get(key)
         if known is None:
             added = {assignment.target.tensor} if assignment.operator is not None else set()
             check_names(assignment, [name for name in objects if name not in added])
-            layout = layout_of(assignment, shapes, stated)
+            layout = layout_of(assignment, tensors, stated)
             known = layout, to_text(layout.plain.assignment)
             if len(self.layouts) < MOST_LAYOUTS:
                 self.layouts[key] = known

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.indexed.dense_windows import dense_window
+from taco_py.indexed.dense_windows import View, dense_window, fixed_view
 from taco_py.indexed.derived import Derived, Plain, without_subscripts
 from taco_py.indexed.domains import FILL, Domain, Stated, domain_of
 from taco_py.indexed.selections import as_operand, check_once, selection
 from taco_py.indexed.sparse_stored import stored_like
 from taco_py.indexed.sparse_windows import sparse_window
 from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.notation.checks import operand_names
+from taco_py.notation.checks import operand_names, unique
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import subscript_text, to_text
 from taco_py.storage.tensor_data import TensorData
@@ -24,37 +24,59 @@ from taco_py.values.operands import taken
 class Layout:
     """What is the same for all operands of the same shapes: recipes, and the ranges of indices.
 
-    used  the names of the operands that the assignment reads as they are
+    used   the names of the operands that the assignment reads as they are
+    views  by the names of derived operands, what they are views of
     """
 
     plain: Plain
     domain: Domain
     used: tuple[str, ...]
+    views: Mapping[str, View]
 
 
-def layout_of(
-    assignment: Assignment, shapes: Mapping[str, tuple[int, ...]], stated: Stated
-) -> Layout:
+def layout_of(assignment: Assignment, tensors: Mapping[str, TensorData], stated: Stated) -> Layout:
     """Find which operands to make. Raises DimensionError or OperandError (`domains`)."""
+    shapes = {name: data.shape for name, data in tensors.items()}
     domain = domain_of(assignment, shapes, stated)
     sizes = domain.sizes
 
     def whole(access: Access) -> bool:
         return tuple(sizes[index] for index in access.indices) == shapes[access.tensor]
 
-    plain = without_subscripts(assignment, whole)
+    def ordered(access: Access) -> tuple[str, ...]:
+        names = unique(access.indices)
+        if not tensors[access.tensor].format.is_dense or any(m.gathered for m in access.modes):
+            return names
+        return _result_last(names, assignment.target.indices, sizes)
+
+    plain = without_subscripts(assignment, whole, ordered)
     names = operand_names(plain.assignment)
     if assignment.operator is not None:
         names = (assignment.target.tensor, *names)
-    return Layout(plain, domain, tuple(name for name in names if name in shapes))
+    dense = (each for each in plain.derived if tensors[each.access.tensor].format.is_dense)
+    views = {e.name: fixed_view(e.access, shapes[e.access.tensor], sizes) for e in dense}
+    found = {name: view for name, view in views.items() if view is not None}
+    return Layout(plain, domain, tuple(name for name in names if name in shapes), found)
+
+
+def _result_last(
+    names: tuple[str, ...], target: tuple[str, ...], sizes: Mapping[str, int]
+) -> tuple[str, ...]:
+    """The indices of a view: short ones that are summed first, those of the result last.
+
+    x[i+k] has the same stride along both, and loops run in vectors along the last one.
+    """
+    summed = sorted((name for name in names if name not in target), key=sizes.__getitem__)
+    return (*summed, *(name for name in target if name in names))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
-    """The operands of an assignment with indices alone, and how those that were made were got."""
+    """The operands of an assignment with indices alone, and how the derived ones and the selections
+    among them were got."""
 
     objects: Mapping[str, Any]
-    notes: tuple[str, ...]
+    how: tuple[str, ...]
 
 
 def make_operands(
@@ -71,12 +93,14 @@ def make_operands(
     """
     plain, sizes, fills = layout.plain, layout.domain.sizes, stated.border == FILL
     found = {name: objects[name] for name in layout.used}
-    notes = []
+    told = []
     for each in plain.derived:
-        found[each.name], how = _derived(each, objects, tensors, layout, fills)
-        notes.append(
-            f"{to_text(Access(each.name, each.access.indices))} is {to_text(each.access)}: {how}"
-        )
+        view = layout.views.get(each.name)
+        if view is not None:
+            found[each.name], how = view.of(tensors[each.access.tensor].values), "a view"
+        else:
+            found[each.name], how = _derived(each, objects, tensors, layout, fills)
+        told.append(how)
     if plain.selections:
         scipy = any(is_scipy_sparse(obj) for obj in objects.values())
         if assignment.operator is None:
@@ -85,12 +109,20 @@ def make_operands(
             size, target = layout.domain.shape[one.mode], assignment.target
             data = selection(one, target, size, sizes, tensors, fills)
             found[one.name] = as_operand(data, scipy)
-            index = plain.assignment.target.indices[one.mode]
-            notes.append(
-                f"{to_text(Access(one.name, (index, *one.subscript.names)))} is 1 where {index} = "
-                f"{subscript_text(one.subscript)}: {data.nnz} entries"
-            )
-    return Made(found, tuple(notes))
+            told.append(f"{data.nnz} entries")
+    return Made(found, tuple(told))
+
+
+def told_operands(layout: Layout, made: Made) -> list[str]:
+    """What each operand that was made is, and how it was got."""
+    plain, said = layout.plain, []
+    for each in plain.derived:
+        said.append(f"{to_text(Access(each.name, each.access.indices))} is {to_text(each.written)}")
+    for one in plain.selections:
+        index = plain.assignment.target.indices[one.mode]
+        access = Access(one.name, (index, *one.subscript.names))
+        said.append(f"{to_text(access)} is 1 where {index} = {subscript_text(one.subscript)}")
+    return [f"{what}: {how}" for what, how in zip(said, made.how, strict=True)]
 
 
 def _derived(
@@ -100,7 +132,7 @@ def _derived(
     layout: Layout,
     fills: bool,
 ) -> tuple[Any, str]:
-    """One operand, and how it was got."""
+    """One operand that is no view, and how it was got."""
     access, sizes = each.access, layout.domain.sizes
     data = tensors[access.tensor]
     if data.format.is_dense:

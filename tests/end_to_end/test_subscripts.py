@@ -34,6 +34,7 @@ TEXTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("y[i,j] = A[i,j+1] - A[i,j]", {"A": A}, {"shape": (5, 6)}),
     ("y[j] = A[0,j]", {"A": A}, {}),
     ("y[i] = A[i,i+1]", {"A": A}, {}),
+    ("y[i] = A[i,i] * S[i,i]", {"A": A[:5, :5], "S": S[:7, :7]}, {"shape": 4}),
     ("y[i,j] = X[i+k,j+l] * W[k,l]", {"X": X, "W": W}, {}),
     ("y[i,j] = X[i+k,j+l] * W[k,l]", {"X": IMAGE, "W": W}, {}),
     ("y[i] = x[i+k-1] * w[k]", {"x": x, "w": w[:3]}, {"border": "fill", "shape": 20}),
@@ -204,7 +205,7 @@ def test_the_operands_are_not_written_to() -> None:
 
 def test_dense_windows_are_views_and_explained() -> None:
     told = tp.explain("y[i] = x[i+k] * w[k]", x=x, w=w, frontier_budget=0)
-    assert "x_at_i_k[i,k] is x[i+k]: a view" in told
+    assert "x_at_i_k[k,i] is x[i+k]: a view" in told
     told = tp.explain("y[i,j] = S[i,j+1]", S=S, frontier_budget=0)
     assert f"is S[i,j+1]: a copy of {(S[:, 1:]).nnz} entries from {S.nnz}" in told
     told = tp.explain("y[p[i]] += v[i]", p=p, v=v, shape=4, frontier_budget=0)
@@ -296,7 +297,8 @@ MISTAKES: list[tuple[Callable[[], Any], type[tp.TacoError], str]] = [
         "shape= says",
     ),
     (
-        lambda: tp.evaluate("y[i,j] = x[i]*w[j]*A[j,i]", x=x, w=w, A=A, shape=(8, 4)), tp.DimensionError,
+        lambda: tp.evaluate("y[i,j] = x[i] * w[j] * A[j,i]", x=x, w=w, A=A, shape=(8, 4)),
+        tp.DimensionError,
         "Expected positions from 0 to 6 in mode 1 of A",
     ),
 ]  # fmt: skip
@@ -331,9 +333,9 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any], dict[str, Any]]:
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     most = max(sizes.values())
     operands: dict[str, Any] = {"p": rng.integers(-1, 6, most)}
-    B = np.where(rng.random((6, 5)) < 0.5, rng.integers(-3, 9, (6, 5)), 0).astype(float)
+    table = np.where(rng.random((6, 5)) < 0.5, rng.integers(-3, 9, (6, 5)), 0).astype(float)
     form = draw(st.sampled_from(["dense", "csr", "csc", "coo", "tensor"]))
-    operands["B"] = stored(sp.csr_array(B), form)
+    operands["B"] = stored(sp.csr_array(table), form)
     pins = []
     for name, size in sizes.items():
         operands[f"u{name}"] = rng.integers(1, 5, size).astype(float)
