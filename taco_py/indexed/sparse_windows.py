@@ -82,8 +82,12 @@ class Entries:
         elif factor < 0:
             left = -left
         mask = (left >= 0) & (left < self.sizes[index])
-        self.keep(mask)
-        self.columns[index] = left if mask.all() else left[mask]
+        if mask.all():
+            self.columns[index] = left
+            return
+        chosen = np.flatnonzero(mask)
+        self.choose(chosen)
+        self.columns[index] = left.take(chosen)
 
     def spread(self, index: str) -> None:
         """Repeat all entries for each value of an index."""
@@ -97,9 +101,9 @@ class Entries:
 
         grid  the position that the subscript is, over its indices
         """
-        names, flat = mode.names, grid.reshape(-1)
+        names, flat, crd = mode.names, grid.reshape(-1), self.coordinate(place)
         order = np.argsort(flat, kind="stable")
-        crd, ascending = self.coordinate(place), flat[order]
+        ascending = flat[order]
         first = np.searchsorted(ascending, crd, "left")
         counts = np.searchsorted(ascending, crd, "right") - first
         total = int(counts.sum())
