@@ -9,8 +9,9 @@ from codegen.records import dataclass
 from taco_py.indexed.dense_windows import View, dense_window, fixed_view
 from taco_py.indexed.derived import Derived, Plain, without_subscripts
 from taco_py.indexed.domains import FILL, Domain, Stated, domain_of
+from taco_py.indexed.picked_rows import picked_rows
 from taco_py.indexed.selections import as_operand, check_once, selection
-from taco_py.indexed.sparse_stored import stored_like
+from taco_py.indexed.sparse_stored import held_like, stored_like
 from taco_py.indexed.sparse_windows import sparse_window
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names, unique
@@ -137,6 +138,9 @@ def _derived(
     data = tensors[access.tensor]
     if data.format.is_dense:
         return dense_window(access, data.values, sizes, tensors, fills)
+    rows = picked_rows(access, data, sizes, tensors, fills)
+    if rows is not None:
+        return held_like(objects[access.tensor], rows), f"a copy of {rows.nnz} entries, in rows"
     columns, values = sparse_window(access, data, sizes, tensors, fills)
     shape = tuple(sizes[index] for index in access.indices)
     made = stored_like(objects[access.tensor], data, columns, values, shape)

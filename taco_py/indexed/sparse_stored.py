@@ -32,14 +32,24 @@ def stored_like(
         return np.asarray(add.reduce(values, dtype=values.dtype))[()]
     if not is_scipy_sparse(source):
         return Tensor(pack_coo(columns, values, shape, _format_like(data.format, len(shape))))
-    family = "matrix" if type(source).__name__.endswith("matrix") and len(shape) == 2 else "array"
     form = source.format if source.format in ("csc", "coo") else "csr"
     if len(shape) != 2 or form == "coo":
         dtype = index_type(shape, len(values), None)
-        return to_scipy(_listed(columns, values, shape, dtype), f"coo_{family}")
-    return to_scipy(
-        compressed(columns, values, shape, CSC if form == "csc" else CSR), f"{form}_{family}"
-    )
+        return to_scipy(_listed(columns, values, shape, dtype), f"coo_{_family(source, shape)}")
+    return held_like(source, compressed(columns, values, shape, CSC if form == "csc" else CSR))
+
+
+def held_like(source: Any, data: TensorData) -> Any:
+    """CSR or CSC as an object of the kind of `source`."""
+    if not is_scipy_sparse(source):
+        return Tensor(data)
+    form = "csc" if ordered(data.format) == CSC else "csr"
+    return to_scipy(data, f"{form}_{_family(source, data.shape)}")
+
+
+def _family(source: Any, shape: tuple[int, ...]) -> str:
+    matrix = type(source).__name__.endswith("matrix") and len(shape) == 2
+    return "matrix" if matrix else "array"
 
 
 def compressed(

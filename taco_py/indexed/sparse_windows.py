@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from taco_py.indexed.domains import Sizes, bounds
-from taco_py.indexed.positions import check_inside, positions
+from taco_py.indexed.positions import check_inside, is_inside, positions
 from taco_py.notation.nodes import Access, Subscript
 from taco_py.storage.pack import unpack
 from taco_py.storage.room import room
@@ -24,6 +24,9 @@ from taco_py.storage.tensor_data import Array, TensorData
 
 SMALL = 2**30
 """Below it, sums of two coordinates fit 32 bits."""
+
+SPARSE = 8
+"""Coordinates an entry beyond which to count positions takes longer than to search for them."""
 
 
 class Entries:
@@ -34,6 +37,7 @@ class Entries:
     """
 
     def __init__(self, data: TensorData, access: Access, sizes: Sizes) -> None:
+        self.shape = data.shape
         self.coords, self.values = unpack(data)
         self.sizes = sizes
         limits = [bounds(mode, sizes) for mode in access.modes]
@@ -102,10 +106,9 @@ class Entries:
         grid  the position that the subscript is, over its indices
         """
         names, flat, crd = mode.names, grid.reshape(-1), self.coordinate(place)
-        order = np.argsort(flat, kind="stable")
-        ascending = flat[order]
-        first = np.searchsorted(ascending, crd, "left")
-        counts = np.searchsorted(ascending, crd, "right") - first
+        inside = np.flatnonzero(is_inside(flat, self.shape[place]))
+        order = inside.take(np.argsort(flat.take(inside), kind="stable"))
+        first, counts = self.runs(place, flat.take(order), crd)
         total = int(counts.sum())
         with room("entries that are gathered", total * 24):
             begins = np.cumsum(counts) - counts
@@ -114,6 +117,15 @@ class Entries:
             found = np.unravel_index(order[steps], grid.shape)
         for name, column in zip(names, found, strict=True):
             self.columns[name] = column
+
+    def runs(self, place: int, ascending: Array, crd: Array) -> tuple[Array, Array]:
+        """Where the positions begin among ascending ones that are coordinates, and how many."""
+        size = self.shape[place]
+        if size > SPARSE * (len(ascending) + len(crd)):
+            first = np.searchsorted(ascending, crd, "left")
+            return first, np.searchsorted(ascending, crd, "right") - first
+        counts = np.bincount(ascending, minlength=size)
+        return (np.cumsum(counts) - counts).take(crd), counts.take(crd)
 
     def match(self, place: int, found: Array) -> None:
         """Keep the entries whose coordinate is what a subscript says."""
