@@ -192,7 +192,9 @@ def _grid(
         array = arrays[access.tensor]
         if array.dtype.kind not in "iu":
             raise DimensionError(f"Expected integers in {access.tensor}", access.span)
-        if not _inside(inner, array.shape, shape).all():
+        own = tuple(sizes[index] for index in access.indices)
+        whole = [_grid(each, access.indices, sizes, arrays) for each in access.modes]
+        if not _inside(whole, array.shape, own).all():
             raise DimensionError(f"Expected positions inside of {access.tensor}", access.span)
         total += factor * array[inner].astype(np.int64)
     return total
