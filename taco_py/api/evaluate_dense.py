@@ -15,6 +15,7 @@ from taco_py import oracle
 from taco_py.call.prepare import accumulated, by_name, target_of, understood
 from taco_py.call.widened import read_types
 from taco_py.diagnostics.cautions import give as give_cautions
+from taco_py.diagnostics.errors import DimensionError
 from taco_py.indexed.by_fancy_indexing import gather, write
 from taco_py.indexed.domains import FILL, Stated
 from taco_py.indexed.indexed_call import is_indexed, stated_of
@@ -81,7 +82,11 @@ def evaluate_dense(
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
         if not isinstance(assignment, Assignment) or not is_indexed(assignment, border, shape):
-            return _evaluated(text, assignment, given, arrays, initial, stored)
+            try:
+                return _evaluated(text, assignment, given, dict(arrays), initial, stored)
+            except DimensionError:
+                if all(1 not in np.shape(array) for array in arrays.values()):
+                    raise
         stated = stated_of(border, shape)
         return _at_subscripts(text, assignment, given, arrays, initial, stored, stated)
 

@@ -8,9 +8,11 @@ from typing import Any
 from taco_py.call.compute import compute
 from taco_py.call.given_path import along
 from taco_py.call.prepare import Understood, parsed, understood
+from taco_py.diagnostics.errors import DimensionError
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import has_subscripts
+from taco_py.notation.checks import has_subscripts, operand_names
 from taco_py.storage.tensor_data import Array
+from taco_py.values.operands import taken
 from taco_py.values.settings import Settings
 
 Ends = tuple[Any, Any, Any]
@@ -32,8 +34,13 @@ def compute_text(
     read = understood(text)
     if _is_indexed(read, ends):
         return _compute_indexed(read, objects, settings, ends, out, key)
-    settings = along(settings, read.assignment, ends[2])
-    return compute(read.assignment, objects, settings, out, key=key, cautions=read.cautions)
+    told = along(settings, read.assignment, ends[2])
+    try:
+        return compute(read.assignment, objects, told, out, key=key, cautions=read.cautions)
+    except DimensionError:
+        if not _stretches(read, objects):
+            raise
+    return _compute_indexed(read, objects, settings, ends, out, key)
 
 
 def explain_text(
@@ -47,7 +54,7 @@ def explain_text(
     from taco_py.call.explain_call import explained
 
     read, path = understood(text), ends[2]
-    if not _is_indexed(read, ends):
+    if not (_is_indexed(read, ends) or _stretches(read, objects)):
         assignment = parsed(text)
         return explained(assignment, objects, along(settings, assignment, path), seconds)
     from taco_py.indexed.indexed_call import IndexedCall, settled, stated_of
@@ -67,6 +74,17 @@ def explain_text(
 def _is_indexed(read: Understood, ends: Ends) -> bool:
     """Whether operands have to be made before an assignment is computed."""
     return ends[:2] != ("error", None) or has_subscripts(read.assignment)
+
+
+def _stretches(read: Understood, objects: Mapping[str, Any]) -> bool:
+    """Whether a mode of size 1 stands beside an index of another size."""
+    from taco_py.indexed.stretched import stretched
+
+    used = (*operand_names(read.assignment), read.assignment.target.tensor)
+    shapes = {name: taken(objects[name], name).shape for name in used if name in objects}
+    if not {*operand_names(read.assignment)} <= shapes.keys():
+        return False
+    return stretched(read.assignment, shapes) is not read.assignment
 
 
 def _compute_indexed(

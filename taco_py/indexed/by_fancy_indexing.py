@@ -63,7 +63,10 @@ def gather(
     def plain(access: Access) -> Access:
         name = f"{to_text(access)} "  # no name of the text has a blank in it
         array = given[access.tensor]
-        grids = [_grid(mode, access.indices, sizes, given) for mode in access.modes]
+        grids = [
+            _grid(mode, access.indices, sizes, given) * (count != 1 or not _is_alone(mode, access))
+            for mode, count in zip(access.modes, array.shape, strict=True)
+        ]  # the one element of a mode of size 1 is read for all values of an index
         extents = tuple(sizes[index] for index in access.indices)
         inside = _inside(grids, array.shape, extents)
         if not fills and not inside.all():
@@ -127,7 +130,7 @@ def _sizes(
     sizes: dict[str, int] = {}
     target, met = assignment.target, accesses(assignment)
     for mode, size in zip(target.modes, shape or (), strict=False):
-        if mode.index is not None and _is_alone(mode.index, target):
+        if mode.index is not None and _is_alone(mode, target):
             sizes[mode.index] = size
     _take_alone(met, arrays, sizes)
     while not fills:
@@ -151,18 +154,26 @@ def _take_alone(
 ) -> None:
     """Take the sizes of modes that an index has by itself, where none is said."""
     said = set(sizes)
+    pairs = [pair for a in met for pair in zip(a.modes, arrays[a.tensor].shape, strict=False)]
+    large = {mode.index for mode, size in pairs if mode.index is not None and size != 1}
     for access in met:
         if len(access.modes) != arrays[access.tensor].ndim:
             raise OperandError(f"Expected another number of subscripts in {to_text(access)}")
         for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=True):
-            if mode.index is None or mode.index in said or not _is_alone(mode.index, access):
+            if mode.index is None or mode.index in said or not _is_alone(mode, access):
+                continue
+            if size == 1 and mode.index in large:
                 continue
             if sizes.setdefault(mode.index, size) != size:
                 raise DimensionError(f"Expected one size for index {mode.index}", access.span)
 
 
-def _is_alone(index: str, access: Access) -> bool:
-    return all(mode.index == index or index not in mode.names for mode in access.modes)
+def _is_alone(mode: Subscript, access: Access) -> bool:
+    """Whether a subscript is an index, which is in no other one besides something else."""
+    index = mode.index
+    return index is not None and all(
+        each.index == index or index not in each.names for each in access.modes
+    )
 
 
 def _largest(mode: Subscript, index: str, size: int, sizes: Mapping[str, int]) -> int:

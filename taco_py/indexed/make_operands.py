@@ -13,6 +13,7 @@ from taco_py.indexed.picked_rows import picked_rows
 from taco_py.indexed.selections import as_operand, check_once, selection
 from taco_py.indexed.sparse_stored import held_like, stored_like
 from taco_py.indexed.sparse_windows import sparse_window
+from taco_py.indexed.stretched import stretched
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names, unique
 from taco_py.notation.nodes import Access, Assignment
@@ -38,6 +39,7 @@ class Layout:
 def layout_of(assignment: Assignment, tensors: Mapping[str, TensorData], stated: Stated) -> Layout:
     """Find which operands to make. Raises DimensionError or OperandError (`domains`)."""
     shapes = {name: data.shape for name, data in tensors.items()}
+    assignment = stretched(assignment, shapes)
     domain = domain_of(assignment, shapes, stated)
     sizes = domain.sizes
 

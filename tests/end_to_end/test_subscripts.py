@@ -166,6 +166,25 @@ def test_nothing_of_an_operand_is_added_where_nothing_is_stored() -> None:
     check("y[q[i]] = b[i]", {"b": b, "q": q}, {"shape": 6})
 
 
+def test_modes_of_size_1_are_read_at_their_one_element() -> None:
+    mean, row = A.mean(axis=1, keepdims=True), A[:1]
+    for compute in (tp.evaluate, tp.evaluate_dense):
+        np.testing.assert_allclose(compute("Y[i,j] = A[i,j] - m[i,j]", A=A, m=mean), A - mean)
+    check("Y[i,j] = A[i,j] * r[i,j] + m[i,j]", {"A": A, "r": row, "m": mean}, {})
+    check("Y[i,j] = m[i,j] * r[i,j]", {"r": row, "m": mean}, {})
+    check("y[i] = A[i,j] * r[k,j] * B[k,i]", {"A": A, "r": row, "B": X[:4, :5]}, {})
+    check("y[i] += x[i]", {"y": x, "x": x[:1]}, {})
+    for form in ("csr", "csc", "coo", "tensor"):
+        column = stored(S[:, [2]], form)
+        check("Y[i,j] = S[i,j] * m[i,j]", {"S": S, "m": column}, {})
+    told = tp.explain("Y[i,j] = A[i,j] - m[i,j]", A=A, m=mean, frontier_budget=0)
+    assert "m[i,0]: a view" in told
+    with pytest.raises(tp.DimensionError, match="Expected one size for index j"):
+        tp.evaluate("Y[i,j] = A[i,j] - m[i,j]", A=A, m=A[:, :2])
+    with pytest.raises(tp.DimensionError, match="Expected one size for index i"):
+        tp.evaluate("y[i] = x[i] * D[i,i]", x=x, D=A[:1])
+
+
 def test_empty_ranges() -> None:
     check("y[i] = x[i+k] * w[k]", {"x": x[:2], "w": w}, {})
     check("y[p[i]] += v[i]", {"p": p[:0], "v": v[:0]}, {"shape": 3})
