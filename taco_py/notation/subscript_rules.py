@@ -61,15 +61,15 @@ class SubscriptRules(Cursor):
 
     def multiple(self) -> Subscript:
         """Parts with `*` between them."""
-        first, product = self.token, self.part()
+        product = self.part()
         while self.at("*"):
-            self.take()
+            times = self.take()
             other = self.part()
             if _is_varied(product) and _is_varied(other):
                 raise NotationError(
                     "Expected a whole multiple of an index, found a product of two",
-                    self.since(first),
-                    _WHOLE,
+                    times.span,
+                    f"{_WHOLE}; if it was meant to stand behind the brackets, close them before it",
                 )
             number, whole = (other, product) if _is_varied(product) else (product, other)
             product = _times(whole, number.constant)

@@ -197,8 +197,9 @@ ERRORS = [
     ),
     (
         "y = A[i*j]",
-        "Expected a whole multiple of an index, found a product of two\n  y = A[i*j]\n        ^^^\n"
-        "hint: a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1",
+        "Expected a whole multiple of an index, found a product of two\n  y = A[i*j]\n         ^\n"
+        "hint: a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1; if it was "
+        "meant to stand behind the brackets, close them before it",
     ),
     (
         "y = A[1.5*i]",
