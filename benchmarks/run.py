@@ -3,8 +3,8 @@ JSON.
 
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
 call_overhead memory gallop rewrites autoschedule chosen gemm contractions streams batched parallel
-polybench stencils tile_sizes costs many_factors. Nothing is asserted about time; results are
-checked and marked when wrong.
+polybench stencils tile_sizes costs many_factors convolution. Nothing is asserted about time;
+results are checked and marked when wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES = (
     "spmv", "spmm", "add", "spgemm", "sddmm", "mttkrp", "ttv", "import_time", "first_call",
     "call_overhead", "memory", "gallop", "rewrites", "autoschedule", "chosen", "gemm",
     "contractions", "streams", "batched", "parallel", "polybench", "stencils", "tile_sizes",
-    "costs", "many_factors",
+    "costs", "many_factors", "convolution",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 

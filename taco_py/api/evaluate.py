@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from taco_py.replay.find import find
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
-USUAL = (None, True, None, (), ())
-"""The options of most calls: static, libraries, schedule_budget, forbid, allow."""
+USUAL = ("error", None, None, True, None, (), ())
+"""The options of most calls: border, shape, static, libraries, schedule_budget, forbid, allow."""
 
 
 def evaluate(
@@ -39,6 +38,8 @@ def evaluate(
     allow: Collection[str] | str = (),
     path: Any = None,
     outputs: Sequence[str] | str | None = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     **named: Any,
 ) -> Any:
     """Compute assignments in index notation over sparse and dense operands.
@@ -61,7 +62,8 @@ def evaluate(
     text      `+ - * / **`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
               summed within each additive term that uses it, over the smallest product that holds
               its uses, or where `sum(j, …)` says so. Statements are separated by `;` or lines;
-              later ones read what earlier ones assign.
+              later ones read what earlier ones assign. Subscripts may be sums of multiples of
+              indices and of what operands of integers hold: x[2*i+k-1], A[p[i],0], y[p[i]] += x[i].
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
     others    nothing: operands go by name
@@ -92,6 +94,9 @@ def evaluate(
               expected work
     outputs   the names that are wanted of several statements, which are returned as a tuple, or one
               name; by default what the last one assigns. `format` and `out` may then be by name.
+    border    what a subscript outside of its operand is: "error" by default; "fill" reads 0 there,
+              and writes nothing outside of the result
+    shape     of the result, where subscripts do not say it, or less of it is wanted
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -113,50 +118,23 @@ def evaluate(
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None and names is None
-        if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
+        if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
+            ends = repr((border, shape))
             if names is None:
-                identity = (*identity, options_key(out, dtype, *seldom))
+                identity = (*identity, options_key(out, dtype, *seldom), ends)
             else:
-                identity = (names, *identity[2:], text, options_key(out_key, dtype, *seldom))
+                asked = options_key(out_key, dtype, *seldom)
+                identity = (names, *identity[2:], text, asked, ends)
         key = call_key(identity, given.values())
         call = find(key)
         if call is not None and (result := call(*given.values(), *outs)) is not None:
             return result
+    from taco_py.call.by_text import Asks, compute_text
+
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    return _long_way(text, given, (format, schedule, *options), path, (outputs, out), key)
-
-
-def _long_way(
-    text: str,
-    given: Mapping[str, Any],
-    options: tuple[Any, ...],
-    path: Any,
-    results: tuple[Any, Any],
-    key: tuple[object, ...] | None,
-) -> Any:
-    """Read the text, plan and run.
-
-    options  what `settings_of` takes
-    results  the outputs that are wanted, and the arrays for them
-    """
-    from taco_py.call.compute import compute
-    from taco_py.call.given_path import along
-    from taco_py.call.prepare import statements_of
-    from taco_py.values.settings import settings_of
-
-    read = statements_of(text)
-    format, (outputs, out) = options[0], results
-    if len(read) > 1 or outputs is not None or type(format) is dict or type(out) is dict:
-        from taco_py.call.several.compute_several import compute_several
-        from taco_py.call.several.wishes import asked_of
-
-        asked = asked_of([each.assignment for each in read], outputs, format, out)
-        settings = replace(settings_of(None, *options[1:]), path=path)
-        return compute_several(read, given, settings, asked, key)
-    (one,) = read
-    settings = along(settings_of(*options), one.assignment, path)
-    return compute(one.assignment, given, settings, out, key=key, cautions=one.cautions)
+    asks = Asks(border, shape, path, outputs, format, out)
+    return compute_text(text, given, (schedule, *options), asks, key)
 
 
 def explain(
@@ -176,6 +154,8 @@ def explain(
     frontier_budget: float | None = None,
     path: Any = None,
     outputs: Sequence[str] | str | None = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -198,16 +178,15 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path, outputs  as in `evaluate`
+    path, outputs, border, shape   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
 
     Raises as `evaluate`.
     """
-    from taco_py.call.explain_call import explained
-    from taco_py.call.given_path import along
-    from taco_py.call.prepare import by_name, parsed_statements
+    from taco_py.call.by_text import Asks, explain_text
+    from taco_py.call.prepare import by_name
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
@@ -223,14 +202,6 @@ def explain(
 
         return explain_subscripts((text, *operands), optimize, settings, seconds)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given, statements = by_name(text, first, others, named), parsed_statements(text)
-    if len(statements) > 1 or outputs is not None or isinstance(format, Mapping):
-        from taco_py.call.several.explain_several import explained_several
-        from taco_py.call.several.wishes import asked_of
-
-        asked = asked_of(statements, outputs, format)
-        return explained_several(
-            statements, given, replace(settings, format=None, path=path), asked
-        )
-    (assignment,) = statements
-    return explained(assignment, given, along(settings, assignment, path), seconds)
+    given = by_name(text, first, others, named)
+    asks = Asks(border, shape, path, outputs, format)
+    return explain_text(text, given, settings, asks, seconds)

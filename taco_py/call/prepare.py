@@ -24,7 +24,7 @@ from taco_py.fill import fill_of as fill_text
 from taco_py.kernels import KERNELS
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
-from taco_py.notation.checks import check_assignment, operand_names
+from taco_py.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.notation.dtypes import DType, result_dtype
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.fills import stored_alone, with_fills
@@ -60,8 +60,12 @@ from taco_py.values.settings import Settings, check_static_size, merged
 
 
 def parsed(text: str) -> Assignment:
-    """The assignment of a text, checked, with its sums explicit; its cautions are given."""
+    """The assignment of a text, checked, with its sums explicit; its cautions are given.
+
+    Raises NotationError or OperandError, also where subscripts are more than indices.
+    """
     found = understood(text)
+    refuse_subscripts(found.assignment)
     give_cautions(found.cautions)
     return found.assignment
 
@@ -70,6 +74,7 @@ def parsed_statements(text: str) -> tuple[Assignment, ...]:
     """The assignments of a text, as `parsed` has one."""
     found = statements_of(text)
     for each in found:
+        refuse_subscripts(each.assignment)
         give_cautions(each.cautions)
     return tuple(each.assignment for each in found)
 

@@ -127,12 +127,12 @@ def check_sequence(statements: Sequence[Assignment]) -> None:
 def _check_order(access: Access, assigned: Mapping[str, Access]) -> None:
     """Raise OperandError where an access has not as many indices as the target it is of."""
     target = assigned.get(access.tensor)
-    if target is not None and len(target.indices) != len(access.indices):
-        count = len(target.indices)
+    if target is not None and len(target.modes) != len(access.modes):
+        count = len(target.modes)
         wanted = "1 index" if count == 1 else f"{count or 'no'} indices"
         raise OperandError(
             f"Expected {access.tensor} with {wanted}, as where it is assigned, found it with "
-            f"{len(access.indices) or 'none'}",
+            f"{len(access.modes) or 'none'}",
             access.span,
             "give two tensors two names",
         )
