@@ -109,23 +109,19 @@ def evaluate(
         from taco_py.call.prepare import by_name
 
         given = by_name(text, operands, others, named)
-    if schedule is not None and type(schedule) is not str:
+    if schedule is not None:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
     outs: tuple[Any, ...] = () if out is None else (out,)
-    key, names = None, None
+    key, kinds = None, out
+    form: Any = format
     if outputs is not None or type(format) is dict or type(out) is dict:
-        names, out_key, outs = by_outputs(outputs, format, out)
+        form, kinds, outs = by_outputs(outputs, format, out)
     if threads is None or type(threads) is int:  # True is no number of threads
-        identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
-        usual = out is None and dtype is None and path is None and names is None
+        identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
+        usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            ends = repr((border, shape))
-            if names is None:
-                identity = (*identity, options_key(out, dtype, *seldom), ends)
-            else:
-                asked = options_key(out_key, dtype, *seldom)
-                identity = (names, *identity[2:], text, asked, ends)
+            identity = (*identity, options_key(kinds, dtype, *seldom), repr((border, shape)))
         key = call_key(identity, given.values())
         call = find(key)
         if call is not None and (result := call(*given.values(), *outs)) is not None:

@@ -152,7 +152,7 @@ def _gathered(
         for own, source in read.sources.items():
             found[own], places[own] = read.arrays[own], read.stored[own]
             if _is_sparse(given[source]):
-                columns, data = np.nonzero(places[own]), taken(given[source], source)
+                columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
                 values, shape = found[own][columns], found[own].shape
                 found[own] = stored_like(given[source], data, columns, values, shape)
         if each.operator is not None and name in given:

@@ -73,18 +73,11 @@ def gather(
 
     def plain(access: Access) -> Access:
         if access.tensor in made:
-            if access.subscripts or given[access.tensor].shape != tuple(
-                sizes[index] for index in access.indices
-            ):
-                raise NotationError(f"Expected all of {access.tensor}", access.span)
-            return access
+            return _whole(access, given[access.tensor].shape, sizes)
         name = f"{to_text(access)} "  # no name of the text has a blank in it
         sources[name] = access.tensor
         array = given[access.tensor]
-        grids = [
-            _grid(mode, access.indices, sizes, given) * (count != 1 or not _is_alone(mode, access))
-            for mode, count in zip(access.modes, array.shape, strict=True)
-        ]  # the one element of a mode of size 1 is read for all values of an index
+        grids = _grids_of(access, array.shape, sizes, given)
         extents = tuple(sizes[index] for index in access.indices)
         inside = _inside(grids, array.shape, extents)
         if not fills and not inside.all():
@@ -104,16 +97,45 @@ def gather(
     if not target.subscripts:
         return Gathered(whole, found, places, None, sources, ends)
     grids = [_grid(mode, target.indices, sizes, given) for mode in target.modes]
+    written = _written(target, grids, ends, fills, shape)
+    return Gathered(replace(whole, operator=None), found, places, written, sources, ends)
+
+
+def _written(
+    target: Access,
+    grids: list[Array],
+    extents: tuple[int, ...],
+    fills: bool,
+    shape: tuple[int, ...] | None,
+) -> tuple[tuple[Array, ...], tuple[int, ...]]:
+    """Where a result is written to, and its shape."""
     if shape is None:
         if any(mode.gathered for mode in target.modes):
             raise DimensionError(f"Expected the shape of {target.tensor}", target.span)
         shape = tuple(int(grid.max()) + 1 if grid.size else 0 for grid in grids)
-    inside = _inside(grids, shape, ends)
+    inside = _inside(grids, shape, extents)
     if not fills and not inside.all():
         raise DimensionError(f"Expected positions inside of {target.tensor}", target.span)
     wide = tuple(np.broadcast_to(grid, inside.shape)[inside] for grid in grids)
-    written = ((*wide, inside), shape)
-    return Gathered(replace(whole, operator=None), found, places, written, sources, ends)
+    return (*wide, inside), shape
+
+
+def _whole(access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Access:
+    """An access of what a statement makes, at all of its elements in order."""
+    if access.subscripts or shape != tuple(sizes[index] for index in access.indices):
+        raise NotationError(f"Expected all of {access.tensor}", access.span)
+    return access
+
+
+def _grids_of(
+    access: Access, shape: tuple[int, ...], sizes: Mapping[str, int], given: Mapping[str, Array]
+) -> list[Array]:
+    """The positions in each mode; the one element of a mode of size 1 is read for all values of an
+    index."""
+    return [
+        _grid(mode, access.indices, sizes, given) * (count != 1 or not _is_alone(mode, access))
+        for mode, count in zip(access.modes, shape, strict=True)
+    ]
 
 
 def write(

@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
+from taco_py.fill import as_number
 from taco_py.indexed.domains import Sizes, bounds
 from taco_py.indexed.positions import along, check_inside, is_inside, positions
 from taco_py.notation.nodes import Access, Subscript
@@ -26,34 +27,35 @@ Tensors = Mapping[str, TensorData]
 
 
 def dense_window(
-    access: Access, array: Array, sizes: Sizes, tensors: Tensors, fills: bool
+    access: Access, data: TensorData, sizes: Sizes, tensors: Tensors, fills: bool
 ) -> tuple[Array, str]:
-    """The elements of `array` at subscripts that are no view of it, an axis for each index of the
-    access, and how they were got, in words.
+    """The elements of a dense tensor at subscripts that are no view of it, an axis for each index
+    of the access, and how they were got, in words.
 
-    fills  whether 0 is read outside of the array; where not, affine subscripts are known to stay
+    fills  whether the fill value is read outside; where not, affine subscripts are known to stay
            inside, and what is gathered is checked
 
     Raises DimensionError for a position outside, OutOfMemoryError.
     """
     modes, shape = access.modes, tuple(sizes[index] for index in access.indices)
+    array, fill = data.values, as_number(data.fill, data.dtype)
     if 0 in shape:
         return np.zeros(shape, array.dtype), "empty"
     if any(mode.gathered for mode in modes):
-        return _taken(access, array, sizes, tensors, fills)
+        return _taken(access, array, sizes, tensors, fill if fills else None)
     if not fills:
         raise InternalError(f"Expected {access} inside of {array.shape}, found it outside")
     pads = _pads(modes, array.shape, sizes)
     padded = prod(n + before + after for n, (before, after) in zip(array.shape, pads, strict=True))
     if padded > max(array.size, prod(shape)):
-        return _filled(access, array, sizes, tensors), f"a copy of {prod(shape)} elements"
-    with room(f"{access.tensor} with zeros around it", padded * array.itemsize):
-        around = np.pad(array, pads)
+        return _filled(access, array, sizes, tensors, fill), f"a copy of {prod(shape)} elements"
+    with room(f"{access.tensor} with {fill} around it", padded * array.itemsize):
+        around = np.pad(array, pads, constant_values=fill)
     moved = tuple(
         Subscript(mode.indices, (), mode.constant + before)
         for mode, (before, _) in zip(modes, pads, strict=True)
     )
-    how = f"a view of a copy of {padded} elements, zeros outside of {access.tensor}"
+    how = f"a view of a copy of {padded} elements, {fill} outside of {access.tensor}"
     return view_of(moved, access.indices, sizes).of(around), how
 
 
@@ -113,29 +115,35 @@ def _pads(modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes) -> lis
     ]
 
 
-def _filled(access: Access, array: Array, sizes: Sizes, tensors: Tensors) -> Array:
-    """The elements by a position for each mode of each, 0 outside."""
+def _filled(
+    access: Access, array: Array, sizes: Sizes, tensors: Tensors, fill: np.generic
+) -> Array:
+    """The elements by a position for each mode of each, the fill value outside."""
     grids = [positions(mode, access.indices, sizes, tensors) for mode in access.modes]
     shape = tuple(sizes[index] for index in access.indices)
     inside = np.broadcast_to(np.True_, shape)
     for grid, size in zip(grids, array.shape, strict=True):
         inside = inside & is_inside(grid, size)
     if 0 in array.shape:
-        return np.zeros(shape, array.dtype)
+        return np.full(shape, fill, array.dtype)
     with room(f"what is gathered from {access.tensor}", prod(shape) * array.itemsize):
         clipped = (grid.clip(0, size - 1) for grid, size in zip(grids, array.shape, strict=True))
         found = array[tuple(clipped)]
-        return np.asarray(np.where(inside, found, array.dtype.type(0)))
+        return np.asarray(np.where(inside, found, fill))
 
 
 def _taken(
-    access: Access, array: Array, sizes: Sizes, tensors: Tensors, fills: bool
+    access: Access, array: Array, sizes: Sizes, tensors: Tensors, fill: np.generic | None
 ) -> tuple[Array, str]:
-    """The elements at positions that operands hold."""
+    """The elements at positions that operands hold.
+
+    fill  what is read outside; None where that is an error
+    """
     modes, shape = access.modes, tuple(sizes[index] for index in access.indices)
     how = f"a copy of {prod(shape)} elements, gathered"
-    if fills:
-        return _filled(access, array, sizes, tensors), f"{how}, 0 outside of {access.tensor}"
+    if fill is not None:
+        told = f"{how}, {fill} outside of {access.tensor}"
+        return _filled(access, array, sizes, tensors, fill), told
     places = [place for place, mode in enumerate(modes) if mode.gathered]
     grids = {p: positions(modes[p], access.indices, sizes, tensors) for p in places}
     for place, grid in grids.items():

@@ -154,7 +154,7 @@ def _derived(
     access, sizes = each.access, layout.domain.sizes
     data = tensors[access.tensor]
     if data.format.is_dense:
-        return dense_window(access, data.values, sizes, tensors, fills)
+        return dense_window(access, data, sizes, tensors, fills)
     rows = picked_rows(access, data, sizes, tensors, fills)
     if rows is not None:
         return held_like(objects[access.tensor], rows), f"a copy of {rows.nnz} entries, in rows"

@@ -69,4 +69,4 @@ def _rows(data: TensorData, rows: Array, shape: tuple[int, ...]) -> TensorData:
         given = (rows.astype(pos.dtype), pos, crd.astype(pos.dtype, copy=False), data.values)
         _sparsetools.csr_row_index(len(rows), *given, crds, values)
     levels = (LevelArrays(), LevelArrays(starts, crds.astype(starts.dtype, copy=False)))
-    return TensorData(data.format, shape, levels, values, data.sorted, data.unique)
+    return TensorData(data.format, shape, levels, values, data.sorted, data.unique, data.fill)

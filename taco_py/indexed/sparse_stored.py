@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.fill import as_number
 from taco_py.formats import COO, CSC, CSF, CSR, Format
 from taco_py.interop.scipy_arrays import is_scipy_sparse, to_scipy
 from taco_py.legal.stored import is_full
@@ -25,18 +26,21 @@ def stored_like(
     data  the arrays of `source`
 
     A matrix is CSR, or CSC or COO where `source` is; SciPy's tensors of other orders are coordinate
-    lists. Of no modes it is a number.
+    lists. Of no modes it is a number. What is not stored has the fill value of `data`.
     """
+    if not shape and not len(values):
+        return as_number(data.fill, values.dtype)
     if not shape:
         add = np.logical_or if values.dtype == bool else np.add
         return np.asarray(add.reduce(values, dtype=values.dtype))[()]
     if not is_scipy_sparse(source):
-        return Tensor(pack_coo(columns, values, shape, _format_like(data.format, len(shape))))
-    form = source.format if source.format in ("csc", "coo") else "csr"
-    if len(shape) != 2 or form == "coo":
+        form = _format_like(data.format, len(shape))
+        return Tensor(pack_coo(columns, values, shape, form, fill=data.fill))
+    kind = source.format if source.format in ("csc", "coo") else "csr"
+    if len(shape) != 2 or kind == "coo":
         dtype = index_type(shape, len(values), None)
         return to_scipy(_listed(columns, values, shape, dtype), f"coo_{_family(source, shape)}")
-    return held_like(source, compressed(columns, values, shape, CSC if form == "csc" else CSR))
+    return held_like(source, compressed(columns, values, shape, CSC if kind == "csc" else CSR))
 
 
 def held_like(source: Any, data: TensorData) -> Any:
