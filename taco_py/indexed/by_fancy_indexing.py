@@ -59,14 +59,17 @@ def gather(
         shape = np.shape(added)
     sizes = dict(_sizes(assignment, given, fills, shape))
     found, places = dict(arrays), dict(stored)
+    large = _large(accesses(assignment), given)
+    if added is not None:  # it is read too
+        large |= _large((assignment.target,), {assignment.target.tensor: np.asarray(added)})
 
     def plain(access: Access) -> Access:
         name = f"{to_text(access)} "  # no name of the text has a blank in it
         array = given[access.tensor]
-        grids = [
-            _grid(mode, access.indices, sizes, given) * (count != 1 or not _is_alone(mode, access))
-            for mode, count in zip(access.modes, array.shape, strict=True)
-        ]  # the one element of a mode of size 1 is read for all values of an index
+        grids = [_grid(mode, access.indices, sizes, given) for mode in access.modes]
+        for place, (mode, count) in enumerate(zip(access.modes, array.shape, strict=True)):
+            if count == 1 and _is_alone(mode, access) and mode.index in large:
+                grids[place] *= 0  # its one element is read for all values of the index
         extents = tuple(sizes[index] for index in access.indices)
         inside = _inside(grids, array.shape, extents)
         if not fills and not inside.all():
@@ -84,6 +87,18 @@ def gather(
     whole = replace(assignment, value=value, target=Access(target.tensor, target.indices))
     if not target.subscripts:
         return Gathered(whole, found, places, None)
+    written = _written(target, sizes, given, fills, shape)
+    return Gathered(replace(whole, operator=None), found, places, written)
+
+
+def _written(
+    target: Access,
+    sizes: Mapping[str, int],
+    given: Mapping[str, Array],
+    fills: bool,
+    shape: tuple[int, ...] | None,
+) -> tuple[tuple[Array, ...], tuple[int, ...]]:
+    """The positions that are written to, which values go there, and the shape of the result."""
     grids = [_grid(mode, target.indices, sizes, given) for mode in target.modes]
     if shape is None:
         if any(mode.gathered for mode in target.modes):
@@ -93,7 +108,7 @@ def gather(
     if not fills and not inside.all():
         raise DimensionError(f"Expected positions inside of {target.tensor}", target.span)
     wide = tuple(np.broadcast_to(grid, inside.shape)[inside] for grid in grids)
-    return Gathered(replace(whole, operator=None), found, places, ((*wide, inside), shape))
+    return (*wide, inside), shape
 
 
 def write(
@@ -154,8 +169,7 @@ def _take_alone(
 ) -> None:
     """Take the sizes of modes that an index has by itself, where none is said."""
     said = set(sizes)
-    pairs = [pair for a in met for pair in zip(a.modes, arrays[a.tensor].shape, strict=False)]
-    large = {mode.index for mode, size in pairs if mode.index is not None and size != 1}
+    large = _large(met, arrays)
     for access in met:
         if len(access.modes) != arrays[access.tensor].ndim:
             raise OperandError(f"Expected another number of subscripts in {to_text(access)}")
@@ -166,6 +180,16 @@ def _take_alone(
                 continue
             if sizes.setdefault(mode.index, size) != size:
                 raise DimensionError(f"Expected one size for index {mode.index}", access.span)
+
+
+def _large(met: tuple[Access, ...], arrays: Mapping[str, Array]) -> frozenset[str | None]:
+    """The indices that a mode of another size than 1 has by itself."""
+    return frozenset(
+        mode.index
+        for access in met
+        for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=False)
+        if _is_alone(mode, access) and size != 1
+    )
 
 
 def _is_alone(mode: Subscript, access: Access) -> bool:
