@@ -111,11 +111,10 @@ def evaluate(
         given = by_name(text, operands, others, named)
     if schedule is not None:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    outs: tuple[Any, ...] = () if out is None else (out,)
-    key, kinds = None, out
-    form: Any = format
-    if outputs is not None or type(format) is dict or type(out) is dict:
-        form, kinds, outs = by_outputs(outputs, format, out)
+    whole: Any = (format, out, () if out is None else (out,))
+    by_names = outputs is not None or type(format) is dict or type(out) is dict
+    form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
+    key = None
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None and outputs is None

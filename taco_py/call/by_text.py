@@ -14,6 +14,7 @@ from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import has_subscripts, operand_names
+from taco_py.replay.find import find
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
 
@@ -136,7 +137,10 @@ def _compute_indexed(
     assignment = layout.plain.assignment
     settings = along(settled(read.assignment, layout, made, settings), assignment, asks.path)
     inner = None if key is None else indexed.key(text, made)
-    found = compute(assignment, made.objects, settings, out, key=inner, cautions=read.cautions)
+    short, given = find(inner), made.objects.values()
+    found = None if short is None else short(*given) if out is None else short(*given, out)
+    if found is None:
+        found = compute(assignment, made.objects, settings, out, key=inner, cautions=read.cautions)
     if key is not None:
         KERNELS.memo.put(key, indexed.short_way(tuple(objects)))
     return found

@@ -70,6 +70,9 @@ def gather(
         shape = np.shape(added)
     sizes = dict(_sizes(assignment, given, fills, shape))
     found, places, sources = dict(arrays), dict(stored), dict[str, str]()
+    large = _large(accesses(assignment), given)
+    if added is not None:  # it is read too
+        large |= _large((assignment.target,), {assignment.target.tensor: np.asarray(added)})
 
     def plain(access: Access) -> Access:
         if access.tensor in made:
@@ -77,7 +80,7 @@ def gather(
         name = f"{to_text(access)} "  # no name of the text has a blank in it
         sources[name] = access.tensor
         array = given[access.tensor]
-        grids = _grids_of(access, array.shape, sizes, given)
+        grids = _grids_of(access, array.shape, sizes, given, large)
         extents = tuple(sizes[index] for index in access.indices)
         inside = _inside(grids, array.shape, extents)
         if not fills and not inside.all():
@@ -128,14 +131,21 @@ def _whole(access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]) -> 
 
 
 def _grids_of(
-    access: Access, shape: tuple[int, ...], sizes: Mapping[str, int], given: Mapping[str, Array]
+    access: Access,
+    shape: tuple[int, ...],
+    sizes: Mapping[str, int],
+    given: Mapping[str, Array],
+    large: Container[str | None],
 ) -> list[Array]:
-    """The positions in each mode; the one element of a mode of size 1 is read for all values of an
-    index."""
-    return [
-        _grid(mode, access.indices, sizes, given) * (count != 1 or not _is_alone(mode, access))
-        for mode, count in zip(access.modes, shape, strict=True)
-    ]
+    """The positions in each mode.
+
+    large  the indices for all values of which the one element of a mode of size 1 is read
+    """
+    grids = [_grid(mode, access.indices, sizes, given) for mode in access.modes]
+    for place, (mode, count) in enumerate(zip(access.modes, shape, strict=True)):
+        if count == 1 and _is_alone(mode, access) and mode.index in large:
+            grids[place] *= 0
+    return grids
 
 
 def write(
@@ -196,8 +206,7 @@ def _take_alone(
 ) -> None:
     """Take the sizes of modes that an index has by itself, where none is said."""
     said = set(sizes)
-    pairs = [pair for a in met for pair in zip(a.modes, arrays[a.tensor].shape, strict=False)]
-    large = {mode.index for mode, size in pairs if mode.index is not None and size != 1}
+    large = _large(met, arrays)
     for access in met:
         if len(access.modes) != arrays[access.tensor].ndim:
             raise OperandError(f"Expected another number of subscripts in {to_text(access)}")
@@ -208,6 +217,16 @@ def _take_alone(
                 continue
             if sizes.setdefault(mode.index, size) != size:
                 raise DimensionError(f"Expected one size for index {mode.index}", access.span)
+
+
+def _large(met: tuple[Access, ...], arrays: Mapping[str, Array]) -> frozenset[str | None]:
+    """The indices that a mode of another size than 1 has by itself."""
+    return frozenset(
+        mode.index
+        for access in met
+        for mode, size in zip(access.modes, arrays[access.tensor].shape, strict=False)
+        if _is_alone(mode, access) and size != 1
+    )
 
 
 def _is_alone(mode: Subscript, access: Access) -> bool:

@@ -126,10 +126,8 @@ def _filled(
         inside = inside & is_inside(grid, size)
     if 0 in array.shape:
         return np.full(shape, fill, array.dtype)
-    with room(f"what is gathered from {access.tensor}", prod(shape) * array.itemsize):
-        clipped = (grid.clip(0, size - 1) for grid, size in zip(grids, array.shape, strict=True))
-        found = array[tuple(clipped)]
-        return np.asarray(np.where(inside, found, fill))
+    clipped = (grid.clip(0, size - 1) for grid, size in zip(grids, array.shape, strict=True))
+    return np.asarray(np.where(inside, array[tuple(clipped)], fill))
 
 
 def _taken(
@@ -151,15 +149,14 @@ def _taken(
     (first, *others) = places
     inner = modes[first].names
     rest = [mode for place, mode in enumerate(modes) if place != first]
-    with room(f"what is gathered from {access.tensor}", prod(shape) * array.itemsize):
-        if others or any(name in inner for mode in rest for name in mode.names):
-            every = (positions(mode, access.indices, sizes, tensors) for mode in modes)
-            return np.broadcast_to(array[tuple(every)], shape), how
-        left = [name for name in access.indices if name not in inner]
-        lines = np.moveaxis(array, first, 0)
-        line, own_sizes = Subscript((("", 1),)), {**sizes, "": len(lines)}
-        whole = view_of((line, *rest), ("", *left), own_sizes).of(lines)
-        kept = [axis for axis, name in enumerate(access.indices) if name in inner]
-        flat = grids[first].reshape([shape[axis] for axis in kept])
-        own = [access.indices[axis] for axis in kept] + left
-        return along(whole.take(flat, axis=0), own, access.indices), how
+    if others or any(name in inner for mode in rest for name in mode.names):
+        every = (positions(mode, access.indices, sizes, tensors) for mode in modes)
+        return np.broadcast_to(array[tuple(every)], shape), how
+    left = [name for name in access.indices if name not in inner]
+    lines = np.moveaxis(array, first, 0)
+    line, own_sizes = Subscript((("", 1),)), {**sizes, "": len(lines)}
+    whole = view_of((line, *rest), ("", *left), own_sizes).of(lines)
+    kept = [axis for axis, name in enumerate(access.indices) if name in inner]
+    flat = grids[first].reshape([shape[axis] for axis in kept])
+    own = [access.indices[axis] for axis in kept] + left
+    return along(whole.take(flat, axis=0), own, access.indices), how

@@ -111,8 +111,8 @@ def _said(target: Access, shape: Sequence[int] | None) -> dict[str, int]:
             "write one size for each mode of the result",
         )
     pairs = zip(target.modes, shape, strict=True)
-    alone = _alone(target)
-    return {mode.index: int(n) for mode, n in pairs if mode.index and mode.index in alone}
+    single = alone(target)
+    return {mode.index: int(n) for mode, n in pairs if mode.index and mode.index in single}
 
 
 def _check_added(target: Access, shape: Sequence[int], stated: Stated) -> None:
@@ -126,7 +126,7 @@ def _check_added(target: Access, shape: Sequence[int], stated: Stated) -> None:
         )
 
 
-def _alone(access: Access) -> frozenset[str]:
+def alone(access: Access) -> frozenset[str]:
     """The indices that are subscripts by themselves, and in no subscript besides others."""
     mixed = {name for mode in access.modes if mode.index is None for name in mode.names}
     return frozenset(access.indices) - mixed
@@ -144,10 +144,10 @@ def _take_plain(
     """
     first: dict[str, tuple[Access, int]] = {}
     for access in met:
-        alone = _alone(access)
+        single = alone(access)
         for place, mode in enumerate(access.modes):
             index, size = mode.index, int(shapes[access.tensor][place])
-            if index is None or index not in alone or index in given:
+            if index is None or index not in single or index in given:
                 continue
             other, there = first.setdefault(index, (access, place))
             if sizes.setdefault(index, size) != size:
@@ -197,7 +197,7 @@ def _check_known(
             if index in sizes:
                 continue
             where = to_text(next(a for a in (*met, assignment.target) if index in a.indices))
-            by_shape = index in _alone(assignment.target)
+            by_shape = index in alone(assignment.target)
             hint = "use it by itself on an operand of that size"
             if by_shape:
                 size = ", ".join(mode.index or "…" for mode in assignment.target.modes)
@@ -247,7 +247,7 @@ def _remedy(access: Access, mode: Subscript, target: Access, low: int) -> str:
     fill = f'border="fill" reads 0 outside of {access.tensor}'
     if not mode.indices:
         return f"positions count from 0; {fill}"
-    if any(index in _alone(target) for index in mode.names) and low >= 0:
+    if any(index in alone(target) for index in mode.names) and low >= 0:
         return f"{fill}; shape= says how far the indices of {target.tensor} go"
     return fill
 
@@ -263,7 +263,7 @@ def _result_shape(
         known = tuple(shapes[target.tensor]) if target.tensor in shapes else None
     found = []
     for place, mode in enumerate(target.modes):
-        if mode.index is not None and mode.index in _alone(target):
+        if mode.index is not None and mode.index in alone(target):
             found.append(sizes[mode.index])
             continue
         if known is None and mode.gathered:

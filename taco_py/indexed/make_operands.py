@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,7 @@ from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names, unique
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import subscript_text, to_text
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import TensorData
 from taco_py.values.operands import taken
 
@@ -125,7 +127,9 @@ def make_operands(
             check_once(assignment, layout.domain.shape, sizes, tensors, fills)
         for one in plain.selections:
             size, target = layout.domain.shape[one.mode], assignment.target
-            data = selection(one, target, size, sizes, tensors, fills)
+            count = prod(sizes[name] for name in one.subscript.names)
+            with room(f"positions in {target.tensor}", 24 * count):
+                data = selection(one, target, size, sizes, tensors, fills)
             found[one.name] = as_operand(data, scipy)
             told.append(f"{data.nnz} entries")
     return Made(found, tuple(told))
@@ -154,7 +158,9 @@ def _derived(
     access, sizes = each.access, layout.domain.sizes
     data = tensors[access.tensor]
     if data.format.is_dense:
-        return dense_window(access, data, sizes, tensors, fills)
+        count = prod(sizes[index] for index in access.indices)
+        with room(f"what is gathered from {access.tensor}", count * (data.dtype.itemsize + 8)):
+            return dense_window(access, data, sizes, tensors, fills)
     rows = picked_rows(access, data, sizes, tensors, fills)
     if rows is not None:
         return held_like(objects[access.tensor], rows), f"a copy of {rows.nnz} entries, in rows"

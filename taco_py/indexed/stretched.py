@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from taco_py.indexed.domains import alone
 from taco_py.notation.checks import accesses, free_indices, unique
 from taco_py.notation.nodes import Access, Assignment, Reduce, Subscript
 from taco_py.notation.tree import map_accesses, walk
@@ -54,7 +55,7 @@ def _other_sizes(
         mode.index: size
         for access in met
         for mode, size in zip(access.modes, shapes[access.tensor], strict=False)
-        if mode.index is not None and size != 1
+        if mode.index is not None and mode.index in alone(access) and size != 1
     }
 
 

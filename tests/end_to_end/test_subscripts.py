@@ -177,6 +177,7 @@ def test_modes_of_size_1_are_read_at_their_one_element() -> None:
     for form in ("csr", "csc", "coo", "tensor"):
         column = stored(S[:, [2]], form)
         check("Y[i,j] = S[i,j] * m[i,j]", {"S": S, "m": column}, {})
+    check("y[i] = x[i] * A[i,i+1]", {"x": x[:1], "A": A}, {})
     told = tp.explain("Y[i,j] = A[i,j] - m[i,j]", A=A, m=mean, frontier_budget=0)
     assert "m[i,0]: a view" in told
     with pytest.raises(tp.DimensionError, match="Expected one size for index j"):
