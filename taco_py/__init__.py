@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
+    from taco_py.api.function import function
     from taco_py.api.memory import clear_memory, set_kept_memory
     from taco_py.api.program import program
     from taco_py.api.tensor import tensor
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
+    from taco_py.notation.masks import by_value, complement
+    from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.values.tensor import Tensor
 
@@ -81,6 +84,7 @@ _LATER = {
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
     "taco_py.api.frontier": ("frontier",),
+    "taco_py.api.function": ("function",),
     "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
     "taco_py.api.program": ("program",),
     "taco_py.api.tensor": ("tensor",),
@@ -89,6 +93,8 @@ _LATER = {
     "taco_py.call.program_call": ("Program",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
+    "taco_py.notation.masks": ("by_value", "complement"),
+    "taco_py.notation.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
     "taco_py.values.tensor": ("Tensor",),
 }
@@ -122,18 +128,22 @@ __all__ = [
     "Program",
     "Schedule",
     "ScheduleError",
+    "Semiring",
     "StructureError",
     "TacoError",
     "Tensor",
+    "by_value",
     "check",
     "clear_memory",
     "compile",
+    "complement",
     "dense",
     "einsum",
     "evaluate",
     "evaluate_dense",
     "explain",
     "frontier",
+    "function",
     "get_threads",
     "program",
     "read",

@@ -17,9 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
 from taco_py.legal.absent import call_fill, reduced_fill, restricting
-from taco_py.notation.checks import accesses, check_assignment, operand_names, unique
+from taco_py.notation.checks import (
+    accesses,
+    check_assignment,
+    check_elements,
+    operand_names,
+    unique,
+)
 from taco_py.notation.dtypes import (
     DType,
+    check_defined,
     expression_dtype,
     in_place_dtype,
     is_weak,
@@ -89,6 +96,8 @@ def evaluate_dense(
     if assignment.operator is None or initial is None:
         return result
     start, result = _initial(assignment.target, initial, result.shape), _computed(result)
+    update = Call(assignment.operator, (assignment.target, assignment.value), assignment.span)
+    check_defined(update, np.result_type(_computed(start), result))
     dtype = in_place_dtype(assignment, result.dtype, start.dtype)
     with np.errstate(all="ignore"):
         return np.asarray(assignment.operator.evaluate(_computed(start), result)).astype(dtype)
@@ -112,6 +121,7 @@ def evaluate_stored(
     given = {name: _array(name, operands) for name in operand_names(assignment)}
     arrays = {name: _computed(array) for name, array in given.items()}
     sizes = _sizes(assignment, arrays)
+    check_elements(assignment, sizes)
     dtypes = _dtypes(arrays)
     leaves = {name: _Leaf(array, _places(name, array, stored)) for name, array in arrays.items()}
     world = _World(leaves, dtypes, sum_type)
@@ -335,9 +345,12 @@ def _diagonal(value: _Value, index: str) -> _Value:
 def _reduce(expr: Reduce, body: _Value) -> _Value:
     axis = body.indices.index(expr.index)
     rest = body.indices[:axis] + body.indices[axis + 1 :]
+    check_defined(expr, body.array.dtype)
     value = _reduced(expr.operator, body.array, axis)
     fill = reduced_fill(expr.operator, body.fill)
     counts = fill is None and body.fill is not None
+    if any(restricting(expr.operator, (body.fill,))):  # one that is absent makes all of them so
+        value = np.where(body.stored.all(axis=axis), value, value.dtype.type(body.fill))
     return _Value(rest, value, np.asarray(body.stored.any(axis=axis) | counts), fill)
 
 
@@ -346,6 +359,9 @@ def _reduced(operator: Operator, array: Array, axis: int) -> Array:
     integers.
     """
     function = operator.evaluate
+    empty = None if array.shape[axis] else operator.identity_of(array.dtype)
+    if empty is not None:
+        return np.full(array.shape[:axis] + array.shape[axis + 1 :], empty, array.dtype)
     if isinstance(function, np.ufunc):
         return np.asarray(function.reduce(array, axis=axis, dtype=array.dtype))
     slices = list(np.moveaxis(array, axis, 0))

@@ -93,10 +93,17 @@ def plan(
     sizes: Mapping[str, int] | None = None,
     nnz: Mapping[str, float] | None = None,
     options: Options | None = None,
+    fused: bool = False,
 ) -> Plan:
-    """How `problem` is computed on operands of these sizes, where digits may cancel."""
+    """How `problem` is computed on operands of these sizes, where digits may cancel.
+
+    fused  whether temporaries may be made inside the loops of their readers: each is a kernel of
+           its own else, to be looked at
+    """
     known = operands(problem, sizes, nnz)
-    request = Request(problem.result, allow=frozenset(("cancellation",)))
+    left_out = frozenset(() if fused else ("fuse_temporary",))
+    allow = frozenset(("cancellation",))
+    request = Request(problem.result, allow=allow, left_out=left_out)
     return make_plan(problem.assignment, known, request, options or Options())
 
 

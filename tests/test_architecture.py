@@ -60,7 +60,7 @@ COMMON = ("codegen.records",)
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
         "diagnostics", "kernels", "phase", "fill", "formats", "levels", "notation", "provenance",
-        "affine", "oracle", "problem", "storage", "legal", "concrete", "convert", "interop", "cost",
+        "affine", "oracle", "functions", "problem", "storage", "legal", "concrete", "convert", "interop", "cost",
         "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
         "tool", "cli", "__main__",
@@ -83,7 +83,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 }
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {
-    "cffi", "cotengra", "dask", "distributed", "graphblas", "islpy", "matplotlib", "opt_einsum",
+    "cffi", "cotengra", "dask", "distributed", "graphblas", "islpy", "matplotlib", "ml_dtypes",
+    "opt_einsum",
     "platformdirs", "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang",
     "zstandard",
 }  # fmt: skip

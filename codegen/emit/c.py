@@ -87,9 +87,15 @@ def _includes(module: Module) -> str:
         "math.h": any(map(_is_mathematical, walk(module))),
     }
     needed = [f"#include <{name}>" for name, is_needed in libraries.items() if is_needed]
-    own = any(c_function(node).is_own for node in find(module, Apply))
-    ours = [f'#include "{MATHEMATICS}"'] if own else []
-    return "\n".join(['#include "taco_runtime.h"', *needed, *ours])
+    return "\n".join(['#include "taco_runtime.h"', *needed, *_own_functions(module)])
+
+
+def _own_functions(module: Module) -> Lines:
+    """The header of scalar functions where one is called, and the parts of it that are needed."""
+    called = [c_function(node) for node in find(module, Apply)]
+    parts = sorted({f"#define {each.part}" for each in called if each.part})
+    own = any(each.is_own for each in called)
+    return [*parts, f'#include "{MATHEMATICS}"'] if own else []
 
 
 def _is_complex(node: object) -> bool:

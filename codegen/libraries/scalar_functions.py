@@ -24,7 +24,9 @@ A new function is one entry of `FUNCTIONS`. What it is in the loop IR depends on
     Fixed       a constant, such as isnan of an integer
 
 `CFunction.vectorizes` says that a C compiler makes vector code of a loop that calls it: it is
-branch-free, or one instruction. `ULPS` states how far results may be from the exact ones.
+branch-free, or one instruction. exp expm1 log log1p log2 log10 sin cos tanh sigmoid erf cbrt of
+floats are at most 1 ulp from the exact results (benchmarks/ulps.py), others as near as those of
+the C library.
 """
 
 from __future__ import annotations
@@ -51,10 +53,16 @@ _REAL_OF = {"complex64": "float32", "complex128": "float64"}
 
 @dataclass(frozen=True, slots=True)
 class CFunction:
-    """A function of C, and whether compilers make vector code of loops that call it."""
+    """A function of C, and whether compilers make vector code of loops that call it.
+
+    is_long  whether it takes tens of instructions, beside which it is nothing to gather arguments
+    part     the macro that makes taco_math.h define it, where it does not always
+    """
 
     name: str
     vectorizes: bool = False
+    is_long: bool = False
+    part: str = ""
 
     @property
     def is_own(self) -> bool:
@@ -136,14 +144,13 @@ def _c_library_complex(name: str) -> Spellings:
     return {"complex64": CFunction(f"{name}f"), "complex128": CFunction(name)}
 
 
+def _suffix(element: ScalarType) -> str:
+    return f"{_SUFFIX[element.kind]}{element.bits}"
+
+
 def _own(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings:
-    """Our own function for each type: `taco_exp_f32` and `taco_exp_f64`."""
-    return {
-        each: CFunction(
-            f"taco_{name}_{_SUFFIX[SCALARS[each].kind]}{SCALARS[each].bits}", vectorizes
-        )
-        for each in types
-    }
+    """Our own function for each type: `taco_sign_f32` and `taco_sign_f64`."""
+    return {t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes) for t in types}
 
 
 def _operator(op: str, types: Iterable[str]) -> Spellings:
@@ -167,10 +174,15 @@ def _entry(name: str, arity: int, result: str, *spellings: Spellings) -> ScalarF
 # ---------------------------------------------------------------- the table
 
 
-def _polynomial(name: str, complex: Callable[[str], Spellings] | None = None) -> ScalarFunction:
+def _polynomial(
+    name: str, complex: Callable[[str], Spellings] | None = None, part: str = ""
+) -> ScalarFunction:
     """A function of real numbers that taco_math.h has as a polynomial."""
-    more = () if complex is None else (complex(f"c{name}"),)
-    return _entry(name, 1, SAME, _own(name, FLOATS, vectorizes=True), *more)
+    own = {
+        t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes=True, is_long=True, part=part)
+        for t in FLOATS
+    }
+    return _entry(name, 1, SAME, own, {} if complex is None else complex(f"c{name}"))
 
 
 def _elementary(name: str) -> ScalarFunction:
@@ -227,8 +239,8 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _polynomial("log2", _own_complex),
     _polynomial("log10", _own_complex),
     # Trigonometry.
-    _polynomial("sin", _c_library_complex),
-    _polynomial("cos", _c_library_complex),
+    _polynomial("sin", _c_library_complex, part="TACO_SINES"),
+    _polynomial("cos", _c_library_complex, part="TACO_SINES"),
     *map(_elementary, ("tan", "asin", "acos", "atan", "sinh", "cosh")),
     _polynomial("tanh", _c_library_complex),
     *map(_elementary, ("asinh", "acosh", "atanh")),

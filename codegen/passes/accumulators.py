@@ -32,7 +32,6 @@ from codegen.ir import (
     Array,
     Assign,
     Block,
-    Call,
     Comment,
     Const,
     Declare,
@@ -49,7 +48,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
-from codegen.passes.vectorize import reductions_of, stride, strides_in
+from codegen.passes.vectorize import is_scalar_call, reductions_of, stride, strides_in
 from codegen.tree import find, map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
 
@@ -121,7 +120,7 @@ def _is_indirect_sum(loop: For) -> bool:
     simple = simple and not loop.unroll
     if not simple or not all(isinstance(s, Declare | Assign) for s in statements):
         return False
-    if any(find(loop.body, Call)):
+    if any(map(is_scalar_call, walk(loop.body))):
         return False
     reductions = reductions_of(loop, also_complex=True)
     if not reductions or any(r.op != "+" for r in reductions):

@@ -9,6 +9,7 @@ from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.dead_code import remove_dead_code
 from codegen.passes.full_tiles import separate_full_tiles
+from codegen.passes.function_chains import split_function_chains
 from codegen.passes.jam import jam_rows
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
@@ -51,6 +52,9 @@ C_PASSES: tuple[Step, ...] = (
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
     Step("past_caches", write_past_caches, "before vectorize, which would mark the rows written"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
+    Step(
+        "function_chains", _for_any_target(split_function_chains), "takes the loops that are marked"
+    ),
     Step("vector_sums", split_sums_of_streams, "takes the sums that are marked"),
     Step("accumulators", _for_any_target(split_accumulators), "takes the sums vectorize refused"),
     Step("tidy_sums", _TIDY, "blocks and bounds that the splitting left"),

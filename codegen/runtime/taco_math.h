@@ -183,7 +183,153 @@ TACO_DEFINE_INTEGERS(64)
 TACO_DEFINE_REALS(f32, float, f, __FLT_MAX__)
 TACO_DEFINE_REALS(f64, double, , __DBL_MAX__)
 
-/* ---------------------------------------------------------------- real numbers, as polynomials */
+/* ---------------------------------------------------------------- elementary functions
+ *
+ * Polynomials where the machine multiplies and adds in one step, else the C library's functions: there, what is
+ * lost in rounding cannot be told.
+ */
+
+#if defined(__FP_FAST_FMA) || defined(__FMA__) || defined(__aarch64__)
+
+#define taco_fma_f32(x, y, z) __builtin_fmaf(x, y, z)
+#define taco_fma_f64(x, y, z) __builtin_fma(x, y, z)
+
+#include "taco_polynomials.h"
+
+/* SHIFT      1.5 * 2**MANTISSA            WHOLE     2**MANTISSA
+ * EPSILON    what x + x**2 is x below     LEAST     normal number; LIFT makes subnormal ones normal
+ * EXP_0, EXP_INF   what exp is 0 below, and infinite above
+ * LARGE, ERF_1     what exp(-x) and 1 - erf(x) are nothing beside 1 above
+ * FAR        up to where sine and cosine are reduced in lanes */
+#define TACO_SHIFT_f64 0x1.8p52
+#define TACO_WHOLE_f64 0x1p52
+#define TACO_EPSILON_f64 0x1p-54
+#define TACO_LEAST_f64 0x1p-1022
+#define TACO_LIFT_f64 0x1p54
+#define TACO_LIFT_BY_3_f64 0x1p54
+#define TACO_LIFTS_BY_3_f64 18
+#define TACO_EXP_0_f64 -750.0
+#define TACO_EXP_INF_f64 710.0
+#define TACO_LARGE_f64 40.0
+#define TACO_ERF_1_f64 6.0
+#define TACO_ERF_SPLIT_f64 0.8125
+#define TACO_FAR_f64 0x1p30
+#define TACO_SHIFT_f32 0x1.8p23f
+#define TACO_WHOLE_f32 0x1p23f
+#define TACO_EPSILON_f32 0x1p-25f
+#define TACO_LEAST_f32 0x1p-126f
+#define TACO_LIFT_f32 0x1p25f
+#define TACO_LIFT_BY_3_f32 0x1p24f
+#define TACO_LIFTS_BY_3_f32 8
+#define TACO_EXP_0_f32 -105.0f
+#define TACO_EXP_INF_f32 89.0f
+#define TACO_LARGE_f32 20.0f
+#define TACO_ERF_1_f32 4.0f
+#define TACO_ERF_SPLIT_f32 0.8125f
+#define TACO_FAR_f32 0x1p17f
+
+/* Sines and cosines of what is beyond FAR are the C library's. gcc takes a function of vectors for that of
+ * scalars which is declared `simd`, by the name that the processor's ABI prescribes for it; here it looks at a
+ * vector as a whole, and seldom at its lanes. Other compilers call the function for one lane after another. */
+#if defined(TACO_SINES) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+
+#define TACO_DEFINE_FAR(name, suffix, real, function)                                                          \
+    real taco_##name##_or_far_##suffix(real, real) __attribute__((simd("notinbranch"), const, nothrow));       \
+    static __attribute__((noinline, used)) real taco_far_##name##_##suffix(real x, real near)                  \
+        __asm__("taco_" #name "_or_far_" #suffix);                                                             \
+    static real taco_far_##name##_##suffix(real x, real near)                                                  \
+    {                                                                                                          \
+        return x > TACO_FAR_##suffix || x < -TACO_FAR_##suffix ? function(x) : near;                           \
+    }
+
+#define TACO_DEFINE_LANES(suffix, real, whole, isa, lanes)                                                     \
+    typedef real taco_reals_##suffix##isa __attribute__((vector_size(lanes * sizeof(real))));                  \
+    typedef whole taco_wholes_##suffix##isa __attribute__((vector_size(lanes * sizeof(real))));
+
+#define TACO_DEFINE_FAR_LANES(name, suffix, whole, isa, lanes, function)                                       \
+    static __attribute__((noinline, used)) taco_reals_##suffix##isa taco_far_##name##_##suffix##isa(           \
+        taco_reals_##suffix##isa x, taco_reals_##suffix##isa near)                                             \
+        __asm__("_ZGV" #isa "N" #lanes "vv_taco_" #name "_or_far_" #suffix);                                   \
+    static taco_reals_##suffix##isa taco_far_##name##_##suffix##isa(                                           \
+        taco_reals_##suffix##isa x, taco_reals_##suffix##isa near)                                             \
+    {                                                                                                          \
+        const taco_wholes_##suffix##isa far = (x > TACO_FAR_##suffix) | (x < -TACO_FAR_##suffix);              \
+        whole any = 0;                                                                                         \
+        for (int k = 0; k < lanes; k++)                                                                        \
+            any |= far[k];                                                                                     \
+        if (__builtin_expect(any != 0, 0))                                                                     \
+            for (int k = 0; k < lanes; k++)                                                                    \
+                near[k] = far[k] != 0 ? function(x[k]) : near[k];                                              \
+        return near;                                                                                           \
+    }
+
+#define TACO_DEFINE_ALL_LANES(isa, doubles, floats)                                                            \
+    TACO_DEFINE_LANES(f64, double, int64_t, isa, doubles)                                                      \
+    TACO_DEFINE_LANES(f32, float, int32_t, isa, floats)                                                        \
+    TACO_DEFINE_FAR_LANES(sin, f64, int64_t, isa, doubles, __builtin_sin)                                      \
+    TACO_DEFINE_FAR_LANES(cos, f64, int64_t, isa, doubles, __builtin_cos)                                      \
+    TACO_DEFINE_FAR_LANES(sin, f32, int32_t, isa, floats, __builtin_sinf)                                      \
+    TACO_DEFINE_FAR_LANES(cos, f32, int32_t, isa, floats, __builtin_cosf)
+
+#else
+
+#define TACO_DEFINE_FAR(name, suffix, real, function)                                                          \
+    static inline __attribute__((unused)) real taco_##name##_or_far_##suffix(real x, real near)                \
+    {                                                                                                          \
+        return x > TACO_FAR_##suffix || x < -TACO_FAR_##suffix ? function(x) : near;                           \
+    }
+
+#define TACO_DEFINE_ALL_LANES(isa, doubles, floats)
+
+#endif
+
+TACO_DEFINE_FAR(sin, f64, double, __builtin_sin)
+TACO_DEFINE_FAR(cos, f64, double, __builtin_cos)
+TACO_DEFINE_FAR(sin, f32, float, __builtin_sinf)
+TACO_DEFINE_FAR(cos, f32, float, __builtin_cosf)
+TACO_DEFINE_ALL_LANES(b, 2, 4)
+#ifdef __AVX__
+TACO_DEFINE_ALL_LANES(c, 4, 8)
+#endif
+#ifdef __AVX2__
+TACO_DEFINE_ALL_LANES(d, 4, 8)
+#endif
+#ifdef __AVX512F__
+TACO_DEFINE_ALL_LANES(e, 8, 16)
+#endif
+
+#define REAL double
+#define BITS uint64_t
+#define ITS(name) taco_##name##_f64
+#define NUMBER(name) TACO_##name##_f64
+#define BUILTIN(name) __builtin_##name
+#define MANTISSA 52
+#define BIAS 1023
+#include "taco_elementary.h"
+#undef REAL
+#undef BITS
+#undef ITS
+#undef NUMBER
+#undef BUILTIN
+#undef MANTISSA
+#undef BIAS
+#define REAL float
+#define BITS uint32_t
+#define ITS(name) taco_##name##_f32
+#define NUMBER(name) TACO_##name##_f32
+#define BUILTIN(name) __builtin_##name##f
+#define MANTISSA 23
+#define BIAS 127
+#include "taco_elementary.h"
+#undef REAL
+#undef BITS
+#undef ITS
+#undef NUMBER
+#undef BUILTIN
+#undef MANTISSA
+#undef BIAS
+
+#else
 
 #define TACO_DEFINE_POLYNOMIALS(suffix, type, end)                                                             \
     TACO_PURE type taco_exp_##suffix(type x) { return __builtin_exp##end(x); }                                 \
@@ -205,6 +351,8 @@ TACO_DEFINE_REALS(f64, double, , __DBL_MAX__)
 
 TACO_DEFINE_POLYNOMIALS(f32, float, f)
 TACO_DEFINE_POLYNOMIALS(f64, double, )
+
+#endif
 
 /* ---------------------------------------------------------------- complex numbers
  *

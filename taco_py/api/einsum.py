@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from taco_py.api.over import read_over
 from taco_py.replay.find import find
 from taco_py.values.keys import call_key, interleaved, options_key
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
+    from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
@@ -35,6 +37,9 @@ def einsum(
     libraries: bool = True,
     schedule_budget: float | None = None,
     forbid: Collection[str] | str = (),
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
+    replace: bool = False,
     **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
@@ -59,7 +64,8 @@ def einsum(
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
-    format, schedule, threads, static, libraries, schedule_budget, forbid   as in `evaluate`
+    format, schedule, threads, static, libraries, schedule_budget, forbid, semiring, mask, replace
+               as in `evaluate`
     unknown    nothing: operands go by position
 
     Raises what `evaluate` raises; NotationError is a ValueError.
@@ -74,7 +80,9 @@ def einsum(
                 einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
                 format=format, schedule=schedule, threads=threads, static=static,
                 libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
+                semiring=semiring, mask=mask, replace=replace,
             ))  # fmt: skip
+    over = read_over(semiring, mask, replace)
     key = None
     if operands and not unknown and (threads is None or type(threads) is int):
         first, rest = operands[0], operands[1:]
@@ -85,6 +93,8 @@ def einsum(
         if not usual or order != "K" or (static, libraries, schedule_budget, forbid) != USUAL:
             seldom = (static, libraries, optimize, schedule_budget, forbid)
             identity = (*identity, order, options_key(out, dtype, *seldom))
+        if over is not None:
+            identity, rest = (*identity, over.identity), (*rest, *over.arrays)
         key = call_key(identity, rest)
         if (call := find(key)) is not None:
             result = call(*rest) if out is None else call(*rest, out)
@@ -96,4 +106,4 @@ def einsum(
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
     more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
-    return computed(operands, numpys, (format, schedule, *more), key)
+    return computed(operands, numpys, (format, schedule, *more), key, over)

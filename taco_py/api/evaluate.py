@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from taco_py.api.over import read_over
 from taco_py.replay.find import find
 from taco_py.values.keys import by_outputs, call_key, options_key
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from taco_py.call.builder import ScheduleBuilder
+    from taco_py.call.over_semirings import Over
     from taco_py.formats import Format
+    from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
@@ -40,6 +43,9 @@ def evaluate(
     outputs: Sequence[str] | str | None = None,
     border: str = "error",
     shape: Sequence[int] | int | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
+    replace: bool = False,
     **named: Any,
 ) -> Any:
     """Compute assignments in index notation over sparse and dense operands.
@@ -97,39 +103,52 @@ def evaluate(
     border    what a subscript outside of its operand is: "error" by default; "fill" reads 0 there,
               and writes nothing outside of the result
     shape     of the result, where subscripts do not say it, or less of it is wanted
+    semiring  what + and * mean: a name as "min_plus", or a Semiring; docs/semirings.md
+    mask      a tensor of the result's shape: the result is computed where a sparse one stores
+              something, or a dense one is not 0, or elsewhere for `tp.complement(…)`, and is the
+              semiring's zero where it is not computed
+    replace   whether out= is set to zero where the mask leaves it out; it is kept there by default
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
     OutOfMemoryError where the result has no room.
     """
-    given = named
-    if type(operands) is dict and not others and operands.keys().isdisjoint(named):
-        given = {**operands, **named}
-    elif operands is not None:
-        from taco_py.call.prepare import by_name
-
-        given = by_name(text, operands, others, named)
+    given = named if operands is None else _given(text, operands, others, named)
     if schedule is not None:
         schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
+    over, values = read_over(semiring, mask, replace), (*given.values(),)
     whole: Any = (format, out, () if out is None else (out,))
     by_names = outputs is not None or type(format) is dict or type(out) is dict
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
-    key = None
+    key: Any = None
     if threads is None or type(threads) is int:  # True is no number of threads
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
             identity = (*identity, options_key(kinds, dtype, *seldom), repr((border, shape)))
-        key = call_key(identity, given.values())
+        if over is not None:
+            identity, values = (*identity, over.identity), (*values, *over.arrays)
+        key = call_key(identity, values)
         call = find(key)
-        if call is not None and (result := call(*given.values(), *outs)) is not None:
+        if call is not None and (result := call(*values, *outs)) is not None:
             return result
-    from taco_py.call.by_text import Asks, compute_text
+    from taco_py.call.texts.by_text import Asks, compute_text
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    asks = Asks(border, shape, path, outputs, format, out)
+    asks = Asks(border, shape, path, outputs, format, out, over)
     return compute_text(text, given, (schedule, *options), asks, key)
+
+
+def _given(
+    text: str, operands: Any, others: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    """The operands of a call that passes some by position, in a mapping."""
+    if type(operands) is dict and not others and operands.keys().isdisjoint(named):
+        return {**operands, **named}
+    from taco_py.call.prepare import by_name
+
+    return by_name(text, operands, others, named)
 
 
 def explain(
@@ -151,6 +170,8 @@ def explain(
     outputs: Sequence[str] | str | None = None,
     border: str = "error",
     shape: Sequence[int] | int | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -173,14 +194,15 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path, outputs, border, shape   as in `evaluate`
+    path, outputs, border, shape, semiring, mask   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
 
     Raises as `evaluate`.
     """
-    from taco_py.call.by_text import Asks, explain_text
+    from taco_py.call.texts.by_text import Asks, explain_text
+    from taco_py.call.over_semirings import over_of
     from taco_py.call.prepare import by_name
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
@@ -192,11 +214,12 @@ def explain(
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
+    over = over_of(semiring, mask, False)
     if operands and isinstance(text, str) and "=" not in text:
         from taco_py.call.subscripts import explain_subscripts
 
-        return explain_subscripts((text, *operands), optimize, settings, seconds)
+        return explain_subscripts((text, *operands), optimize, settings, seconds, over)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
     given = by_name(text, first, others, named)
-    asks = Asks(border, shape, path, outputs, format)
+    asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
     return explain_text(text, given, settings, asks, seconds)

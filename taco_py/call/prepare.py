@@ -106,6 +106,11 @@ def statements_of(text: str) -> tuple[Understood, ...]:
     return _statements_of(text)
 
 
+def forget_texts() -> None:
+    """Read texts anew, which may name functions that have changed."""
+    _statements_of.cache_clear()
+
+
 @lru_cache(maxsize=1024)
 def _statements_of(text: str) -> tuple[Understood, ...]:
     written = parse_statements(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf
 from typing import Any
 
@@ -14,6 +14,8 @@ from codegen.records import dataclass
 from taco_py.call.compute import compute
 from taco_py.call.given_path import checked_path, steps_of
 from taco_py.call.kept_order import kept_order
+from taco_py.call.over_semirings import Over, over_numbers
+from taco_py.call.over_semirings import computed as computed_over
 from taco_py.call.sum_bounds import narrow_sum
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
@@ -53,18 +55,19 @@ def computed(
     numpys: NumpyOptions,
     options: tuple[Any, ...],
     key: tuple[object, ...] | None,
+    over: Over | None = None,
 ) -> Any:
     """The einsum of its positional arguments, by NumPy's own where that alone has such elements.
 
     options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on
-    key      as `contract` has it
+    key, over  as `contract` has them
     """
     own = {"format": options[0], "schedule": options[1], "static": options[5]}
-    left = left_to_numpy(operands, numpys.dtype, own)
+    left = left_to_numpy(operands, numpys.dtype, own) if over is None else None
     if left is not None:
         return left.run(numpys.out, numpys.dtype, numpys.order, numpys.casting, numpys.optimize)
     settings = settings_of(*options)
-    return contract(operands, numpys.optimize, settings, numpys.out, key, numpys.order)
+    return contract(operands, numpys.optimize, settings, numpys.out, key, numpys.order, over)
 
 
 def contract(
@@ -74,11 +77,13 @@ def contract(
     out: Array | None,
     key: tuple[object, ...] | None,
     order: str = "K",
+    over: Over | None = None,
 ) -> Any:
     """The einsum of its positional arguments.
 
     key    under which to remember the short way for calls like this one
     order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
+    over   the semiring and the mask, None for those of plain calls
     """
     subscripts, tensors = split_operands(operands)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
@@ -88,18 +93,21 @@ def contract(
     else:
         assignment = parse_einsum(subscripts, orders)
     first, *others = tensors
-    if out is None and not others and isinstance(first, np.ndarray):
+    if out is None and not others and isinstance(first, np.ndarray) and over is None:
         look = look_of(assignment, first, settings)
         view = None if look is None else look.function()(first)
         if view is not None and (order == "K" or view.flags.c_contiguous):
             if look is not None and key is not None and order == "K":
                 remember_shown(key, look)
             return view
-    whole = _whole(assignment, tensors, datas, optimize, settings, order == "K" and out is None)
+    keeps = order == "K" and out is None
+    whole = _whole(assignment, tensors, datas, optimize, settings, keeps, over)
     asked = whole.assignment, whole.operands, whole.settings
     short = None if whole.settings.counts else key
-    cautions = () if settings.dtype is not None else narrow_sum(assignment, datas)
-    found = compute(*asked, out, whole.squeezed, short, whole.axes, cautions)
+    warned = settings.dtype is None and (over is None or over.semiring.is_arithmetic)
+    cautions = narrow_sum(assignment, datas) if warned else ()
+    compute_it = compute if over is None else partial(computed_over, over)
+    found = compute_it(*asked, out, whole.squeezed, short, whole.axes, cautions)
     if order == "C" and out is None and isinstance(found, np.ndarray):
         return np.asarray(found, order="C")
     return found
@@ -126,7 +134,11 @@ def refuse_unknown(
 
 
 def explain_subscripts(
-    operands: tuple[Any, ...], optimize: Any, settings: Settings, seconds: float | None
+    operands: tuple[Any, ...],
+    optimize: Any,
+    settings: Settings,
+    seconds: float | None,
+    over: Over,
 ) -> str:
     """How the einsum of these arguments is computed, and where its schedule stands."""
     from taco_py.call.explain_call import explained
@@ -134,8 +146,11 @@ def explain_subscripts(
     subscripts, tensors = split_operands(operands)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
-    whole = _whole(assignment, tensors, datas, optimize, settings, True)
+    whole = _whole(assignment, tensors, datas, optimize, settings, True, over)
     asked = whole.assignment, whole.operands, whole.settings
+    if not over.is_usual:
+        ready = over_numbers(*asked, over, whole.squeezed)
+        asked = ready.assignment, ready.objects, ready.settings
     return _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
 
 
@@ -169,6 +184,7 @@ def _whole(
     optimize: Any,
     settings: Settings,
     keeps: bool,
+    over: Over | None = None,
 ) -> _Whole:
     """keeps  whether the result may be stored as the operands are"""
     named = {f"op{k}": t for k, t in enumerate(tensors)}
@@ -176,13 +192,15 @@ def _whole(
     broadcast = drop_broadcast(assignment, shapes)
     path, apart, memory = _optimize(optimize, len(tensors))
     dtype = settings.dtype
-    if dtype is None and len({d.dtype for d in datas}) > 1:
+    arithmetic = over is None or over.semiring.is_arithmetic
+    if dtype is None and arithmetic and len({d.dtype for d in datas}) > 1:
         dtype = common_dtype(d.dtype for d in datas)  # NumPy converts before it computes
     settings = replace(settings, dtype=dtype, path=path, contract=apart, memory=memory)
     settings = replace(settings, weak=False, wide_sums=False)
     assignment, squeezed = broadcast.assignment, broadcast.squeezed
     old = assignment.target.indices
-    kept = kept_order(assignment, named, settings) if keeps and not squeezed else old
+    keeps = keeps and not squeezed and (over is None or over.mask is None)
+    kept = kept_order(assignment, named, settings) if keeps else old
     if kept == old:
         return _Whole(assignment, named, settings, squeezed)
     target = replace(assignment.target, indices=kept)

@@ -23,8 +23,8 @@ from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
 
 RUNTIME = "taco_runtime.h"
-MATHEMATICS = "taco_math.h"
-"""Of scalar functions; beside kernels that call one of them."""
+MATHEMATICS = ("taco_math.h", "taco_elementary.h", "taco_polynomials.h")
+"""Of scalar functions; beside kernels that call one of them. The first includes the others."""
 MOST_VALUES = 100_000
 """So many numbers at most are written into a program."""
 
@@ -83,8 +83,8 @@ def export(
     files[f"{name}.h"] = header_text(name, kernels, _buffer_definition(runtime))
     files["main.c"] = program_text(name, kernels, operands)
     files[RUNTIME] = runtime
-    if any(f'"{MATHEMATICS}"' in each.source for each in kernels):
-        files[MATHEMATICS] = (RUNTIME_FOLDER / MATHEMATICS).read_text()
+    if any(f'"{MATHEMATICS[0]}"' in each.source for each in kernels):
+        files |= {name: (RUNTIME_FOLDER / name).read_text() for name in MATHEMATICS}
     return write_files(folder, files)
 
 

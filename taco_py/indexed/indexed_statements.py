@@ -27,6 +27,8 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
 
+AMONG_SEVERAL = "of a statement among several"
+OVER_SEMIRINGS = "under semiring= or mask="
 _ALONE = "compute it by a text of its own, the result of which is an operand of the next text"
 
 
@@ -68,7 +70,7 @@ def indexed_statements(
     assignments, told = [], list[str]()
     found = dict[str, Any]()
     for each in written:
-        check_plain_target(each.target)
+        refuse_scatter(each.target, AMONG_SEVERAL)
         layout = layout_of(each, tensors, stated, made, names)
         for one in layout.plain.derived:
             _check_is_operand(one, made)
@@ -80,12 +82,11 @@ def indexed_statements(
     return PlainStatements(tuple(assignments), found, tuple(told))
 
 
-def check_plain_target(target: Access) -> None:
-    """Raise NotationError where a statement among several is scattered."""
+def refuse_scatter(target: Access, where: str) -> None:
+    """Raise NotationError where a left-hand side has more than indices for subscripts."""
     if target.subscripts:
         raise NotationError(
-            f"Expected indices alone on the left-hand side of a statement among several, found "
-            f"{to_text(target)}",
+            f"Expected indices alone on the left-hand side {where}, found {to_text(target)}",
             target.span,
             _ALONE,
         )

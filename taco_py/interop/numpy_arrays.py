@@ -20,8 +20,7 @@ def from_numpy(a: Any) -> TensorData:
 
     Borrows the array's memory, except where `copy_reason` gives one. An `np.matrix` is its 2-D
     array.
-    Raises OperandTypeError for dtypes without a C counterpart (object, str, float16, long double
-    …), for
+    Raises OperandTypeError for dtypes that kernels do not read (object, str, long double …), for
     masked arrays, and for what is no array.
     """
     array = a if type(a) is np.ndarray else as_plain_array(a)

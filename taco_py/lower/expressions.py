@@ -17,7 +17,7 @@ from taco_py.lower.numbers import number
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
 from taco_py.notation.functions import WHERE
-from taco_py.notation.operators import CORRECTED, FILLED, KEPT, NONZERO, STORED
+from taco_py.notation.operators import CORRECTED, FILLED, KEPT, NONZERO, SELECTED, STORED
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
@@ -100,6 +100,7 @@ _OWN = {
     FILLED: _filled,
     CORRECTED: _corrected,
     WHERE: _where,
+    SELECTED: _where,
 }
 """How operators are lowered that are no function of the values of their arguments."""
 

@@ -10,7 +10,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from taco_py.diagnostics.errors import InternalError, NotationError, OperandError
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    InternalError,
+    NotationError,
+    OperandError,
+)
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.tree import children, map_children, walk
@@ -312,6 +317,30 @@ def check_output_indices(assignment: Assignment) -> None:
                 target.span,
                 hint=f"remove {index} from the left-hand side, or use it on an operand; its size "
                 "comes from there",
+            )
+
+
+def need_elements(assignment: Assignment) -> Iterator[Reduce]:
+    """The reductions of an assignment that are an error over no elements, as the least of none."""
+    for node, _ in walk(assignment.value):
+        if isinstance(node, Reduce) and node.operator.needs_elements:
+            yield node
+
+
+def check_elements(assignment: Assignment, sizes: Mapping[str, int]) -> None:
+    """Each reduction that needs elements has some, or there is nothing to reduce to.
+
+    Raises:
+        DimensionError: `m[i] = max(j, A[i,j])` where A has rows but no columns.
+    """
+    for node in need_elements(assignment):
+        if sizes[node.index] == 0 and all(sizes[index] for index in free_indices(node)):
+            raise DimensionError(
+                f"Expected elements for {node.operator} over {node.index}, found size 0, and no "
+                f"elements have a {node.operator}",
+                node.span,
+                hint=f"leave out what has no {node.index}, or begin from a number, as in "
+                f"y[…] {node.operator}= …",
             )
 
 

@@ -176,9 +176,17 @@ def _typed(expr: Expr, dtypes: Mapping[str, DType]) -> _Typed:
         case Call():
             return _call(expr, [_typed(arg, dtypes) for arg in expr.args])
         case Reduce():
-            return _Typed(_typed(expr.body, dtypes).dtype)
+            dtype = _typed(expr.body, dtypes).dtype
+            check_defined(expr, dtype)
+            return _Typed(dtype)
         case _:
             assert_never(expr)
+
+
+def check_defined(expr: Call | Reduce, dtype: DType) -> None:
+    """Raise OperandTypeError where an operator is not defined for arguments of a dtype."""
+    if dtype.kind not in expr.operator.kinds:
+        raise _not_defined(expr, dtype)
 
 
 def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
@@ -236,12 +244,13 @@ def _evaluated(call: Call, args: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, 
         raise _not_defined(call, args[0].dtype) from None
 
 
-def _not_defined(call: Call, dtype: DType) -> OperandTypeError:
+def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
     to = "np.int64" if call.operator.kinds == "biu" else "np.float64"
     if dtype.kind == "c":
         to = "np.abs(A) or A.real"
     else:
         to = f"A.astype({'np.int8' if dtype.kind == 'b' else to})"
+        to += "; a power is written x[i]**2" if call.operator.symbol == "^" else ""
     return OperandTypeError(
         f"Expected operands that {call.operator} is defined for, found dtype {dtype}",
         call.span,
@@ -251,8 +260,7 @@ def _not_defined(call: Call, dtype: DType) -> OperandTypeError:
 
 def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
     common = _converted(call.operator, _common(args))
-    if common.kind not in call.operator.kinds:
-        raise _not_defined(call, common)
+    check_defined(call, common)
     if common.kind in "iu":
         for arg in args:
             _check_fits(arg, common, call.span)
@@ -283,7 +291,18 @@ def _converted(operator: Operator, common: DType) -> DType:
         return np.dtype(np.float64)
     if operator.floating:  # NumPy's is float16 for one byte
         return np.dtype(np.float32 if common.itemsize <= 2 else np.float64)
+    if common.kind == "b" and isinstance(operator.evaluate, np.ufunc):  # shifts, // and % of truths
+        return _of_truths(operator.evaluate)
     return common
+
+
+def _of_truths(function: np.ufunc) -> DType:
+    """The dtype in which NumPy computes a function of booleans; bool where it has none."""
+    truths: Any = (np.dtype(bool),) * function.nin + (None,) * function.nout
+    try:
+        return np.dtype(function.resolve_dtypes(truths)[0])
+    except TypeError:
+        return np.dtype(bool)
 
 
 def _check_fits(arg: _Typed, dtype: DType, span: Span | None) -> None:

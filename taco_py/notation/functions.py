@@ -15,6 +15,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.source import Span
+from taco_py.notation.defined import DEFINED
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Operator, power
 
@@ -61,10 +62,20 @@ def _special(name: str) -> Callable[[Any], Any]:
     return evaluate
 
 
+def _power(x: Any, y: Any) -> Any:
+    """NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a remainder,
+    and 0 of 0."""
+    x, y = np.asarray(x), np.asarray(y)
+    negative = y < 0 if np.result_type(x, y).kind == "i" else np.False_
+    found = np.power(x, np.where(negative, y % 2, y).astype(y.dtype))
+    return np.where(negative & (np.abs(x) != 1), found.dtype.type(0), found)
+
+
 def _extremum(name: str, evaluate: np.ufunc, limit: int) -> Operator:
     return _binary(
-        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL
-    )
+        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL,
+        needs_elements=True,
+    )  # fmt: skip
 
 
 MIN = _extremum("min", np.minimum, 1)
@@ -87,7 +98,7 @@ WHERE = Operator(
     "where", "where", 3, "where", 4, annihilators=(None, None, None),
     linear=(False, False, False), evaluate=np.where,
 )  # fmt: skip
-POWER = Operator("pow", "pow", 2, "power", 4, kinds="iufc", evaluate=np.power)
+POWER = Operator("pow", "pow", 2, "power", 4, kinds="iufc", evaluate=_power)
 
 LADDER: tuple[tuple[Operator, ...], ...] = (
     (
@@ -113,7 +124,7 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
     (
         _infix(
             "&", np.bitwise_and, -1, "&", commutative=True, associative=True, idempotent=True,
-            identity=-1, annihilators=ABSENT, kinds=INTEGERS,
+            identity=-1, right_identity=-1, annihilators=ABSENT, kinds=INTEGERS,
         ),
     ),
     (
@@ -228,8 +239,14 @@ COMPOSED: dict[str, Composed] = {
 """Functions that texts call and that are made of others, by their names."""
 
 
-CALLED = (*FUNCTIONS, *COMPOSED)
-"""The names of all functions."""
+def called() -> tuple[str, ...]:
+    """The names of all functions, those of users among them."""
+    return (*FUNCTIONS, *COMPOSED, *DEFINED.operators)
+
+
+def is_called(name: str) -> bool:
+    """Whether a name is that of a function."""
+    return name in FUNCTIONS or name in COMPOSED or name in DEFINED.operators
 
 
 def _reduction(
@@ -261,7 +278,10 @@ REDUCTIONS = {
 
 def arity_of(name: str) -> int:
     """Return how many arguments a function takes."""
-    return COMPOSED[name].arity if name in COMPOSED else FUNCTIONS[name].arity
+    if name in COMPOSED:
+        return COMPOSED[name].arity
+    arity: int = (FUNCTIONS.get(name) or DEFINED.operators[name]).arity
+    return arity
 
 
 def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
@@ -269,4 +289,4 @@ def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
     if name in COMPOSED:
         made: Expr = COMPOSED[name].make(*args)
         return made
-    return Call(FUNCTIONS[name], args)
+    return Call(FUNCTIONS.get(name) or DEFINED.operators[name], args)

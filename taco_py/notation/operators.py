@@ -32,6 +32,7 @@ class Operator:
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
     at_absent    of the compiler's own operators: the value where the first argument is not stored,
                  which is another than that of 0.
+    needs_elements  whether a reduction of no elements is an error, as in NumPy
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
     idempotent   whether f(x, x) = x
     kinds        NumPy's letters of the types of arguments that f is defined for
@@ -39,6 +40,8 @@ class Operator:
     divides      whether f(0, 0) is not a number
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
+    body         of what a user defined: from the arguments to their expression, which is put in its
+                 place where reductions are made explicit
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -59,12 +62,14 @@ class Operator:
     scales: bool = False
     at_absent: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     limit: int = 0
+    needs_elements: bool = field(default=False, compare=False, repr=False)
     idempotent: bool = False
     kinds: str = "biufc"
     floating: bool = False
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
     exponent: int | None = field(default=None, repr=False)
+    body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
     @property
@@ -84,8 +89,10 @@ class Operator:
         """Evaluate the function at the fill values of its arguments."""
         if self.at_absent is not None:
             return self.at_absent(*numbers)
+        whole = "f" not in self.kinds  # a zero of any type is then one of integers
+        given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
         with np.errstate(all="ignore"):
-            value: Number = np.asarray(self.evaluate(*numbers)).item()
+            value: Number = np.asarray(self.evaluate(*map(np.asarray, given))).item()
         return value
 
     def annihilated(self, place: int, fill: Number | None) -> Number | None:
@@ -109,7 +116,8 @@ class Operator:
     def identity_of(self, dtype: np.dtype[Any]) -> Number | None:
         """Return e of a type with f(e, x) = f(x, e) = x for all x of it, or None."""
         if not self.limit:
-            return self.identity
+            bits = self.identity == -1 and dtype.kind in "bu"  # all of them, as of -1
+            return ~dtype.type(0).item() % 2 ** (8 * dtype.itemsize) if bits else self.identity
         if dtype.kind == "b":
             return self.limit > 0
         if dtype.kind in "iu":
@@ -158,6 +166,13 @@ KEPT = Operator(
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
 own."""
 
+SELECTED = Operator(
+    "selected", "selected", 3, "selected", 4, annihilators=(0, 0, None),
+    linear=(False, False, False), evaluate=np.where,
+)  # fmt: skip
+"""The second argument where the first is not 0, else the third; 0 where the first or the second is
+not stored. The compiler's own."""
+
 FILLED = Operator(
     "filled", "filled", 2, "filled", 4, at_absent=lambda x, number: number,
     evaluate=lambda x, number: x,
@@ -186,5 +201,7 @@ def power(exponent: int) -> Operator:
     )  # fmt: skip
 
 
-COMPILER: dict[str, Operator] = {op.name: op for op in (NONZERO, STORED, KEPT, FILLED, CORRECTED)}
+COMPILER: dict[str, Operator] = {
+    op.name: op for op in (NONZERO, STORED, KEPT, SELECTED, FILLED, CORRECTED)
+}
 """The compiler's own operators, by their names."""

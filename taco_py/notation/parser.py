@@ -32,7 +32,6 @@ from taco_py.notation.checks import check_depth, free_indices
 from taco_py.notation.functions import (
     ALIASES,
     AND,
-    CALLED,
     FACTORS,
     INVERT,
     LADDER,
@@ -43,6 +42,8 @@ from taco_py.notation.functions import (
     POWER,
     REDUCTIONS,
     arity_of,
+    called,
+    is_called,
     make_call,
     nonzero,
 )
@@ -65,6 +66,14 @@ from taco_py.notation.tree import children
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
 _FACTOR_OPERATORS = {op.symbol: op for op in (MUL, DIV, *FACTORS)}
 _COMPARISONS, *_BITS = ({op.symbol: op for op in level} for level in LADDER)
+_LEVELS: tuple[dict[str, Operator], ...] = (
+    {"or": OR}, {"and": AND}, {}, _COMPARISONS, *_BITS, _TERM_OPERATORS, _FACTOR_OPERATORS,
+)  # fmt: skip
+"""Operators between operands, the loosest first; `not` stands in the empty place."""
+_NOT, _COMPARES, _SUMS, _PRODUCTS = 2, 3, len(_LEVELS) - 2, len(_LEVELS) - 1
+_BINARY = {word: (level, op) for level, ops in enumerate(_LEVELS) for word, op in ops.items()}
+_TIDY: dict[int, Callable[[Expr], Expr]] = {_SUMS: rebalanced_sum, _PRODUCTS: rebalanced}
+"""What is done with long sums and products."""
 _PREFIXES = {op.symbol: op for op in (NEG, INVERT)}
 _INDEX_ARITHMETIC = (*_TERM_OPERATORS, *_FACTOR_OPERATORS, "**")
 _BIT = {op.symbol: op for level in LADDER[1:4] for op in level}
@@ -190,40 +199,36 @@ class Parser(SubscriptRules):
             )
         return None
 
-    def expression(self) -> Expr:
-        return self.truths("or", OR, lambda: self.truths("and", AND, self.truth))
-
-    def truths(self, word: str, operator: Operator, operand: Callable[[], Expr]) -> Expr:
-        """Operands with a word between them, each of which is compared with 0."""
-        first, left = self.token, operand()
-        while self.at(word):
+    def expression(self, level: int = 0) -> Expr:
+        """Operands with operators between them that bind at a level or tighter, as in Python."""
+        first, last = self.token, _PRODUCTS
+        left = self.truth() if level <= _NOT and self.at("not") else self.factor()
+        while self.token.text in _BINARY:
+            found, operator = _BINARY[self.token.text]
+            if found < level:
+                break
+            left, last = left if found == last else _TIDY.get(last, _as_it_is)(left), found
             self.take()
-            left = Call(operator, (nonzero(left), nonzero(operand())), self.since(first))
-        return left
+            right = self.expression(found + 1)
+            if operator in (AND, OR):
+                left, right = nonzero(left), nonzero(right)
+            left = Call(operator, (left, right), self.since(first))
+            if found == _COMPARES and self.token.text in _COMPARISONS:
+                raise self.error(
+                    "one comparison", "write two of them as in (a[i] < b[i]) & (b[i] < c[i])"
+                )
+        return _TIDY.get(last, _as_it_is)(left)
 
     def truth(self) -> Expr:
-        first = self.token
-        if self.at("not"):
-            self.take()
-            return Call(NOT, (nonzero(self.truth()),), self.since(first))
-        left = self.bits(0)
-        if self.token.text not in _COMPARISONS:
-            return left
-        operator = _COMPARISONS[self.take().text]
-        found = Call(operator, (left, self.bits(0)), self.since(first))
-        if self.token.text in _COMPARISONS:
-            raise self.error(
-                "one comparison", "write two of them as in (a[i] < b[i]) & (b[i] < c[i])"
-            )
-        return found
-
-    def bits(self, level: int) -> Expr:
-        if level == len(_BITS):
-            return rebalanced_sum(self.chain(self.term, _TERM_OPERATORS))
-        return self.chain(lambda: self.bits(level + 1), _BITS[level])
-
-    def term(self) -> Expr:
-        return rebalanced(self.chain(self.factor, _FACTOR_OPERATORS))
+        """What stands after `not`, of which there may be several."""
+        words = []
+        while self.at("not"):
+            words.append(self.take())
+        return reduce(
+            lambda inner, each: Call(NOT, (nonzero(inner),), self.since(each)),
+            reversed(words),
+            self.expression(_NOT + 1),
+        )
 
     def factor(self) -> Expr:
         prefixes = []
@@ -292,7 +297,7 @@ class Parser(SubscriptRules):
             return Literal(_NUMBERS[word], token.span)
         if opens and word in REDUCTIONS and self.lists_indices(word):
             return self.reduction()
-        if opens and (word in CALLED or (word in REDUCTIONS and not self.holds_names())):
+        if opens and (is_called(word) or (word in REDUCTIONS and not self.holds_names())):
             return self.function(word)
         return self.access()
 
@@ -300,7 +305,7 @@ class Parser(SubscriptRules):
         """Whether indices come first in the parentheses that follow, and what to reduce behind."""
         first, after = self.ahead(2), self.ahead(3).text
         if first.kind is TokenKind.NAME and after == ",":
-            return word not in CALLED or first.text in self.indices
+            return not is_called(word) or first.text in self.indices
         return (
             first.text == "(" and self.holds_names(2) and self.ahead(self.names_end(2)).text == ","
         )
@@ -308,6 +313,11 @@ class Parser(SubscriptRules):
     def holds_names(self, start: int = 1) -> bool:
         """Whether the parenthesis `start` tokens on holds names with commas between them alone."""
         return self.ahead(self.names_end(start) - 1).text == ")"
+
+    def holds_accesses(self) -> bool:
+        """Whether brackets stand in the parenthesis that was opened, as in those of functions."""
+        end = next((k for k in range(len(self.tokens)) if self.ahead(k).text in (")", "")), 0)
+        return any(self.ahead(k).text in ("[", "(") for k in range(end))
 
     def names_end(self, start: int) -> int:
         """How many tokens on the names end that follow a parenthesis, which is then closed."""
@@ -340,7 +350,7 @@ class Parser(SubscriptRules):
             bound = {index for names in self.bound for index in names}
             indices = tuple(index for index in free_indices(args[0]) if index not in bound)
             return REDUCTIONS[word](indices, args[0], span)
-        count = arity_of(word) if word in CALLED else 1
+        count = arity_of(word) if is_called(word) else 1
         if len(args) != count:
             names = ", ".join(("x[i]", "y[i]", "z[i]")[:count])
             raise NotationError(
@@ -375,6 +385,10 @@ class Parser(SubscriptRules):
             return self.indexed(first)
         if self.at("("):
             opening = self.take()
+            if first.text not in REDUCTIONS and self.holds_accesses():
+                raise NotationError(
+                    f"Expected a function, found {first.text}", first.span, no_function(first.text)
+                )
             hint = _SUM_HINT if first.text in REDUCTIONS else no_function(first.text)
             indices = self.names(")", hint, opening, first.text)
             self.take()
@@ -418,6 +432,10 @@ class Parser(SubscriptRules):
         return None
 
 
+def _as_it_is(expr: Expr) -> Expr:
+    return expr
+
+
 def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
     depth, found = 0, set()
     for token in tokens:
@@ -429,7 +447,7 @@ def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
 
 def no_function(name: str) -> str:
     """Say which function may have been meant by a name that is none."""
-    near = nearest(name, (*CALLED, *REDUCTIONS, *ALIASES))
+    near = nearest(name, (*called(), *REDUCTIONS, *ALIASES))
     return f"{name}(…) takes the names of indices" + (
         f"; did you mean {near}?" if near else ", for no function is called so"
     )

@@ -62,7 +62,8 @@ def with_sums(assignment: Assignment) -> Assignment:
     value = _reduced(assignment.value, (*assignment.target.indices, *around), free)
     for index in reversed(around):
         assert assignment.operator is not None
-        value = Reduce(assignment.operator, index, value, assignment.value.span)
+        operator = replace(assignment.operator, needs_elements=False)  # the result has one already
+        value = Reduce(operator, index, value, assignment.value.span)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
@@ -125,9 +126,22 @@ def _closed(expr: Call, kept: Collection[str], free: Free) -> Expr:
     result = map_children(expr, lambda arg: _reduced(arg, {*kept, *here}, free))
     if isinstance(result, Call) and result.operator.exponent is not None:
         result = replace(_product(result.args[0], result.operator.exponent), span=expr.span)
+    if isinstance(result, Call) and result.operator.body is not None:
+        result = replace(result.operator.body(*result.args), span=expr.span)
     for index in reversed(here):
         result = Reduce(ADD, index, result, expr.span)
     return result
+
+
+def written_out(expr: Expr) -> Expr:
+    """Put products in the place of powers, and bodies in that of the functions of users."""
+    expr = map_children(expr, written_out)
+    if isinstance(expr, Call) and expr.operator.exponent is not None:
+        return replace(_product(expr.args[0], expr.operator.exponent), span=expr.span)
+    if isinstance(expr, Call) and expr.operator.body is not None:
+        body: Expr = expr.operator.body(*expr.args)
+        return replace(body, span=expr.span)
+    return expr
 
 
 def _product(base: Expr, count: int) -> Expr:

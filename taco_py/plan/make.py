@@ -14,12 +14,11 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import split_terms, sums_outside
+from taco_py.concrete.terms import split_terms, sums_outside, whole_reduction
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Assignment, Reduce
-from taco_py.notation.tree import walk
+from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
@@ -89,10 +88,13 @@ def split_assignment(
 ) -> Program:
     """The program after all rules that split its assignment.
 
-    Reductions by other operators than sums are one kernel: their rules are not those of sums.
+    A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
-    if any(isinstance(e, Reduce) and not e.operator.additive for e, _ in walk(program.last.value)):
-        return tried(catalogue.REDUCED, program, context).with_after
+    if whole_reduction(program.last.value) is not None:
+        own = (*catalogue.NORMAL, *catalogue.REDUCTIONS)
+        program = tried(own, program, context)
+        if whole_reduction(program.last.value) is not None:
+            return program.with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):

@@ -12,8 +12,8 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from codegen.records import dataclass
-from taco_py.concrete.terms import reductions, split_terms
-from taco_py.notation.tree import exchange
+from taco_py.concrete.inner_sums import distinct, exchange_equal
+from taco_py.concrete.terms import reductions, split_terms, sums_apart
 from taco_py.plan.context import Context
 from taco_py.plan.ir.log import Entry
 from taco_py.plan.ir.program import Program
@@ -59,16 +59,24 @@ class Search:
         return program
 
     def _split_term(self, program: Program, site: Site, context: Context) -> Program:
-        """The program with the inner sums of a term split, the innermost first, then the term."""
+        """The program with the inner sums of a term split, the innermost first, equal ones alike,
+        then the term."""
         (first, *_) = split_terms(site.term(program))
         inside = _inside(context)
-        for sum_ in reductions(first.body):
+        for sum_ in distinct(reductions(first.body)):
             own = self._split_terms(program_of_sum(program, sum_), inside)
             program = program.with_parts(own)
-            program = site.put(program, exchange(site.term(program), sum_, own.last.value))
+            term = exchange_equal(site.term(program), sum_, own.last.value)
+            program = _with_names_apart(site.put(program, term))
         for rule, _ in catalogue.TERM:
             program = tried_at(rule, program, site, context)
         return program
+
+
+def _with_names_apart(program: Program) -> Program:
+    """The program whose last assignment has no index of one sum in another one's beside it."""
+    apart = sums_apart(program.last)
+    return program if apart is program.last else program.with_assignment(apart)
 
 
 def _inside(context: Context) -> Context:

@@ -42,6 +42,7 @@ import scipy.sparse as sp
 
 from codegen.records import dataclass
 from taco_py.execute.transform import transform_of
+from taco_py.notation.checks import need_elements
 from taco_py.notation.half_types import is_half
 from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSize, Unfuse
 from taco_py.problem import TensorType
@@ -134,6 +135,9 @@ class _Writer(CallState):
         users = tuple(self.readings.values())
         wrong = [condition for reading in users for condition in reading.wrong]
         wrong += self.disagreeing()
+        sizes = self.sizes()
+        every = (*task.before, task.assignment)
+        wrong += [f"not {sizes[node.index]}" for each in every for node in need_elements(each)]
         yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
         for number, step in enumerate(task.plan.steps):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from taco_py.notation.defined import DEFINED, bodies_in
 from taco_py.storage.borrow import DTYPES
 from taco_py.storage.size_classes import size_classes
 
@@ -37,6 +38,9 @@ def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
     identity  what is called: the text, the names of the operands, the options
     """
     key: list[object] = [identity]
+    if DEFINED.bodies:  # texts may name functions of users, which have bodies
+        for each in identity if isinstance(identity, tuple) else (identity,):
+            key.extend(bodies_in(each, DEFINED.bodies))
     try:
         for each in operands:
             key.append(READERS.get(type(each), of_tensor)(each))

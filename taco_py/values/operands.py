@@ -20,7 +20,7 @@ from taco_py.diagnostics.suggest import nearest, with_suggestion
 from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
-from taco_py.notation.checks import accesses, unique
+from taco_py.notation.checks import accesses, check_elements, unique
 from taco_py.notation.dtypes import dtype_of_number
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Operand
@@ -35,7 +35,7 @@ OPTIONS = frozenset(
     {
         "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
         "schedule_budget",
-        "forbid", "allow", "path", "outputs", "border", "shape",
+        "forbid", "allow", "path", "outputs", "border", "shape", "semiring", "mask", "replace",
     }
 )  # fmt: skip
 """The keywords of `evaluate`, which cannot be the names of operands there."""
@@ -308,7 +308,8 @@ def check_orders(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) ->
 
 
 def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """The size of each index. Raises DimensionError where two uses disagree."""
+    """The size of each index. Raises DimensionError where two uses disagree,
+    or where a reduction has no elements that it needs."""
     first: dict[str, tuple[Access, int]] = {}
     for access in accesses(assignment):
         for mode, index in enumerate(access.indices):
@@ -323,7 +324,9 @@ def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> 
                     access.span,
                     f"operands that share {index!r} must agree on its size",
                 )
-    return {index: int(shapes[a.tensor][mode]) for index, (a, mode) in first.items()}
+    sizes = {index: int(shapes[a.tensor][mode]) for index, (a, mode) in first.items()}
+    check_elements(assignment, sizes)
+    return sizes
 
 
 def _listed(names: Sequence[str]) -> str:

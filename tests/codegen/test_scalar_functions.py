@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.build import apply, block, load
+from codegen.build import apply, block, load, load_index, sub, zero
 from codegen.emit.c import emit_c
 from codegen.emit.expressions import expression
 from codegen.infer import type_of
@@ -19,7 +20,9 @@ from codegen.ir import (
     TRUE,
     Apply,
     Array,
+    Assign,
     Const,
+    Declare,
     For,
     Function,
     LoopKind,
@@ -40,6 +43,8 @@ from codegen.pretty import pretty
 from codegen.runtime.kernel_cache import KernelCache, KernelSource, LoadedKernel
 from codegen.runtime.signature import signature_of
 from codegen.target import Target
+from codegen.toolchain.compile_unit import Unit, compile_unit
+from codegen.toolchain.compiler import find_compiler
 from codegen.toolchain.store import Store as KernelStore
 from codegen.tree import find
 from codegen.types import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, SCALARS, ScalarType
@@ -306,3 +311,89 @@ def test_bit_operators_update(op: str, element: ScalarType, tmp_path: Path) -> N
     call(first, found, len(first))
     ways = {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
     np.testing.assert_array_equal(found, ways[op](second, first))
+
+
+# ---------------------------------------------------------------- how near, and in which loops
+
+NEAR: dict[str, tuple[float, float]] = {
+    "exp": (-745.0, 709.0), "expm1": (-1.1, 1.1), "log": (0.0, 3.0), "log1p": (-1.0, 3.0),
+    "log2": (0.0, 3.0), "log10": (0.0, 3.0), "sin": (-1e4, 1e4), "cos": (-1e4, 1e4),
+    "tanh": (-20.0, 20.0), "sigmoid": (-40.0, 40.0), "erf": (-6.0, 6.0), "cbrt": (-9.0, 9.0),
+}  # fmt: skip
+"""Where each polynomial is sampled."""
+
+precise = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 63, reason="long double has no more digits than double"
+)
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_float_is_within_one_ulp(name: str, kernel: Callable[[ScalarType], LoadedKernel]) -> None:
+    low, high = (max(min(bound, 88.0), -87.0) for bound in NEAR[name])
+    x = np.random.default_rng(1).uniform(low, high, 50_000).astype(np.float32)
+    found = computed(kernel(FLOAT32), FUNCTIONS[name], x)
+    exact = numpy_function(name)(x.astype(np.float64))
+    assert ulps(found, exact) <= 1
+
+
+@precise
+@pytest.mark.parametrize("name", sorted(NEAR.keys() - {"erf"}))
+def test_double_is_within_one_ulp(name: str, kernel: Callable[[ScalarType], LoadedKernel]) -> None:
+    x = np.random.default_rng(1).uniform(*NEAR[name], 50_000)
+    found = computed(kernel(FLOAT64), FUNCTIONS[name], x)
+    assert ulps(found, numpy_function(name)(x.astype(np.longdouble))) <= 1
+
+
+def ulps(found: Any, exact: Any) -> float:
+    """The largest distance in units in the last place of the exact results, in the type found."""
+    unit = np.spacing(np.abs(exact.astype(found.dtype)))
+    return float(np.max(np.abs(found.astype(exact.dtype) - exact) / unit))
+
+
+@pytest.mark.parametrize("element", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_far_arguments_beside_near_ones(
+    name: str, element: ScalarType, kernel: Callable[[ScalarType], LoadedKernel]
+) -> None:
+    rng = np.random.default_rng(2)
+    x = (10.0 ** rng.uniform(-3, 38, 1000) * rng.choice([-1, 1], 1000)).astype(element.name)
+    found = computed(kernel(element), FUNCTIONS[name], x)
+    # NumPy's sine of many floats is not that near
+    exact = [getattr(math, name)(float(value)) for value in x]
+    np.testing.assert_allclose(found, exact, rtol=0, atol=2 * np.finfo(element.name).eps)
+    infinite = np.array([np.inf, 1.0, -np.inf, np.nan] * 8, element.name)
+    assert np.isnan(computed(kernel(element), FUNCTIONS[name], infinite)[[0, 2, 3]]).all()
+
+
+@pytest.mark.parametrize("element", [FLOAT32, FLOAT64], ids=str)
+def test_a_sum_over_gathered_arguments(element: ScalarType, tmp_path: Path) -> None:
+    """y[0] = sum(i, exp(x[i] - z[j[i]])) has vector lanes: the function is long."""
+    x, z = Array("x", element, Storage.INPUT), Array("z", element, Storage.INPUT)
+    j, y = Array("j", INT32, Storage.INPUT), Array("y", element, Storage.OUTPUT)
+    total = Var("total", element)
+    value = apply("exp", sub(load(x, I), load(z, load_index(j, I))))
+    body = block(
+        Declare(total, zero(element)),
+        loop(I, N_I, Assign(total, value, "+")),
+        Store(y, Const(0), total),
+    )
+    module = run_passes(Module((Function("sums", (x, z, j, y), (N_I,), body),)), TARGET)
+    assert LoopKind.VECTOR in [each.kind for each in find(module, For)]
+    rng = np.random.default_rng(3)
+    xs, zs = (rng.normal(size=n).astype(element.name) for n in (1001, 77))
+    places, found = rng.integers(0, 77, 1001).astype(np.int32), np.zeros(1, element.name)
+    source = KernelSource(emit_c(module, TARGET), (signature_of(module.functions[0]),))
+    kernels = KernelCache(store=KernelStore(tmp_path))
+    kernels.get_or_build("sums", lambda: source).kernel.functions["sums"](
+        xs, zs, places, found, 1001
+    )
+    np.testing.assert_allclose(found[0], np.exp(xs - zs[places]).sum(), rtol=1e-5)
+
+
+def test_without_fused_operations_the_c_library_is_called(tmp_path: Path) -> None:
+    """As in a kernel that is exported and compiled for any processor of its kind."""
+    text = '#include <math.h>\n#define TACO_SINES\n#include "taco_math.h"\n'
+    text += "double f(double x) { return taco_sin_f64(x) + taco_exp_f64(x); }\n"
+    compiler = find_compiler()
+    unit = Unit((("f.c", text),), ("-Wall", "-Wextra", "-Werror"), output="f.o")
+    assert compile_unit(compiler, unit, ("-O2",), tmp_path).exists()

@@ -59,7 +59,7 @@ def type_name(value: Any) -> str:
 
 SYNTAX = (
     ("y[i] = A[i,j] * ", 16),
-    ("y[i] = A[i,j] ** x[j]", 17),
+    ("y[i] = A[i,j] ** ", 17),
     ("y[i] = A[i,j * x[j]", 13),
     ("y[i] = (A[i,j] * x[j]", 7),
     ("y[i] A[i,j]", 5),

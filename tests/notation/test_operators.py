@@ -4,17 +4,43 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
-from taco_py.notation.operators import OPERATORS, STORED, Number, Operator
+from taco_py.notation.functions import AND, FACTORS, FUNCTIONS, INVERT, LADDER, OR, XOR
+from taco_py.notation.operators import (
+    ADD,
+    COMPILER,
+    DIV,
+    MUL,
+    NEG,
+    STORED,
+    SUB,
+    Number,
+    Operator,
+)
 
 NUMBERS = (-4, 1, 2, 0.5, 1j)  # powers of two, of which quotients are exact
+OPERATORS = {
+    each.name: each
+    for each in (
+        ADD, SUB, MUL, DIV, NEG, INVERT, *FACTORS, *(op for row in LADDER for op in row),
+        *FUNCTIONS.values(), *COMPILER.values(),
+    )
+}  # fmt: skip
 EVERY = pytest.mark.parametrize("operator", OPERATORS.values(), ids=str)
+
+
+def numbers(operator: Operator) -> tuple[Number, ...]:
+    """Numbers that an operator takes."""
+    if operator in (AND, OR, XOR):
+        return (True, False)
+    return tuple(x for x in NUMBERS if np.asarray(x).dtype.kind in operator.kinds)
 
 
 def _with(operator: Operator, place: int, value: Number) -> list[tuple[Number, ...]]:
     """Arguments of which the one at `place` is `value`."""
-    rest = product(NUMBERS, repeat=operator.arity - 1)
+    rest = product(numbers(operator), repeat=operator.arity - 1)
     return [(*others[:place], value, *others[place:]) for others in rest]
 
 
@@ -24,7 +50,7 @@ def _sum(left: tuple[Number, ...], right: tuple[Number, ...]) -> tuple[Number, .
 
 @EVERY
 def test_identities_leave_the_other_argument(operator: Operator) -> None:
-    for x in NUMBERS:
+    for x in numbers(operator):
         if operator.identity is not None:
             assert operator.evaluate(operator.identity, x) == x
             assert operator.right_identity == operator.identity
@@ -42,7 +68,7 @@ def test_annihilators_decide_the_result(operator: Operator) -> None:
 @EVERY
 def test_order_and_grouping(operator: Operator) -> None:
     f = operator.evaluate
-    for a, b, c in product(NUMBERS, repeat=3):
+    for a, b, c in product(numbers(operator), repeat=3):
         if operator.commutative:
             assert f(a, b) == f(b, a)
         if operator.associative:
@@ -55,7 +81,7 @@ def test_linear_arguments(operator: Operator) -> None:
     for place, linear in enumerate(operator.linear[: operator.arity]):
         pairs = [
             (left, right, tuple(a + b if k == place else a for k, (a, b) in enumerate(both)))
-            for a in NUMBERS
+            for a in numbers(operator)
             for left in _with(operator, place, a)
             for right in [(*left[:place], 2, *left[place + 1 :])]
             for both in [tuple(zip(left, right, strict=True))]
@@ -66,7 +92,7 @@ def test_linear_arguments(operator: Operator) -> None:
 
 @EVERY
 def test_signed_sums(operator: Operator) -> None:
-    for args in product(NUMBERS, repeat=operator.arity):
+    for args in product(numbers(operator), repeat=operator.arity):
         if operator.signs:
             signed = sum(s * a for s, a in zip(operator.signs, args, strict=True))
             assert operator.evaluate(*args) == signed

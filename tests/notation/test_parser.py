@@ -165,15 +165,19 @@ ERRORS = [
         "hint: write all indices in one pair of brackets, as in A[i,j]",
     ),
     (
-        "y = a ** b",
-        "Expected an integer of 0 or more after '**', found 'b'\n  y = a ** b\n           ^\n"
-        "hint: other powers are not part of the notation: compute them with NumPy, before or after",
+        "y = sqr(x[i])",
+        "Expected a function, found sqr\n  y = sqr(x[i])\n      ^^^\n"
+        "hint: sqr(…) takes the names of indices; did you mean sqrt?",
     ),
     (
-        "y = exp(x[i])",
-        "Expected ',' or ')', found '['\n  y = exp(x[i])\n           ^\n"
-        "hint: exp(…) takes the names of indices; functions are not part of the notation: compute "
-        "them with NumPy, before or after",
+        "y = hypot(x[i])",
+        "Expected 2 arguments of hypot, found 1\n  y = hypot(x[i])\n      ^^^^^^^^^^^\n"
+        "hint: write it as in hypot(x[i], y[i])",
+    ),
+    (
+        "y = a < b < c",
+        "Expected one comparison, found '<'\n  y = a < b < c\n            ^\n"
+        "hint: write two of them as in (a[i] < b[i]) & (b[i] < c[i])",
     ),
     ("y = a)", "Expected an operator or the end of the text, found ')'\n  y = a)\n       ^"),
     (
@@ -226,11 +230,6 @@ ERRORS = [
         "y = A(i,0)",
         "Expected the name of an index, found '0'\n  y = A(i,0)\n          ^\n"
         "hint: write it in square brackets, as in A[i+1,0] or A[p[i],j]",
-    ),
-    (
-        "y = sum(A[i,j])",
-        "Expected ',' or ')', found '['\n  y = sum(A[i,j])\n           ^\n"
-        "hint: a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])",
     ),
     (
         "y = sum(i, x[i], 3)",

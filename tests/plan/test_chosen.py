@@ -46,7 +46,7 @@ def test_the_loops_that_are_told_are_those_that_run(storages: tuple[str, str]) -
         assert plan.chosen is not None
         for target, loops in plan.chosen.loops.items():
             kernel = kernel_of(plan, target)
-            if loops is None or kernel is None:
+            if loops is None or kernel is None or plan.chosen.fused:
                 continue
             compared += 1
             assert in_names_of(plan, kernel, target) == loops, case.text

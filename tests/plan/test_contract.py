@@ -256,7 +256,7 @@ def test_a_sum_around_which_loops_would_be_dense_is_computed_first() -> None:
 
 
 INSIDE = (
-    ("C[i,j] = sum(k, A[i,j] * B[i,k])", "C[i,j] = where(A[i,j] * T[i], T_1[i])"),
+    ("C[i,j] = sum(k, A[i,j] * B[i,k])", "C[i,j] = kept(A[i,j] * T[i], T_1[i])"),
     ("C[i,j] = sum(k, A[i,j] * x[k])", "C[i,j] = A[i,j] * T"),
     ("s = sum(i, j, k, l, A[i,j] * B[k,l])", "s = sum(i, j, A[i,j]) * sum(k, l, B[k,l])"),
     ("y[i] = sum(j, k, A[i,j] * B[i,k])", "y[i] = sum(j, A[i,j]) * sum(k, B[i,k])"),
@@ -304,7 +304,7 @@ def test_a_sum_is_computed_apart_where_that_saves_a_copy() -> None:
     assert [to_text(k.problem.assignment) for k in found.kernels] == [
         "T[i] = sum(j, A[i,j] * B[j])",
         "T[i] = sum(j, stored(A[i,j]))",
-        "y[i] = where(T[i] / d[i], T_1[i])",
+        "y[i] = kept(T[i] / d[i], T_1[i])",
     ]
     assert len(found.steps) == 3
     assert found.notes[0] == (

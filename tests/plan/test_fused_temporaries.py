@@ -25,7 +25,7 @@ NUMBERS = "y[i] = sum(j, A[i,j] * x[j])**2 / d[i] - c[i]"
 
 
 def planned(text: str, sizes: dict[str, int] | None = None, **formats: str) -> Plan:
-    return plan(problem(text, {"A": "CSR", **formats}), sizes)
+    return plan(problem(text, {"A": "CSR", **formats}), sizes, fused=True)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_temporary_stays_where_both_kernels_read_much_again(inner: int, fuses:
         {"A": "CSR"},
         dtypes=dict.fromkeys("AXV", "int64"),
     )
-    log = plan(whole, {"l": inner}).log
+    log = plan(whole, {"l": inner}, fused=True).log
     assert any(entry.target == "T" for entry in log.of(RULE)) is fuses
     why = "both kernels read more again in each round of i"
     assert any(why in entry.why for entry in log.of(RULE, taken=False)) is not fuses

@@ -13,8 +13,8 @@ import numpy as np
 from taco_py.diagnostics.errors import NotationError
 from taco_py.formats import Format
 from taco_py.notation.lexer import TokenKind, tokenize
-from taco_py.notation.nodes import Assignment, Call, Expr
-from taco_py.notation.operators import COMPILER
+from taco_py.notation.nodes import Assignment, Call, Expr, Literal
+from taco_py.notation.operators import COMPILER, NEG
 from taco_py.notation.parser import Parser
 from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
@@ -191,6 +191,14 @@ def _unescaped(text: str) -> str:
 # ---------------------------------------------------------------- assignments
 
 
+def _number(expr: Expr) -> Expr:
+    """A negative number as one literal, as the compiler's own operators have it."""
+    match expr:
+        case Call(operator, (Literal(value, span, None),)) if operator == NEG:
+            return Literal(-value, span)
+    return expr
+
+
 def parse_typed(text: str) -> Assignment:
     """The assignment whose numbers may have dtypes: "y[i] = int8(0) - A[i]"."""
     return _TypedParser(tokenize(text)).assignment()
@@ -214,7 +222,7 @@ class _TypedParser(Parser):
                 self.expect(",", "',' and the next argument")
                 arguments.append(self.nested(self.expression, opening))
             self.expect(")", "')'")
-            return Call(_OPERATORS[word], tuple(arguments))
+            return Call(_OPERATORS[word], tuple(map(_number, arguments)))
         if self.ahead(2).kind is TokenKind.NUMBER or self.ahead(2).text == "-":
             self.take()
             self.take()

@@ -44,6 +44,7 @@ from taco_py.plan.rules.needed import (
     keep_absent,
     narrow_sums,
     normal_form,
+    reduce_first,
     sum_in_chunks,
     take_diagonal,
 )
@@ -75,6 +76,7 @@ PREPARATION: Entries = (
     ),
     (normal_form.RULE, "sums are known by the names of their indices from here on"),
     (count_absent.RULE, "after normal_form: sizes are known by the names of indices"),
+    (reduce_first.RULE, "before all that moves sums and products: they are left alone then"),
     (widen_sums.RULE, "before products are looked at: factors of one type are free to move"),
     (absorb_factor.RULE, "fewer factors first: what is left is often a product of two matrices"),
     (multiply_small_first.RULE, "after absorb_factor, which leaves a product of fewer factors"),
@@ -174,7 +176,7 @@ UNDER_COMMANDS = frozenset(
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
 
-REDUCED: Entries = (
-    *NORMAL, *(entry for entry in PREPARATION if entry[0] is count_absent.RULE)
-)  # fmt: skip
-"""What is done to a text that reduces by other operators than sums."""
+REDUCTIONS: Entries = tuple(
+    entry for entry in PREPARATION if entry[0].name in ("count_absent", "reduce_first")
+)
+"""What is done to a text that is a reduction by another operator than a sum."""

@@ -58,12 +58,18 @@ from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import OPEN, Schedule
 
+ALIKE = 3
+"""Temporaries of one program that have one kernel, above which all of them stay: it is compiled
+once, and a chain of many products would have a kernel for each pair."""
+
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Make a dense temporary inside its only reader's loops, where these begin as its own do."""
     pair = _pair(program, site.target)
     if pair is None:
         return None
+    if sum(each.problem == pair.maker.problem for each in program.kernels) > ALIKE:
+        return Refusal("many other temporaries are made by the same kernel, compiled once")
     refusal = pair.refusal()
     if refusal is not None:
         return Refusal(refusal)

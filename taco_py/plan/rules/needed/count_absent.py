@@ -1,13 +1,12 @@
 """Reduce over what operands store, and take what is absent into account at once.
 
-    m[i] = max(j, A[i,j])                                              A in ds
-    → size_j is the size of j
-      m[i] = where(stored < size_j, max(top, 0), top)
-             top = max(j, filled(A[i,j], -inf)),  stored = sum(j, int64(1) * stored(A[i,j]))
+    s = sum(i, cos(a[i]))                                                              a in s
+    → s = sum(i, filled(cos(a[i]), 0)) + 1.0 * (size_i - sum(i, float64(1) * stored(cos(a[i]))))
 
-What operands do not store has one value, the fill value of what is reduced. A maximum of it any
-number of times is it once; a sum is it so often. Loops then go through the entries, and not through
-all coordinates.
+What operands do not store has one value, the fill value of what is reduced, wherever no entry is.
+Any number of them are one in a maximum: m[i] = max(j, A[i,j]) is max(t, 0) in rows with fewer
+entries than columns, where t is that of the entries, and t in full ones. Loops then go through
+entries, and not through all coordinates.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ are not asked. Sums of booleans are "or", so that T_1 is one byte for each of it
 So with other factors, which may be infinite, where no sum is around the product. Inside of a sum,
 as in A[i,j] * T[j], they are taken for finite: to ask for each entry would slow all such products.
 
+What asks whether a temporary stores an element is answered so too: stored(T[i]) is T_1[i].
+
 A sum over an operand with a coordinate for each entry (COO) is computed first under a divisor:
 loops over the operand's coordinates would divide each entry by itself.
 """
@@ -33,6 +35,7 @@ from taco_py.legal.absent import (
 from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.functions import WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, KEPT, MUL, STORED, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
@@ -51,6 +54,14 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         changed, access = _before(program, site, context, sum_, why)
         value = exchange(site.term(program), sum_, access)
         program = yield Rewrite(site.put(changed, value), why)
+    for asking in tuple(_asking(site.term(program))):
+        stored = _Stored(program, site, context)
+        answered: Expr = asking
+        if any(map(stored.loses, accesses(asking.args[0]))):
+            answered = stored.answered(asking)
+        if answered is not asking:
+            value = exchange(site.term(program), asking, answered)
+            program = yield Rewrite(site.put(stored.program, value), WHY)
     for product in tuple(_products(site.term(program))):
         kept, stored = product, _Stored(program, site, context)
         for part in stored.factors(product):
@@ -72,6 +83,14 @@ def _before(
         type = replace(facts.type, format=dense(len(facts.shape)))
         changed = changed.with_facts({access.tensor: replace(facts, type=type)})
     return replace(changed, results=program.results), access
+
+
+def _asking(expr: Expr) -> Iterator[Call]:
+    """The operations that ask whether their argument is stored, the innermost first."""
+    for child in children(expr):
+        yield from _asking(child)
+    if isinstance(expr, Call) and expr.operator.at_absent is not None:
+        yield expr
 
 
 def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
@@ -166,6 +185,13 @@ class _Stored:
     def loses(self, access: Access) -> bool:
         """Whether a temporary stores elements that have no terms."""
         return self.is_made(access) and self.stored(access) is not None
+
+    def answered(self, asking: Call) -> Expr:
+        """What asks whether its argument is stored, by what tells it: in a temporary."""
+        value, *others = asking.args
+        found = self.stored(value)
+        there: Expr = Literal(True) if found is None else self.in_temporary(found)
+        return Call(WHERE, (there, value, *others)) if others else there
 
     def in_temporary(self, part: Expr) -> Access:
         """What is stored, in a temporary before the assignment at the site."""

@@ -19,6 +19,7 @@ from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
 
 if TYPE_CHECKING:
+    from taco_py.call.over_semirings import Over
     from taco_py.call.several.wishes import Asked
     from taco_py.indexed.indexed_statements import PlainStatements
     from taco_py.notation.nodes import Assignment
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asks:
-    """The arguments of a call that are about its text and its results, as the user gave them."""
+    """The arguments of a call that are about its text and its results, as the user gave them.
+
+    over  the semiring and the mask, None where there is neither
+    """
 
     border: Any = "error"
     shape: Any = None
@@ -34,6 +38,7 @@ class Asks:
     outputs: Any = None
     format: Any = None
     out: Any = None
+    over: Over | None = None
 
     def several(self, read: Sequence[Understood]) -> bool:
         """Whether a text is computed as several statements are."""
@@ -67,11 +72,28 @@ def compute_text(
         return _compute_indexed(one, objects, settings, asks, key)
     told = along(settings, one.assignment, asks.path)
     try:
-        return compute(one.assignment, objects, told, asks.out, key=key, cautions=one.cautions)
+        return _computed(one, one.assignment, objects, told, asks, key)
     except DimensionError:
         if not _stretches(one, objects):
             raise
     return _compute_indexed(one, objects, settings, asks, key)
+
+
+def _computed(
+    read: Understood,
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    asks: Asks,
+    key: tuple[object, ...] | None,
+) -> Any:
+    """Compute an assignment over indices alone, over numbers or over what the call says."""
+    if asks.over is None:
+        return compute(assignment, objects, settings, asks.out, key=key, cautions=read.cautions)
+    from taco_py.call.over_semirings import computed
+
+    how = asks.over, assignment, objects, settings, asks.out
+    return computed(*how, key=key, cautions=read.cautions)
 
 
 def explain_text(
@@ -90,7 +112,8 @@ def explain_text(
     (one,) = read
     if not (asks.indexed(read) or _stretches(one, objects)):
         assignment = parsed(text)
-        return explained(assignment, objects, along(settings, assignment, path), seconds)
+        settings = along(settings, assignment, path)
+        return explained(*_over_numbers(assignment, objects, settings, asks.over), seconds)
     from taco_py.indexed.indexed_call import IndexedCall, settled, stated_of
     from taco_py.indexed.make_operands import told_operands
 
@@ -98,8 +121,29 @@ def explain_text(
     layout, _, made = indexed.made(objects, None)
     assignment = layout.plain.assignment
     settings = along(settled(one.assignment, layout, made, settings), assignment, path)
-    told = explained(assignment, made.objects, settings, seconds)
+    _refuse_scatter(one, asks)
+    told = explained(*_over_numbers(assignment, made.objects, settings, asks.over), seconds)
     return _with_operands(told_operands(layout, made), told)
+
+
+def _over_numbers(
+    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, over: Over | None
+) -> tuple[Assignment, Mapping[str, Any], Settings]:
+    """What is planned of an assignment over a semiring, under a mask."""
+    if over is None:
+        return assignment, objects, settings
+    from taco_py.call.over_semirings import over_numbers
+
+    ready = over_numbers(assignment, objects, settings, over)
+    return ready.assignment, ready.objects, ready.settings
+
+
+def _refuse_scatter(read: Understood, asks: Asks) -> None:
+    """Raise NotationError where a result is scattered under a semiring or a mask."""
+    from taco_py.indexed.indexed_statements import OVER_SEMIRINGS, refuse_scatter
+
+    if asks.over is not None:
+        refuse_scatter(read.assignment.target, OVER_SEMIRINGS)
 
 
 def _with_operands(operands: Sequence[str], told: str) -> str:
@@ -129,6 +173,7 @@ def _compute_indexed(
     """Compute an assignment with subscripts; key as `compute_text` has it."""
     from taco_py.indexed.indexed_call import IndexedCall, settled, stated_of
 
+    _refuse_scatter(read, asks)
     out = asks.out
     identity = () if key is None else (key[0],)
     stated = stated_of(asks.border, asks.shape)
@@ -136,6 +181,8 @@ def _compute_indexed(
     layout, text, made = indexed.made(objects, out)
     assignment = layout.plain.assignment
     settings = along(settled(read.assignment, layout, made, settings), assignment, asks.path)
+    if asks.over is not None:
+        return _computed(read, assignment, made.objects, settings, asks, None)
     inner = None if key is None else indexed.key(text, made)
     short, given = find(inner), made.objects.values()
     found = None if short is None else short(*given) if out is None else short(*given, out)
@@ -160,6 +207,8 @@ def _compute_several(
     from taco_py.call.several.compute_several import compute_several
     from taco_py.call.several.wishes import asked_of
 
+    if asks.over is not None:
+        asks.over.refuse_several(read[-1].assignment)
     asked = asked_of([each.assignment for each in read], asks.outputs, asks.format, asks.out)
     settings = replace(settings, path=asks.path)
     if not asks.indexed(read):
@@ -197,6 +246,8 @@ def _explain_several(
     for each in read:
         give(each.cautions)
     statements = [each.assignment for each in read]
+    if asks.over is not None:
+        asks.over.refuse_several(statements[-1])
     asked = asked_of(statements, asks.outputs, asks.format)
     settings = replace(settings, format=None, path=asks.path)
     if not asks.indexed(read):

@@ -1,0 +1,109 @@
+"""Compute one long function after another of a block of elements, not all of them of one element.
+
+    vector for i in a..b:          for block in a..b step 512:
+      y[i] = exp(sin(x[i]))    ->    end = min(block + 512, b)
+                                     vector for i in block..end:
+                                       y[i] = sin(x[i])
+                                     vector for i in block..end:
+                                       y[i] = exp(y[i])
+
+A function of tens of instructions waits for its own results; the processor fills the time with the
+next elements, as far as it looks ahead: not past a chain of such functions (1.6 times the speed for
+five, Zen 4). The result itself keeps what lies between, in the nearest cache, so the loop must not
+read it, and what is kept must be of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from codegen.build import add, block, minimum
+from codegen.infer import c_function, type_of
+from codegen.ir import (
+    TRUE,
+    Apply,
+    Array,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    Function,
+    Load,
+    LoopKind,
+    Module,
+    Stmt,
+    Store,
+    Table,
+    Var,
+)
+from codegen.names import Names
+from codegen.tree import find, map_children, rewrite, walk
+
+BLOCK = 512
+"""Elements computed at once: they stay in the nearest cache."""
+
+
+def split_function_chains(module: Module) -> Module:
+    """`module` with loops over several long functions cut into loops over one each."""
+    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+
+
+def _function(function: Function) -> Function:
+    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    return rewrite(function, lambda node: _split(node, names))
+
+
+def _split(node: Any, names: Names) -> Any:
+    store = _only_store(node) if isinstance(node, For) else None
+    if store is None:
+        return node
+    values = list(_parts(store, store.value))
+    if len(values) == 1:
+        return node
+    first, last = Var(names.fresh("block")), Var(names.fresh("end"))
+    others = [stmt for stmt in node.body.body if stmt is not store]
+    stores = [Store(store.array, store.index, value, role=store.role) for value in values]
+    loops = [For(node.var, first, last, block(*others, s), kind=node.kind) for s in stores]
+    end = Declare(last, minimum(add(first, BLOCK), node.stop), constant=True)
+    return For(first, node.start, node.stop, block(end, *loops), BLOCK, note=node.note)
+
+
+def _only_store(loop: For) -> Store | None:
+    """The store that is all a loop in vector lanes does, to an array that it does not read."""
+    if loop.kind is not LoopKind.VECTOR or loop.step != 1 or loop.reductions:
+        return None
+    stores: list[Store] = []
+    others: list[Stmt] = []
+    for stmt in loop.body.body:
+        if isinstance(stmt, Store):
+            stores.append(stmt)
+        else:
+            others.append(stmt)
+    simple = all(isinstance(stmt, Declare | Comment) for stmt in others)
+    if len(stores) != 1 or not simple or any(_long_functions(stmt) for stmt in others):
+        return None
+    store = stores[0]
+    reads_it = any(load.array == store.array for load in find(loop.body, Load))
+    return None if store.op is not None or reads_it else store
+
+
+def _long_functions(node: object) -> list[Apply]:
+    return [call for call in find(node, Apply) if c_function(call).is_long]
+
+
+def _parts(store: Store, value: Expr) -> Iterator[Expr]:
+    """What is stored in turn, each but the first with what was stored before in place of a part."""
+    functions = _long_functions(value)
+    stored = Load(store.array, store.index)
+    for inner in functions if len(functions) > 1 else ():
+        one = len(_long_functions(inner)) == 1 and type_of(inner) == store.array.element
+        if one and stored not in find(_replaced(value, inner, TRUE), Load):
+            yield inner
+            yield from _parts(store, _replaced(value, inner, stored))
+            return
+    yield value
+
+
+def _replaced(value: Expr, part: Expr, by: Expr) -> Expr:
+    return rewrite(value, lambda node: by if node == part else node)

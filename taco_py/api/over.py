@@ -1,0 +1,17 @@
+"""The semiring and the mask of a call, for the front ends that take them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from taco_py.call.over_semirings import Over
+
+
+def read_over(semiring: Any, mask: Any, replace: bool) -> Over | None:
+    """Read semiring=, mask= and replace=; None where a call leaves all of them out."""
+    if semiring is None and mask is None and replace is False:
+        return None
+    from taco_py.call.over_semirings import over_of
+
+    return over_of(semiring, mask, replace)

@@ -1,0 +1,269 @@
+"""Calls with semiring= or mask=: their assignment over numbers, and what is done around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.call.compute import compute, writable
+from taco_py.call.prepare import prepare
+from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.legal.stored import is_full
+from taco_py.notation.checks import operand_names
+from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.einsum import Squeezed
+from taco_py.notation.functions import NOT, nonzero
+from taco_py.notation.masks import Mask, mask_of
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
+from taco_py.notation.operators import STORED, Number
+from taco_py.notation.semirings import (
+    Semiring,
+    semiring_of,
+    with_mask,
+    with_semiring,
+    without_fill,
+)  # fmt: skip
+from taco_py.storage.pack import to_dense, unpack
+from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.operands import Given, check_names, check_orders, check_sizes, give, taken
+from taco_py.values.results import result_kind
+from taco_py.values.settings import Settings
+from taco_py.values.tensor import Tensor, with_fill
+
+ARITHMETIC = Semiring("plus", "times")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Over:
+    """What a call asks for besides its text.
+
+    replace  whether elements of out= that the mask leaves out are set to the semiring's zero
+    """
+
+    semiring: Semiring
+    mask: Mask | None
+    replace: bool
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What tells calls apart besides their operands."""
+        mask = self.mask
+        known = None if mask is None else (mask.by_value, mask.complement)
+        return ("semiring", self.semiring, known, self.replace)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether a call computes what its text says over numbers, everywhere."""
+        return self.semiring.is_arithmetic and self.mask is None
+
+    def refuse_several(self, last: Assignment) -> None:
+        """Raise OperandError, for several statements are over numbers."""
+        raise OperandError(
+            "Expected one statement under semiring= or mask=, found several",
+            last.span,
+            hint="compute each in a call of its own",
+        )
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The mask's tensor, where there is one."""
+        return () if self.mask is None else (self.mask.array,)
+
+
+def over_of(semiring: Any, mask: Any, replace: Any) -> Over:
+    """Read the arguments of a call. Raises NotationError, OperandTypeError or OperandError."""
+    if not isinstance(replace, bool):
+        raise OperandTypeError(
+            f"Expected replace to be True or False, found {replace!r}",
+            hint="True sets what the mask leaves out of out= to zero",
+        )
+    if replace and mask is None:
+        raise OperandError(
+            "Expected a mask with replace=True, found none",
+            hint="without a mask all of out= is written; leave replace= out",
+        )
+    found = ARITHMETIC if semiring is None else semiring_of(semiring)
+    return Over(found, None if mask is None else mask_of(mask), replace)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A call over numbers.
+
+    settings  those of the call; sums of truths are truths, also where others are widened
+    zero   the fill value that a sparse result has, None for 0
+    plain  whether `objects` are what the user passed
+    """
+
+    assignment: Assignment
+    objects: dict[str, Any]
+    settings: Settings
+    zero: Number | None = None
+    plain: bool = True
+
+
+def over_numbers(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    over: Over,
+    squeezed: Squeezed = (),
+) -> Ready:
+    """Write an assignment over a semiring, under a mask, as one over numbers.
+
+    Raises DimensionError for a mask of another shape than the result's, and as `with_semiring`.
+    """
+    if over.semiring.computes_truths:
+        settings = replace(settings, wide_sums=False)
+    names, target = operand_names(assignment), assignment.target.tensor
+    added = assignment.operator is not None and target not in names
+    check_names(assignment, [name for name in objects if not (added and name == target)])
+    unfilled = {name: _unfilled(name, obj, over.semiring) for name, obj in objects.items()}
+    plain = all(unfilled[name] is obj for name, obj in objects.items())
+    objects, given = unfilled, give(unfilled, settings.dtype, settings.weak)
+    dtypes = {n: settings.dtype or g.data.dtype for n, g in given.items()}
+    sparse = [name for name in names if not is_full(given[name].data.format)]
+    read = with_semiring(assignment, over.semiring, dtypes, sparse)
+    dtype = expression_dtype(read.value, dtypes)
+    zero = over.semiring.zero_of(dtype)
+    zero = None if zero == 0 else zero
+    shown = assignment
+    if over.mask is not None:
+        allowed, array, name = _allowed(assignment, given, over.mask, settings, squeezed)
+        plain = plain and array is over.mask.array
+        objects = {**objects, name: array}
+        given = {**given, **give({name: array}, None, False)}
+        typed = None if zero is None else Literal(zero, dtype=dtype.name)
+        shown = replace(assignment, value=with_mask(assignment.value, allowed, None))
+        read = replace(read, value=with_mask(read.value, allowed, typed))
+    if zero is None or assignment.operator is not None:
+        return Ready(read, objects, settings, None, plain)
+    if is_full(result_kind(shown, given, settings.format).format):
+        return Ready(read, objects, settings, None, plain)
+    cut = replace(read, value=without_fill(read.value, dtype))
+    return Ready(cut, objects, settings, zero, plain)
+
+
+def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
+    """A Tensor whose fill value is the semiring's zero, with that of 0. Raises OperandError."""
+    if semiring.is_arithmetic or not isinstance(obj, Tensor) or not obj.data.fill:
+        return obj
+    zero = semiring.zero_of(obj.data.dtype)
+    if obj.fill_value != zero and zero == zero:
+        raise OperandError(
+            f"Expected {name} with a fill value that is the zero of {semiring.name}, {zero}, found "
+            f"{obj.fill_value}",
+            hint=f"pass {name}.to_numpy(), which stores all elements",
+        )
+    return Tensor(with_fill(obj.data, 0))
+
+
+def _allowed(
+    assignment: Assignment,
+    given: Mapping[str, Given],
+    mask: Mask,
+    settings: Settings,
+    squeezed: Squeezed,
+) -> tuple[Expr, Any, str]:
+    """The condition that a mask is, its tensor, and the tensor's name."""
+    data = taken(mask.array, "the mask")
+    target = assignment.target
+    _check_shape(data, assignment, given, squeezed)
+    name = Names((*given, *operand_names(assignment), target.tensor)).fresh("mask")
+    element = Access(name, target.indices)
+    by_value = mask.by_value or data.format.is_dense
+    array = mask.array
+    if isinstance(array, Tensor) and not by_value and data.fill:
+        array = Tensor(with_fill(data, 0))
+    if settings.dtype is not None:  # to which all operands are converted
+        array = _as_truths(array, data)
+    condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
+    return (Call(NOT, (condition,)) if mask.complement else condition), array, name
+
+
+def _as_truths(array: Any, data: TensorData) -> Any:
+    if isinstance(array, np.ndarray):
+        return array != 0
+    if is_scipy_sparse(array):
+        found = array.copy()
+        found.data = found.data != 0
+        return found
+    return Tensor(replace(data, values=data.values != 0))
+
+
+def _check_shape(
+    data: TensorData, assignment: Assignment, given: Mapping[str, Given], squeezed: Squeezed
+) -> None:
+    shapes = {name: g.data.shape for name, g in given.items()}
+    for name, axes in squeezed:
+        shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
+    check_orders(assignment, shapes)
+    sizes = check_sizes(assignment, shapes)
+    wanted = tuple(sizes[index] for index in assignment.target.indices)
+    if data.shape != wanted:
+        raise DimensionError(
+            f"Expected a mask of the result's shape {wanted}, found one of shape {data.shape}",
+            assignment.target.span,
+            hint="the mask has the result's dimensions in their order",
+        )
+
+
+def computed(
+    over: Over,
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    out: Array | None = None,
+    squeezed: Squeezed = (),
+    key: tuple[object, ...] | None = None,
+    axes: tuple[int, ...] = (),
+    cautions: tuple[UserWarning, ...] = (),
+) -> Any:
+    """Compute an assignment over a semiring, under a mask. Arguments as of `compute`."""
+    added = assignment.operator is not None
+    if added and over.replace:
+        raise OperandError(
+            "Expected replace=False where a result is added to, for that keeps what the mask "
+            "leaves out",
+            assignment.span,
+            hint="write = in the place of += to have it replaced",
+        )
+    ready = over_numbers(assignment, objects, settings, over, squeezed)
+    settings = ready.settings
+    key = key if ready.plain and ready.zero is None else None
+    of_kernel = settings, out, squeezed, key, axes, cautions
+    if out is not None and over.mask is not None and not over.replace and not added:
+        prepared = prepare(ready.assignment, ready.objects, settings, squeezed)
+        writable(out, prepared, settings)
+        of_kernel = settings, None, squeezed, None, axes, cautions
+        return _merged(out, compute(ready.assignment, ready.objects, *of_kernel), over)
+    found = compute(ready.assignment, ready.objects, *of_kernel)
+    return _with_zero(found, ready.zero)
+
+
+def _merged(out: Array, found: Any, over: Over) -> Array:
+    """`out` with the result where the mask allows it."""
+    assert over.mask is not None
+    data = taken(over.mask.array, "the mask")
+    if data.format.is_dense:
+        allowed = data.values != 0
+    elif over.mask.by_value:
+        allowed = to_dense(data) != 0
+    else:
+        allowed = np.zeros(data.shape, bool)
+        allowed[unpack(data)[0]] = True
+    np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
+    return out
+
+
+def _with_zero(found: Any, zero: Number | None) -> Any:
+    """A Tensor with the fill value that it has; scipy's classes have none."""
+    if zero is None or not isinstance(found, Tensor):
+        return found
+    return Tensor(with_fill(found.data, zero))

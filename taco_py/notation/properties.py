@@ -1,0 +1,139 @@
+"""What users declare of their functions, checked on random numbers.
+
+    zero_preserving   f(0, …, 0) = 0
+    commutative       f(x, y) = f(y, x)
+    associative       f(f(x, y), z) = f(x, f(y, z))
+    idempotent        f(x, x) = x
+    identity          f(e, x) = f(x, e) = x
+    annihilator       f(a, …) = a for a in any place
+
+A declaration that does not hold is an error with the numbers for which it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import OperandError
+
+COUNT = 200
+BINARY = ("commutative", "associative", "idempotent", "identity")
+"""Properties of functions of two arguments."""
+
+Function = Callable[..., Any]
+Case = tuple[str, tuple[Any, ...], Any, Any]
+"""The equation, its numbers, and both sides."""
+
+
+def check_properties(
+    name: str, function: Function, arity: int, declared: Mapping[str, Any]
+) -> None:
+    """Compare both sides of each declared property on numbers of each kind that a function takes.
+
+    Raises OperandError with the first numbers for which one does not hold.
+    """
+    for property in BINARY:
+        if declared.get(property) not in (None, False) and arity != 2:
+            raise OperandError(
+                f"Expected {property} of a function of two arguments, found {name} of {arity}",
+                hint=f"leave out {property}",
+            )
+    for numbers in _samples(arity):
+        for property, value in declared.items():
+            if value is None or value is False:
+                continue
+            for equation, given, left, right in _cases(property, function, numbers, value):
+                _compare(name, property, equation, given, left, right)
+
+
+def _cases(property: str, function: Function, numbers: tuple[Any, ...], value: Any) -> list[Case]:
+    """The equations of a property; none for a kind of numbers that the function does not take."""
+    try:
+        with np.errstate(all="ignore"):
+            return list(_EQUATIONS[property](function, numbers, value))
+    except (TypeError, ValueError):
+        return []
+
+
+def _samples(arity: int) -> Iterator[tuple[Any, ...]]:
+    """As many arrays as arguments, three at least, of each kind of numbers."""
+    random = np.random.default_rng(27)
+    count = arity
+    if arity == 2:
+        count = 3
+    yield tuple(random.integers(-9, 10, COUNT) for _ in range(count))
+    yield tuple(random.standard_normal(COUNT) * 3 for _ in range(count))
+    yield tuple(random.standard_normal(COUNT).astype(np.float32) for _ in range(count))
+    yield tuple(
+        random.standard_normal(COUNT) + 1j * random.standard_normal(COUNT) for _ in range(count)
+    )
+    yield tuple(random.random(COUNT) < 0.5 for _ in range(count))
+
+
+def _zero(f: Function, x: tuple[Any, ...], _: Any) -> Iterator[Case]:
+    arity = 2 if len(x) == 3 else len(x)
+    zeros = tuple(np.zeros_like(each) for each in x)[:arity]
+    found = f(*zeros)
+    yield "f(0) = 0", zeros, found, np.zeros_like(np.asarray(found))
+
+
+def _commutative(f: Function, x: tuple[Any, ...], _: Any) -> Iterator[Case]:
+    yield "f(x, y) = f(y, x)", x[:2], f(x[0], x[1]), f(x[1], x[0])
+
+
+def _associative(f: Function, x: tuple[Any, ...], _: Any) -> Iterator[Case]:
+    yield (
+        "f(f(x, y), z) = f(x, f(y, z))", x[:3], f(f(x[0], x[1]), x[2]), f(x[0], f(x[1], x[2])),
+    )  # fmt: skip
+
+
+def _idempotent(f: Function, x: tuple[Any, ...], _: Any) -> Iterator[Case]:
+    yield "f(x, x) = x", x[:1], f(x[0], x[0]), x[0]
+
+
+def _identity(f: Function, x: tuple[Any, ...], e: Any) -> Iterator[Case]:
+    yield f"f({e}, x) = x", x[:1], f(e, x[0]), x[0]
+    yield f"f(x, {e}) = x", x[:1], f(x[0], e), x[0]
+
+
+def _annihilator(f: Function, x: tuple[Any, ...], a: Any) -> Iterator[Case]:
+    yield f"f({a}, x) = {a}", x[:1], f(a, x[0]), np.full(x[0].shape, a)
+    yield f"f(x, {a}) = {a}", x[:1], f(x[0], a), np.full(x[0].shape, a)
+
+
+_EQUATIONS: Mapping[str, Callable[[Function, tuple[Any, ...], Any], Iterator[Case]]] = {
+    "zero_preserving": _zero,
+    "commutative": _commutative,
+    "associative": _associative,
+    "idempotent": _idempotent,
+    "identity": _identity,
+    "annihilator": _annihilator,
+}
+
+
+def _compare(
+    name: str, property: str, equation: str, given: tuple[Any, ...], left: Any, right: Any
+) -> None:
+    """Raise OperandError where two sides differ by more than rounding."""
+    one, other = np.broadcast_arrays(np.asarray(left), np.asarray(right))
+    with np.errstate(all="ignore"):
+        exact = np.asarray(one == other) | (np.asarray(one != one) & np.asarray(other != other))
+        eps = 1e-4 if one.dtype.itemsize in (4, 2) else 1e-9
+        near = np.abs(one.astype(complex) - other) <= eps * (1 + np.abs(other.astype(complex)))
+    wrong = np.flatnonzero(~(exact | near))
+    if len(wrong) == 0:
+        return
+    first = int(wrong[0])
+    numbers = [np.broadcast_to(each, one.shape).flat[first].item() for each in given]
+    shown = ", ".join(f"{letter} = {x!r}" for letter, x in zip("xyz", numbers, strict=False))
+    raise OperandError(
+        f"Expected {name} to be {_SAID.get(property, f'of the {property} that is declared')}, "
+        f"{equation}, found {one.flat[first].item()!r} and {other.flat[first].item()!r} for {shown}",
+        hint=f"leave out {property}, or mend the function",
+    )
+
+
+_SAID = {each: each.replace("_", " ") for each in ("zero_preserving", *BINARY[:3])}

@@ -1,0 +1,444 @@
+"""Semirings as data: GraphBLAS's, under GraphBLAS's names, and assignments over them.
+
+    min_plus:  y[j] = sum(i, W[i,j] * d[i])   →   y[j] = min(i, filled(plus(W[i,j], d[i]), inf))
+
+A semiring is an operator that adds up, one that multiplies, and what the sum of nothing is, its
+zero, which stands for everything that sparse operands do not store. `with_semiring` says all of it
+in operators and fill values, so that regions, plans, kernels and the oracle follow from these.
+
+(Davis 2019, Algorithm 1000: SuiteSparse:GraphBLAS, section 3; Mohri 2002, Semiring frameworks.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import TypeGuard
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.functions import AND, LADDER, MAX, MIN, OR, WHERE, XOR, nonzero
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import (
+    ADD,
+    DIV,
+    FILLED,
+    KEPT,
+    MUL,
+    SELECTED,
+    STORED,
+    SUB,
+    Number,
+    Operator,
+)  # fmt: skip
+from taco_py.notation.tree import walk
+
+_BITS = {each.symbol: each for level in LADDER[1:4] for each in level}
+_COMPARED = {each.symbol: each for each in LADDER[0]}
+
+ADDS: dict[str, Operator] = {
+    "plus": ADD, "times": MUL, "min": MIN, "max": MAX, "any": MAX, "or": OR, "lor": OR, "and": AND,
+    "land": AND, "xor": XOR, "lxor": XOR, "bor": _BITS["|"], "bxor": _BITS["^"],
+}  # fmt: skip
+"""What semirings add by. "any" is the largest, so that results do not depend on the order."""
+
+MULTIPLIES: dict[str, Operator] = {
+    "plus": ADD, "minus": SUB, "times": MUL, "div": DIV, "truediv": DIV, "min": MIN, "max": MAX,
+    "and": AND, "land": AND, "or": OR, "lor": OR, "xor": XOR, "lxor": XOR, "bor": _BITS["|"],
+    "band": _BITS["&"], "bxor": _BITS["^"], "eq": _COMPARED["=="], "ne": _COMPARED["!="],
+    "lt": _COMPARED["<"], "le": _COMPARED["<="], "gt": _COMPARED[">"], "ge": _COMPARED[">="],
+}  # fmt: skip
+"""What semirings multiply by, where that is a function of the values of both arguments."""
+
+CHOICES: dict[str, tuple[bool, ...]] = {
+    "first": (True, False), "second": (False, True), "pair": (False, False),
+    "oneb": (False, False),
+}  # fmt: skip
+"""Multiplies that take of some arguments the values, of the others only where they are stored."""
+
+ONES: dict[str, Number] = {
+    "plus": 0, "times": 1, "min": np.inf, "max": -np.inf, "and": True, "land": True, "or": False,
+    "lor": False, "xor": False, "lxor": False, "pair": 1, "oneb": 1, "bor": 0, "bxor": 0,
+    "band": -1,
+}  # fmt: skip
+"""The identities of multiplies that have one."""
+
+_TRUTHS = (AND, OR, XOR)
+_SUMS_OF_TRUTHS = {OR.name: ADD, MAX.name: ADD, XOR.name: _BITS["^"]}
+_SAMPLES = (1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Semiring:
+    """An operator to add by, one to multiply by, and their neutral elements.
+
+    >>> tp.Semiring("min", "plus", zero=float("inf"), one=0)
+    Semiring(add='min', multiply='plus', zero=inf, one=0)
+
+    add       name of an associative and commutative operator, as "min"
+    multiply  name of an operator of two arguments, as "plus", "first" or "pair"
+    zero      what is added up where nothing is stored; None for what `add` does not change a number
+              by, in the type that is computed in: the largest number of it for "min"
+    one       what `multiply` does not change a number by; None where that is not needed
+
+    Raises NotationError for an unknown name, for an operator to add by that is not associative and
+    commutative, and for a zero or one that changes numbers, with an example.
+    """
+
+    add: str
+    multiply: str
+    zero: Number | None = None
+    one: Number | None = None
+
+    def __post_init__(self) -> None:
+        if self.add not in ADDS:
+            raise _no_add(self.add)
+        if self.multiply not in (*MULTIPLIES, *CHOICES):
+            names = (*MULTIPLIES, *CHOICES)
+            raise NotationError(
+                f"Expected a name of what a semiring multiplies by, found {self.multiply!r}",
+                hint=with_suggestion(_names(names), str(self.multiply), names),
+            )
+        _check_neutral("zero", self.zero, ADDS[self.add])
+        if self.multiply in MULTIPLIES:
+            _check_neutral("one", self.one, MULTIPLIES[self.multiply])
+
+    @property
+    def name(self) -> str:
+        """Its name, as GraphBLAS has it."""
+        return f"{self.add}_{self.multiply}"
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether it is the arithmetic of numbers, in which texts are as they are written."""
+        return (self.add, self.multiply) == ("plus", "times") and self.zero in (None, 0)
+
+    @property
+    def computes_truths(self) -> bool:
+        """Whether it adds up truths: numbers are compared with 0 first."""
+        return ADDS[self.add] in _TRUTHS or (self.add, self.multiply) == ("any", "pair")
+
+    def zero_of(self, dtype: DType) -> Number | None:
+        """Return what is added up where nothing is stored, in a type; None where there is none.
+
+        Raises OperandTypeError for a zero that the type does not hold.
+        """
+        own = ADDS[self.add].identity_of(dtype)
+        if self.zero is None or self.zero == ADDS[self.add].identity_of(np.dtype(np.float64)):
+            return own
+        if dtype.kind in "biu" and np.asarray(self.zero).astype(dtype) != self.zero:
+            raise OperandTypeError(
+                f"Expected a zero of the semiring {self.name} that {dtype} holds, found "
+                f"{self.zero!r}",
+                hint="convert the operands, or leave zero= out for that of the operator",
+            )
+        return self.zero
+
+
+def _names(names: Collection[str]) -> str:
+    return f"the names are {', '.join(names)}"
+
+
+def _no_add(name: str) -> NotationError:
+    if name in MULTIPLIES or name in CHOICES:
+        return NotationError(
+            f"Expected an associative and commutative operator to add by, found {name!r}, which is "
+            "not: its result would depend on the order of the terms",
+            hint=_names(tuple(ADDS)),
+        )
+    return NotationError(
+        f"Expected a name of what a semiring adds by, found {name!r}",
+        hint=with_suggestion(_names(tuple(ADDS)), str(name), ADDS),
+    )
+
+
+def _check_neutral(what: str, value: Number | None, operator: Operator) -> None:
+    """Raise NotationError where an operator changes numbers by what shall be neutral to it."""
+    if value is None:
+        return
+    if isinstance(value, str) or not np.isscalar(value):
+        raise NotationError(
+            f"Expected a number for the {what} of a semiring, found {value!r}",
+            hint=f"leave {what}= out for that of the operator",
+        )
+    samples = (True,) if operator in _TRUTHS else _SAMPLES
+    for x in samples:
+        try:
+            found = np.asarray(operator.evaluate(x, value)).item()
+        except TypeError:  # of an operator of integers alone
+            found = None
+        if found != x:
+            raise NotationError(
+                f"Expected a {what} with {operator}(x, {what}) = x, found {value!r}, and "
+                f"{operator}({x}, {value!r}) = {found}",
+                hint=f"leave {what}= out for that of the operator",
+            )
+
+
+def semiring_of(given: Semiring | str) -> Semiring:
+    """Return a semiring by GraphBLAS's name of it, or itself. Raises NotationError."""
+    if isinstance(given, Semiring):
+        return given
+    if not isinstance(given, str):
+        raise NotationError(
+            f"Expected a semiring or its name, found {type(given).__name__}",
+            hint='names are "min_plus", "or_and", …; others are tp.Semiring("min", "plus")',
+        )
+    add, _, multiply = given.partition("_")
+    if add in ADDS and (multiply in MULTIPLIES or multiply in CHOICES):
+        return Semiring(add, multiply, one=ONES.get(multiply))
+    if add in MULTIPLIES and add not in ADDS:
+        raise _no_add(add)
+    raise NotationError(
+        f"Expected the name of a semiring, found {given!r}",
+        hint=with_suggestion(
+            f"a name is what adds and what multiplies: {'|'.join(ADDS)}, then _, then "
+            f"{'|'.join((*MULTIPLIES, *CHOICES))}",
+            given,
+            (f"{a}_{m}" for a in ADDS for m in (*MULTIPLIES, *CHOICES)),
+        ),
+    )
+
+
+# ---------------------------------------------------------------- assignments
+
+
+def with_semiring(
+    assignment: Assignment,
+    semiring: Semiring,
+    dtypes: Mapping[str, DType],
+    sparse: Collection[str] = (),
+) -> Assignment:
+    """Read the sums and products of an assignment as those of a semiring.
+
+    sum(k, a * b)  →  add(k, multiply(a, b)), and the semiring's zero where one is not stored
+
+    dtypes  of the operands, by name
+    sparse  the operands that do not store all of their elements
+
+    Raises NotationError for other operators than + and *, for products of more than two factors
+    where the semiring's is not associative, OperandError where there is no zero for a sparse
+    operand, and OperandTypeError for types that it is not defined for.
+    """
+    if semiring.is_arithmetic:
+        return assignment
+    if sparse and semiring.zero is None and _has_no_zero(ADDS[semiring.add]):
+        raise OperandError(
+            f"Expected a semiring with a zero, for {', '.join(sparse)} does not store all elements",
+            assignment.span,
+            hint="say what is not stored: tp.Semiring(…, zero=…)",
+        )
+    world = _World(semiring, dtypes)
+    operator = assignment.operator
+    if operator is not None:
+        operator = world.add
+    value = world.read(assignment.value)
+    dtype = expression_dtype(value, dtypes)
+    if dtype.kind not in world.add.kinds:
+        raise OperandTypeError(
+            f"Expected operands that the semiring {semiring.name} is defined for, found dtype "
+            f"{dtype}",
+            assignment.span,
+            hint="convert an operand first, for instance with np.abs(A) or A.real",
+        )
+    return replace(assignment, value=value, operator=operator)
+
+
+def _has_no_zero(operator: Operator) -> bool:
+    return operator.identity is None and not operator.limit
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """What an expression is read in."""
+
+    semiring: Semiring
+    dtypes: Mapping[str, DType]
+
+    @property
+    def add(self) -> Operator:
+        """What sums are made by; of truths a plain sum is "or", which plans know more about."""
+        if self.semiring.computes_truths and self.semiring.add != "and":
+            found = ADDS[self.semiring.add]
+            return _SUMS_OF_TRUTHS.get(found.name, found)
+        return ADDS[self.semiring.add]
+
+    def read(self, expr: Expr) -> Expr:
+        """Read an expression that no product is around."""
+        match expr:
+            case Access():
+                return self.filled(self.truth(expr))
+            case Literal():
+                return self.truth(expr)
+            case Reduce(operator, index, body) if operator == ADD:
+                return Reduce(self.add, index, self.read(body), expr.span)
+            case Call(operator, args) if operator == ADD:
+                return Call(self.add, tuple(map(self.read, args)), expr.span)
+            case Call(operator, _) if operator == MUL:
+                return self.filled(self.truth(self.product(expr)))
+        assert isinstance(expr, Call | Reduce)
+        raise NotationError(
+            f"Expected + and * alone, which a semiring gives a meaning to, found {expr.operator}",
+            expr.span,
+            hint=f"compute it in a call of its own, or leave semiring={self.semiring.name!r} out",
+        )
+
+    def truth(self, expr: Expr) -> Expr:
+        """Compare with 0 where truths are added up."""
+        if not self.semiring.computes_truths:
+            return expr
+        if isinstance(expr, Literal):
+            return replace(expr, value=bool(expr.value), dtype="bool")
+        is_truth = expression_dtype(expr, self.dtypes).kind == "b"
+        return expr if is_truth else nonzero(expr)
+
+    def filled(self, expr: Expr) -> Expr:
+        """Give the semiring's zero to what is not stored of an expression, which else is 0."""
+        dtype = expression_dtype(expr, self.dtypes)
+        zero = self.semiring.zero_of(dtype)
+        if zero is None or zero == 0:
+            return expr
+        typed = None if zero in (1, -1) and dtype.kind != "b" else dtype.name
+        return Call(FILLED, (expr, Literal(zero, dtype=typed)), expr.span)
+
+    def product(self, expr: Call) -> Expr:
+        """Multiply; what one factor does not store is 0 and not stored in the product."""
+        multiply, factors = self.semiring.multiply, _factors(expr)
+        if multiply in CHOICES:
+            return self.chosen(CHOICES[multiply], factors)
+        operator = MULTIPLIES[multiply]
+        if len(factors) > 2 and not operator.associative:
+            raise NotationError(
+                f"Expected two factors, for {multiply} is not associative, found {len(factors)}",
+                expr.span,
+                hint="compute a product of two in a call of its own",
+            )
+        if operator in _TRUTHS:
+            return self.of_truths(operator, factors)
+        found = reduce(
+            lambda left, right: _multiplied(operator, left, right), map(self.cut, factors)
+        )
+        return replace(found, span=expr.span) if isinstance(found, Call) else found
+
+    def of_truths(self, operator: Operator, factors: tuple[Expr, ...]) -> Expr:
+        """Multiply truths, by the product of numbers where that is the same."""
+        truths = [self.as_truth(self.cut(each)) for each in factors]
+        if operator == AND:
+            return reduce(lambda left, right: Call(MUL, (left, right)), truths)
+        return reduce(lambda left, right: _multiplied(operator, left, right), truths)
+
+    def as_truth(self, expr: Expr) -> Expr:
+        if isinstance(expr, Literal):
+            return replace(expr, value=bool(expr.value), dtype="bool")
+        return expr if expression_dtype(expr, self.dtypes).kind == "b" else nonzero(expr)
+
+    def chosen(self, takes: tuple[bool, ...], factors: tuple[Expr, ...]) -> Expr:
+        """Multiply by a choice: the value of one factor, where all are stored.
+
+        Of more than two the first, or the last, is taken, as pairs from the left have it.
+        """
+        left, right = takes
+        last = len(factors) - 1
+        found: list[Expr] = [] if left or right else [self.one(factors)]
+        for place, factor in enumerate(factors):
+            value = self.cut(factor)
+            taken = (left and place == 0) or (right and place == last)
+            if taken:
+                found.append(value)
+            elif not isinstance(value, Literal):
+                found.append(Call(STORED, (value,), factor.span))
+        return reduce(lambda one, other: Call(MUL, (one, other)), found)
+
+    def one(self, factors: tuple[Expr, ...]) -> Expr:
+        """Return the 1 of a pair: a truth, a number to count by, or of the type of the factors."""
+        if self.semiring.computes_truths:
+            return Literal(True, dtype="bool")
+        if self.semiring.add == "plus":
+            return Literal(1, dtype="int64")
+        dtypes = [expression_dtype(each, self.dtypes) for each in factors]
+        return Literal(1, dtype=np.result_type(*dtypes).name)
+
+    def cut(self, factor: Expr) -> Expr:
+        """Read a factor, whose fill value is 0."""
+        if isinstance(factor, Access | Literal):
+            return factor
+        found = self.read(factor)
+        dtype = expression_dtype(found, self.dtypes)
+        return found if self.semiring.zero_of(dtype) == 0 else without_fill(found, dtype)
+
+
+def without_fill(expr: Expr, dtype: DType) -> Expr:
+    """Make what is not stored of an expression of a type 0."""
+    nothing = Literal(dtype.type(0).item(), dtype=dtype.name)
+    return Call(FILLED, (expr, nothing), expr.span)
+
+
+def _factors(expr: Expr) -> tuple[Expr, ...]:
+    """The factors of a product of products, from the left."""
+    if isinstance(expr, Call) and expr.operator == MUL:
+        return tuple(factor for arg in expr.args for factor in _factors(arg))
+    return (expr,)
+
+
+def _multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
+    """Call an operator that has a value only where both arguments are stored, and else 0.
+
+    A number is stored everywhere.
+    """
+    args = (left, right)
+    zeros = tuple(None if isinstance(arg, Literal) else 0 for arg in args)
+    if all(zero is None for zero in zeros):
+        return Call(operator, args)
+    product = replace(
+        operator, name=operator.evaluate.__name__, symbol=operator.evaluate.__name__, precedence=4,
+        signs=(), identity=None, right_identity=None, linear=(False, False), scales=False,
+        annihilators=zeros,
+    )  # fmt: skip
+    return Call(product, args)
+
+
+# ---------------------------------------------------------------- masks
+
+
+def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
+    """Compute a value where a condition is true and nowhere else.
+
+    sum(k, a * b), stored(M)     →  stored(M) * sum(k, a * b)
+    min(k, filled(a, inf)), c    →  min(k, filled(selected(c, a, inf), inf))
+
+    allowed  a truth, which is False where the mask stores nothing, or for a complement True
+    zero     what the value is elsewhere; None for 0
+    """
+    if isinstance(value, Reduce) and not value.operator.additive:
+        return replace(value, body=with_mask(value.body, allowed, zero))
+    if zero is None:
+        if isinstance(allowed, Call) and allowed.operator == STORED and _is_product(value):
+            return Call(MUL, (allowed, value), value.span)
+        return Call(KEPT, (value, allowed), value.span)
+    if isinstance(value, Literal):
+        return Call(WHERE, (allowed, value, zero), value.span)
+    inner = value.args[0] if _is_filled(value) else without_fill(value, np.dtype(zero.dtype))
+    if isinstance(allowed, Call) and allowed.operator == STORED:
+        found = Call(KEPT, (inner, allowed))
+    else:
+        found = Call(SELECTED, (allowed, inner, zero))
+    return Call(FILLED, (found, zero), value.span)
+
+
+def _is_filled(value: Expr) -> TypeGuard[Call]:
+    return isinstance(value, Call) and value.operator == FILLED
+
+
+def _is_product(value: Expr) -> bool:
+    """Whether a value is a product, with sums around it and nowhere else."""
+    while isinstance(value, Reduce) and value.operator == ADD:
+        value = value.body
+    return not any(
+        isinstance(node, Reduce) or (isinstance(node, Call) and node.operator.additive)
+        for node, _ in walk(value)
+    )
