@@ -100,8 +100,8 @@ def evaluate(
               expected work
     outputs   the names that are wanted of several statements, which are returned as a tuple, or one
               name; by default what the last one assigns. `format` and `out` may then be by name.
-    border    what a subscript outside of its operand is: "error" by default; "fill" reads 0 there,
-              and writes nothing outside of the result
+    border    what a subscript outside of its operand is: "error" by default; "fill" reads the
+              fill value there, 0 of arrays, and writes nothing outside of the result
     shape     of the result, where subscripts do not say it, or less of it is wanted
     semiring  what + and * mean: a name as "min_plus", or a Semiring; docs/semirings.md
     mask      a tensor of the result's shape: the result is computed where a sparse one stores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +25,7 @@ from taco_py.notation.printer import subscript_text, to_text
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import TensorData
 from taco_py.values.operands import taken
+from taco_py.values.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,5 +173,7 @@ def _derived(
 
 
 def arrays_of_operands(objects: Mapping[str, Any]) -> dict[str, TensorData]:
-    """The arrays of what the user passed."""
-    return {name: taken(obj, f"operand {name}") for name, obj in objects.items()}
+    """The arrays of what the user passed; those of a dense Tensor keep its fill value for borders."""
+    found = {name: taken(obj, f"operand {name}") for name, obj in objects.items()}
+    filled = {n: obj.data.fill for n, obj in objects.items() if isinstance(obj, Tensor)}
+    return {**found, **{n: replace(found[n], fill=fill) for n, fill in filled.items() if fill}}
