@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from taco_py.call.builder import ScheduleBuilder
-    from taco_py.call.over_semirings import Over
     from taco_py.formats import Format
     from taco_py.notation.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
@@ -201,9 +200,9 @@ def explain(
 
     Raises as `evaluate`.
     """
-    from taco_py.call.texts.by_text import Asks, explain_text
     from taco_py.call.over_semirings import over_of
     from taco_py.call.prepare import by_name
+    from taco_py.call.texts.by_text import Asks, explain_text
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 

@@ -173,7 +173,7 @@ def _derived(
 
 
 def arrays_of_operands(objects: Mapping[str, Any]) -> dict[str, TensorData]:
-    """The arrays of what the user passed; those of a dense Tensor keep its fill value for borders."""
+    """The arrays of what the user passed; a dense Tensor keeps its fill value, for borders."""
     found = {name: taken(obj, f"operand {name}") for name, obj in objects.items()}
     filled = {n: obj.data.fill for n, obj in objects.items() if isinstance(obj, Tensor)}
     return {**found, **{n: replace(found[n], fill=fill) for n, fill in filled.items() if fill}}
