@@ -397,7 +397,7 @@ class Parser(SubscriptRules):
     def closed(self, opening: Token, what: str, hint: str | None = None) -> None:
         """Take what closes `opening`; the error where the text ends before is about `opening`."""
         if self.ended:
-            raise unclosed(opening, _CLOSING[opening.text])
+            raise unclosed(opening, _CLOSING[opening.text], self.token)
         self.expect(_CLOSING[opening.text], what, hint)
 
     def names(

@@ -33,7 +33,7 @@ class SubscriptRules(Cursor):
         found: list[Subscript] = []
         while not self.at("]"):
             if self.ended:
-                raise unclosed(opening, "]")
+                raise unclosed(opening, "]", self.token)
             if found:
                 self.expect(",", "',' or ']'", self.subscript_hint())
             found.append(self.subscript())
@@ -122,10 +122,10 @@ class SubscriptRules(Cursor):
         return None
 
 
-def unclosed(opening: Token, closing: str) -> NotationError:
+def unclosed(opening: Token, closing: str, found: Token) -> NotationError:
     """Make the error about a bracket that nothing closes."""
     return NotationError(
-        f"Expected {closing!r} for this {opening.text!r}, found the end of the text",
+        f"Expected {closing!r} for this {opening.text!r}, found {found}",
         opening.span,
         f"close it with {closing!r}",
     )
