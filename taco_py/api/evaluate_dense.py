@@ -99,7 +99,7 @@ def evaluate_dense(
     where an intermediate result has no room.
     """
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
-    statements = _read(text) if isinstance(text, str) else (text,)
+    statements = _read(text, given) if isinstance(text, str) else (text,)
     over = over_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         if initial is not None:
@@ -162,9 +162,9 @@ def _has_ones(given: Mapping[str, Any]) -> bool:
     return any(1 in np.shape(_array(obj, name)) for name, obj in given.items())
 
 
-def _read(text: str) -> tuple[Assignment, ...]:
+def _read(text: str, given: Container[str]) -> tuple[Assignment, ...]:
     """The assignments of a text, with their sums; their cautions are given."""
-    read = statements_of(text)
+    read = statements_of(text, given)
     for each in read:
         give_cautions(each.cautions)
     return tuple(each.assignment for each in read)
@@ -190,7 +190,7 @@ def _gathered(
         read = gather(each, {**arrays, **made}, masks, fills, stated.shape, added, absent, made)
         for own, source in read.sources.items():
             found[own], places[own] = read.arrays[own], read.stored[own]
-            if _is_sparse(given[source]):
+            if _is_sparse(given.get(source)):
                 columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
                 values, shape = found[own][columns], found[own].shape
                 found[own] = stored_like(given[source], data, columns, values, shape)

@@ -19,6 +19,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, NotationError, OperandError
 from taco_py.notation.checks import accesses
+from taco_py.notation.index_numbers import index_of, is_size
 from taco_py.notation.nodes import Access, Assignment, Subscript
 from taco_py.notation.operators import Operator
 from taco_py.notation.printer import to_text
@@ -75,6 +76,11 @@ def gather(
         large |= _large((assignment.target,), {assignment.target.tensor: np.asarray(added)})
 
     def plain(access: Access) -> Access:
+        if access.is_number:
+            name = f"{to_text(access)} "
+            sources[name], found[name] = access.tensor, _number(access, sizes)
+            places[name] = np.full(np.shape(found[name]), True)
+            return Access(name, access.indices, access.span)
         if access.tensor in made:
             return _whole(access, given[access.tensor].shape, sizes)
         name = f"{to_text(access)} "  # no name of the text has a blank in it
@@ -102,6 +108,14 @@ def gather(
     grids = [_grid(mode, target.indices, sizes, given) for mode in target.modes]
     written = _written(target, grids, ends, fills, shape)
     return Gathered(replace(whole, operator=None), found, places, written, sources, ends)
+
+
+def _number(access: Access, sizes: Mapping[str, int]) -> Any:
+    """The values of an index, or how many these are."""
+    count = sizes.get(index_of(access))
+    if count is None:
+        raise DimensionError(f"Expected a size for {to_text(access)}", access.span)
+    return np.int64(count) if is_size(access) else np.arange(count, dtype=np.int64)
 
 
 def _written(

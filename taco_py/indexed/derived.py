@@ -74,7 +74,7 @@ def without_subscripts(
     derived: dict[Access, Derived] = {}
 
     def plain(access: Access) -> Access:
-        if not access.subscripts and whole(access):
+        if not (access.subscripts or access.is_number) and whole(access):
             return access
         if access not in derived:
             modes = Access(access.tensor, ordered(access), access.span, access.modes)
@@ -94,6 +94,8 @@ def name_of(access: Access) -> str:
     >>> name_of(Access("x", ("i",), None, (Subscript((("i", 2),), (), 1),)))
     'x_at_2_i_1'
     """
+    if access.is_number:
+        return access.tensor.replace(" ", "_")
     inside = to_text(access).partition("[")[2]
     return f"{access.tensor}_at_{re.sub(r'[^A-Za-z0-9]+', '_', inside).strip('_')}"
 

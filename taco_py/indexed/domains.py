@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.notation.checks import accesses
+from taco_py.notation.index_numbers import index_of, is_size, numbers_of
 from taco_py.notation.nodes import Access, Assignment, Subscript
 from taco_py.notation.printer import subscript_text, to_text
 
@@ -192,11 +193,14 @@ def _check_known(
     assignment: Assignment, met: Sequence[Access], sizes: Sizes, stated: Stated
 ) -> None:
     """Raise DimensionError for an index whose size nothing says."""
-    for access in (*met, assignment.target):
+    numbers = numbers_of(assignment)
+    sized = tuple(Access("", (index_of(each),), each.span) for each in numbers if is_size(each))
+    for access in (*met, assignment.target, *numbers, *sized):
         for index in access.indices:
             if index in sizes:
                 continue
-            where = to_text(next(a for a in (*met, assignment.target) if index in a.indices))
+            every = (*met, assignment.target, *numbers)
+            where = to_text(next((a for a in every if index in a.indices), access))
             by_shape = index in alone(assignment.target)
             hint = "use it by itself on an operand of that size"
             if by_shape:

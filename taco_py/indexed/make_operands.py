@@ -8,6 +8,8 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.indexed.dense_windows import View, dense_window, fixed_view
@@ -20,6 +22,7 @@ from taco_py.indexed.sparse_windows import sparse_window
 from taco_py.indexed.stretched import stretched
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names, unique
+from taco_py.notation.index_numbers import index_of, is_size
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import subscript_text, to_text
 from taco_py.storage.room import room
@@ -158,6 +161,11 @@ def _derived(
 ) -> tuple[Any, str]:
     """One operand that is no view, and how it was got."""
     access, sizes = each.access, layout.domain.sizes
+    if access.is_number:
+        count = sizes[index_of(access)]
+        if is_size(access):
+            return np.int64(count), "a number"
+        return np.arange(count, dtype=np.int64), f"the numbers below {count}"
     data = tensors[access.tensor]
     if data.format.is_dense:
         count = prod(sizes[index] for index in access.indices)

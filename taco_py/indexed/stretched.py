@@ -23,6 +23,8 @@ def stretched(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> 
     sizes = _other_sizes(assignment, shapes)
 
     def at_zero(access: Access) -> Access:
+        if access.is_number:
+            return access
         shape = shapes[access.tensor]
         if len(shape) != len(access.modes):
             return access

@@ -31,7 +31,8 @@ MAX_DEPTH = 100
 def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
     """Every access of an expression, or of the right-hand side of an assignment, left to right.
 
-    The accesses in the subscripts of one come behind it, those of the left-hand side at last.
+    The accesses in the subscripts of one come behind it, those of the left-hand side at last. What
+    an index is as a number is none of them.
     """
     expr = node.value if isinstance(node, Assignment) else node
     found: list[Access] = []
@@ -41,7 +42,7 @@ def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
     while pending:
         each = pending.pop()
         if isinstance(each, Access):
-            found.append(each)
+            found += () if each.is_number else (each,)
             pending.extend(reversed(_gathered(each)) if each.subscripts else ())
         else:
             pending.extend(reversed(children(each)))
@@ -55,7 +56,9 @@ def _gathered(access: Access) -> tuple[Access, ...]:
 
 def has_subscripts(assignment: Assignment) -> bool:
     """Whether an access has more than indices for subscripts."""
-    return bool(assignment.target.subscripts) or any(a.subscripts for a in accesses(assignment))
+    nodes = (node for node, _ in walk(assignment.value))
+    right = any(isinstance(node, Access) and node.subscripts for node in nodes)
+    return bool(assignment.target.subscripts) or right
 
 
 def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bool]]:

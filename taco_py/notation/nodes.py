@@ -59,6 +59,11 @@ class Access:
     subscripts: tuple[Subscript, ...] = field(default=(), repr=False)
 
     @property
+    def is_number(self) -> bool:
+        """Whether it is a number that an index has (`notation/index_numbers.py`), of no operand."""
+        return self.tensor.startswith(("index ", "size "))
+
+    @property
     def modes(self) -> tuple[Subscript, ...]:
         """A subscript for each mode."""
         return self.subscripts or tuple(Subscript(((name, 1),)) for name in self.indices)

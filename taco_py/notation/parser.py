@@ -22,7 +22,7 @@ and is the greater of two numbers where it is an operand.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from functools import reduce
 
@@ -47,6 +47,7 @@ from taco_py.notation.functions import (
     make_call,
     nonzero,
 )
+from taco_py.notation.index_numbers import index_number, index_size
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.long_chains import rebalanced, rebalanced_sum
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
@@ -119,12 +120,14 @@ class Parser(SubscriptRules):
 
     bound    the indices of the left-hand side, and those of each reduction that is open
     indices  the names that stand in square brackets somewhere
+    operands names of operands that would be read as numbers of indices
     """
 
-    def __init__(self, tokens: tuple[Token, ...]) -> None:
+    def __init__(self, tokens: tuple[Token, ...], operands: Container[str] = ()) -> None:
         super().__init__(tokens)
         self.bound: list[tuple[str, ...]] = []
         self.indices = _names_in_brackets(tokens)
+        self.operands = operands
 
     def name(self, what: str, hint: str | None = None) -> Token:
         if self.token.kind is not TokenKind.NAME:
@@ -299,7 +302,21 @@ class Parser(SubscriptRules):
             return self.reduction()
         if opens and (is_called(word) or (word in REDUCTIONS and not self.holds_names())):
             return self.function(word)
-        return self.access()
+        return self.index_as_number() or self.access()
+
+    def index_as_number(self) -> Access | None:
+        """`i` or `size(i)`, where `i` is an index of the text and no operand; else None."""
+        token, opens = self.token, self.ahead(1).text == "("
+        sized = token.text == "size" and opens and self.ahead(3).text == ")"
+        name = self.ahead(2).text if sized else token.text
+        bracket = self.ahead(1).text in _CLOSING and not sized
+        if bracket or name not in self.indices or token.text in self.operands:
+            return None
+        self.take()
+        if not sized:
+            return index_number(name, token.span)
+        self.take(), self.take(), self.take()
+        return index_size(name, self.since(token))
 
     def lists_indices(self, word: str) -> bool:
         """Whether indices come first in the parentheses that follow, and what to reduce behind."""
@@ -438,9 +455,9 @@ def _as_it_is(expr: Expr) -> Expr:
 
 def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
     depth, found = 0, set()
-    for token in tokens:
+    for token, after in zip(tokens, (*tokens[1:], tokens[-1]), strict=True):
         depth += (token.text == "[") - (token.text == "]")
-        if depth > 0 and token.kind is TokenKind.NAME:
+        if depth > 0 and token.kind is TokenKind.NAME and after.text != "[":
             found.add(token.text)
     return frozenset(found)
 

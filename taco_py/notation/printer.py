@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from taco_py.notation.index_numbers import index_of, is_size
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce, Subscript
 from taco_py.notation.operators import ADD, NEG
 
@@ -42,6 +43,9 @@ def _expression(expr: Expr) -> str:
 
 
 def _access(access: Access) -> str:
+    if access.is_number:
+        name = index_of(access)
+        return f"size({name})" if is_size(access) else name
     inside = tuple(map(subscript_text, access.subscripts)) or access.indices
     return f"{access.tensor}[{','.join(inside)}]" if inside else access.tensor
 

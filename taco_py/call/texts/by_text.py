@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from codegen.records import dataclass
 from taco_py.call.compute import compute
 from taco_py.call.given_path import along
-from taco_py.call.prepare import Understood, parsed, statements_of
+from taco_py.call.prepare import Understood, statements_of
 from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.kernels import KERNELS
@@ -63,7 +63,7 @@ def compute_text(
     options  what `settings_of` takes, but for the format
     key      under which to remember the short way for calls like this one
     """
-    read = statements_of(text)
+    read = statements_of(text, objects)
     if asks.several(read):
         return _compute_several(read, objects, settings_of(None, *options), asks, key)
     (one,) = read
@@ -106,12 +106,13 @@ def explain_text(
     """Say what is planned for a text, where that stands, and which operands are made first."""
     from taco_py.call.explain_call import explained
 
-    read, path = statements_of(text), asks.path
+    read, path = statements_of(text, objects), asks.path
     if asks.several(read):
         return _explain_several(read, objects, settings, asks)
     (one,) = read
     if not (asks.indexed(read) or _stretches(one, objects)):
-        assignment = parsed(text)
+        give(one.cautions)
+        assignment = one.assignment
         settings = along(settings, assignment, path)
         return explained(*_over_numbers(assignment, objects, settings, asks.over), seconds)
     from taco_py.indexed.indexed_call import IndexedCall, settled, stated_of
