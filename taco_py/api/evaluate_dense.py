@@ -189,7 +189,9 @@ def _gathered(
         fills = stated.border == FILL
         read = gather(each, {**arrays, **made}, masks, fills, stated.shape, added, absent, made)
         for own, source in read.sources.items():
-            found[own], places[own] = read.arrays[own], read.stored[own]
+            found[own] = read.arrays[own]
+            if own in read.stored:
+                places[own] = read.stored[own]
             if _is_sparse(given.get(source)):
                 columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
                 values, shape = found[own][columns], found[own].shape

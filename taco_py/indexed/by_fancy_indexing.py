@@ -76,15 +76,13 @@ def gather(
         large |= _large((assignment.target,), {assignment.target.tensor: np.asarray(added)})
 
     def plain(access: Access) -> Access:
-        if access.is_number:
-            name = f"{to_text(access)} "
-            sources[name], found[name] = access.tensor, _number(access, sizes)
-            places[name] = np.full(np.shape(found[name]), True)
-            return Access(name, access.indices, access.span)
         if access.tensor in made:
             return _whole(access, given[access.tensor].shape, sizes)
         name = f"{to_text(access)} "  # no name of the text has a blank in it
         sources[name] = access.tensor
+        if access.is_number:
+            found[name] = _number(access, sizes)
+            return Access(name, access.indices, access.span)
         array = given[access.tensor]
         grids = _grids_of(access, array.shape, sizes, given, large)
         extents = tuple(sizes[index] for index in access.indices)

@@ -41,6 +41,20 @@ TEXTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("d[i] = A[i,j] * x[j]", {"A": A, "x": x[:1]}, {"semiring": "max_plus"}),
     ("d[i,j] = A[i,j+1] * x[j]", {"A": A, "x": x[:6]}, {"mask": M}),
     ("d[i,j] = A[i,j+1] * x[j]", {"A": A, "x": x[:6]}, {"mask": tp.complement(M)}),
+    ("y[i] = x[i] * i", {"x": x}, {}),
+    ("y[i] = x[i] * i", {"x": x, "i": 2.5}, {}),
+    ("y[i] = x[i] * size(i)", {"x": x, "size": x}, {}),
+    ("y[i] = x[i+1] * i - i", {"x": x}, {}),
+    ("y[i] = i", {}, {"shape": 4}),
+    ("y[i,j] = (A[i,j] + 1) * (i == j)", {"A": A}, {}),
+    ("y[i,j] = A[i,j] * (j > i)", {"A": A}, {}),
+    ("y[i,j] = F[i,j] * j", {"F": TWO}, {}),
+    ("m[i] = A[i,j] / size(j)", {"A": A}, {}),
+    ("s = sum(i, i * x[i])", {"x": x}, {}),
+    ("s = sum(i, x[i]) / size(i)", {"x": x}, {}),
+    ("y[p[i]] += x[i] * i", {"x": x[:3], "p": p}, {"shape": 5}),
+    ("m[i] = max(j, where(A[i,j] > 0.5, j, -1))", {"A": A}, {}),
+    ("d[i] = A[i,j] * j", {"A": A}, {"semiring": "min_plus"}),
 ]
 
 
@@ -71,6 +85,7 @@ SEVERAL: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("y[i] += x[i+1]; z[i] = y[i] * 2", {"x": x, "y": np.ones(9)}, {"outputs": ("y", "z")}),
     ("a[i] = A[i,j] * x[j-2]; b[i] = a[i] * x[i]", {"A": A, "x": x[:6]}, FILL),
     ("a[i] = A[i,j] * c[j]; b[i] = a[i] * 2", {"A": A, "c": x[:1]}, {}),
+    ("a[i] = x[i] * i; b = a[i] * size(i)", {"x": x}, {"outputs": ("a", "b")}),
     ("a[i] = x[i+1]; b[i] = a[i] * x_at_i_1[i]", {"x": x, "x_at_i_1": np.arange(9.0)}, {}),
 ]
 
@@ -94,6 +109,8 @@ def test_explain_says_what_is_made_for_statements() -> None:
 
 X3 = x[:3]
 REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("y[i] = i * 2", {}, {}, "Expected a?\\s?sizes? for"),
+    ("y[i] = x[i] * k", {"x": x}, {}, "Expected an operand k"),
     ("a[i] = x[i]; b[i] = a[i+1]", {"x": x}, {}, "Expected all of a"),
     ("y[p[i]] += x[i]; z[i] = y[i]", {"p": p, "x": X3}, {}, "of a statement among several"),
     ("a[i] = x[i]; b[i] = a[i]", {"x": x}, {"shape": 3}, "no shape= for several statements"),
