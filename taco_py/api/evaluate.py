@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from taco_py.api.over import read_over
+from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
 from taco_py.values.keys import by_outputs, call_key, options_key
 
@@ -113,8 +113,7 @@ def evaluate(
     OutOfMemoryError where the result has no room.
     """
     given = named if operands is None else _given(text, operands, others, named)
-    if schedule is not None:
-        schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
+    schedule = built(schedule)
     over, values = read_over(semiring, mask, replace), (*given.values(),)
     whole: Any = (format, out, () if out is None else (out,))
     by_names = outputs is not None or type(format) is dict or type(out) is dict
@@ -129,8 +128,7 @@ def evaluate(
         if over is not None:
             identity, values = (*identity, over.identity), (*values, *over.arrays)
         key = call_key(identity, values)
-        call = find(key)
-        if call is not None and (result := call(*values, *outs)) is not None:
+        if (call := find(key)) is not None and (result := call(*values, *outs)) is not None:
             return result
     from taco_py.call.texts.by_text import Asks, compute_text
 

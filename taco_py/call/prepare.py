@@ -260,7 +260,7 @@ def _planned(
         alone = stored_alone(assignment)
         sparse = result_kind(alone, given, settings.format)
         if sparse.kind == TENSOR and is_sparse(sparse.format):
-            assignment, kind, fill = alone, sparse, fill_text(value, dtype)
+            assignment, kind, fill = alone, sparse, fill_text(_wrapped(value, dtype), dtype)
     computed = computed_dtype(dtype).name
     type = TensorType(kind.format, computed, index_dtype(given, sizes), fill=fill)
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
@@ -281,6 +281,14 @@ def _planned(
     plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
+
+
+def _wrapped(value: Number, dtype: np.dtype[Any]) -> Number:
+    """The number that a whole number is in an integer type, of which fills know nothing: ~0 is -1
+    in signed types and the largest number in others."""
+    if dtype.kind not in "bu" or isinstance(value, float | complex):
+        return value
+    return bool(value) if dtype.kind == "b" else int(value) % 2 ** (8 * dtype.itemsize)
 
 
 def _fill_of_access(given: Mapping[str, Given], access: Access) -> Number | None:

@@ -73,8 +73,8 @@ def _power(x: Any, y: Any) -> Any:
 
 def _extremum(name: str, evaluate: np.ufunc, limit: int) -> Operator:
     return _binary(
-        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL,
-        needs_elements=True,
+        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
+        kinds=REAL, needs_elements=True,
     )  # fmt: skip
 
 

@@ -88,6 +88,13 @@ def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tup
     return ("outputs", names, forms, kinds), None, outs
 
 
+def parted(operands: tuple[Any, ...]) -> tuple[object, tuple[Any, ...]]:
+    """Tell einsum's subscripts from its operands, in either of its forms."""
+    if type(operands[0]) is str:
+        return operands[0], operands[1:]
+    return interleaved(operands)
+
+
 def interleaved(operands: Sequence[Any]) -> tuple[object, tuple[Any, ...]]:
     """What tells einsum's integer forms apart, and the tensors in between."""
     pairs = len(operands) // 2 * 2

@@ -25,6 +25,7 @@ from math import prod
 from codegen.records import dataclass
 from taco_py.formats import dense
 from taco_py.legal.absent import (
+    arg_fill,
     divides,
     fill_of,
     is_nonzero_number,
@@ -58,7 +59,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         stored = _Stored(program, site, context)
         answered: Expr = asking
         if any(map(stored.loses, accesses(asking.args[0]))):
-            answered = stored.answered(asking)
+            answered = stored.answered(asking) or asking
         if answered is not asking:
             value = exchange(site.term(program), asking, answered)
             program = yield Rewrite(site.put(stored.program, value), WHY)
@@ -186,12 +187,22 @@ class _Stored:
         """Whether a temporary stores elements that have no terms."""
         return self.is_made(access) and self.stored(access) is not None
 
-    def answered(self, asking: Call) -> Expr:
-        """What asks whether its argument is stored, by what tells it: in a temporary."""
+    def answered(self, asking: Call) -> Expr | None:
+        """What asks whether its argument is stored, by what tells it: in a temporary. None where
+        no temporary has a part in that."""
         value, *others = asking.args
         found = self.stored(value)
-        there: Expr = Literal(True) if found is None else self.in_temporary(found)
-        return Call(WHERE, (there, value, *others)) if others else there
+        if found is None:
+            return value if others else Literal(True)
+        made = {access.tensor for access in self.made.values() if access is not None}
+        if made.isdisjoint(access.tensor for access in accesses(found)):
+            return None
+        there = self.in_temporary(found)
+        if not others:
+            return there
+        if others == [Literal(0)]:
+            return Call(KEPT, (value, there))
+        return Call(WHERE, (there, value, *others))
 
     def in_temporary(self, part: Expr) -> Access:
         """What is stored, in a temporary before the assignment at the site."""
@@ -238,7 +249,8 @@ class _Stored:
                     return found
                 return Reduce(ADD, index, found)
             case Call(operator, args):
-                needed = restricting(operator, [self.fill(arg) for arg in args])
+                fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
+                needed = restricting(operator, fills)
                 if any(needed):
                     pairs = zip(args, needed, strict=True)
                     parts = [self.stored(arg) for arg, need in pairs if need]
