@@ -14,7 +14,9 @@ from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import has_subscripts, operand_names
+from taco_py.notation.printer import to_text
 from taco_py.replay.find import find
+from taco_py.values.keys import call_key
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
 
@@ -221,7 +223,22 @@ def _compute_several(
     plain = _plain_statements([each.assignment for each in read], objects, asks, asked)
     pairs = zip(plain.assignments, read, strict=True)
     whole = [Understood(assignment, each.cautions) for assignment, each in pairs]
-    return compute_several(whole, plain.objects, settings, asked)
+    if key is None:
+        return compute_several(whole, plain.objects, settings, asked)
+
+    def inner(made: PlainStatements) -> tuple[object, ...] | None:
+        texts = map(to_text, made.assignments)
+        return call_key(("several", *texts, key[0], *made.objects), made.objects.values())
+
+    def short_way(*given: Any) -> Any:
+        passed = dict(zip(objects, given, strict=False))
+        made = _plain_statements([each.assignment for each in read], passed, asks, asked)
+        short = find(inner(made))
+        return None if short is None else short(*made.objects.values(), *given[len(passed) :])
+
+    found = compute_several(whole, plain.objects, settings, asked, inner(plain))
+    KERNELS.memo.put(key, short_way)
+    return found
 
 
 def _plain_statements(
