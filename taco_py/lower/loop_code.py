@@ -87,7 +87,7 @@ def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def _assigns_result(env: Environment, forall: Forall) -> bool:
-    """Whether a loop assigns elements of a dense result, zero where all that they read is absent."""
+    """Whether a loop assigns elements of a dense result: zero where what they read is absent."""
     target = env.target.tensor
     assigned = (a for a in assignments(forall.body) if a.target.tensor == target)
     return env.problem.result.format.is_dense and any(a.operator is None for a in assigned)

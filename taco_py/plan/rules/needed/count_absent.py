@@ -95,20 +95,18 @@ class _Reductions:
         return Call(KEPT, (found, stored)) if fill == 0 else found
 
     def _stored(self, expr: Expr) -> Expr:
-        """Whether an expression is stored, by the operands that say so: of A[i,j] * x[j], A alone."""
+        """Whether an expression is stored, by the operands that say so: A alone of A[i,j] * x[j]."""
         if not isinstance(expr, Call):
             return Call(STORED, (expr,))
         if expr.operator == FILLED:
             return self._stored(expr.args[0])
         fills = [arg_fill(expr.operator, arg, fill_of(arg, self._fill)) for arg in expr.args]
         needed = restricting(expr.operator, fills)
-        parts = [
-            arg for arg, need in zip(expr.args, needed, strict=True) if need or not any(needed)
-        ]
-        parts = [arg for arg in parts if any(True for _ in accesses(arg))]
-        join = MUL if any(needed) else ADD
+        pairs = [pair for pair in zip(expr.args, needed, strict=True) if free_indices(pair[0])]
+        parts = [arg for arg, need in pairs if need or not any(needed)]
         if not parts or any(isinstance(arg, Reduce) for arg in parts):
             return Call(STORED, (expr,))
+        join = MUL if any(needed) else ADD
         return reduce(lambda one, other: Call(join, (one, other)), map(self._stored, parts))
 
     def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:
