@@ -63,8 +63,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "affine", "oracle", "functions", "problem", "storage", "legal", "concrete", "convert",
         "interop", "cost",
         "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
-        "execute", "values", "explanation", "export", "replay", "tune", "call", "api", "tool",
-        "cli", "__main__",
+        "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
+        "tool", "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (
