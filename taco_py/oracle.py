@@ -36,7 +36,7 @@ from taco_py.notation.dtypes import (
 from taco_py.notation.half_types import computed_dtype, is_half, number_kind
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, Number, Operator
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 from taco_py.notation.tree import map_children
 
 Array = NDArray[Any]

@@ -60,9 +60,8 @@ COMMON = ("codegen.records",)
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
         "diagnostics", "kernels", "phase", "fill", "formats", "levels", "notation", "provenance",
-        "affine", "oracle", "functions", "problem", "storage", "legal", "concrete", "convert",
-        "interop", "cost",
-        "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
+        "affine", "functions", "problem", "storage", "legal", "oracle", "concrete", "convert",
+        "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
         "tool", "cli", "__main__",
     ),

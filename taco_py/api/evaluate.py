@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
-    from taco_py.notation.semirings import Semiring
+    from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 

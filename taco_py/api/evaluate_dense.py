@@ -36,12 +36,12 @@ from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import sum_dtype
-from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.operators import Number
-from taco_py.notation.semirings import Semiring
+from taco_py.notation.rewrites.fills import with_fills
+from taco_py.notation.rewrites.semirings import Semiring
+from taco_py.notation.rewrites.wide_sums import wide_sums
 from taco_py.notation.tree import walk
-from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.statements import fills_of
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room

@@ -18,11 +18,11 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import operand_names
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.einsum import Squeezed
-from taco_py.notation.functions import NOT, nonzero
-from taco_py.notation.masks import Mask, mask_of
+from taco_py.notation.functions.function_table import NOT, nonzero
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.notation.operators import STORED
-from taco_py.notation.semirings import (
+from taco_py.notation.rewrites.masks import Mask, mask_of
+from taco_py.notation.rewrites.semirings import (
     Semiring,
     semiring_of,
     with_mask,

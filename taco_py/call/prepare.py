@@ -27,16 +27,16 @@ from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.notation.dtypes import DType, result_dtype
 from taco_py.notation.einsum import Squeezed
-from taco_py.notation.fills import stored_alone, with_fills
 from taco_py.notation.half_types import computed_dtype, is_half
-from taco_py.notation.index_numbers import named_like_numbers
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.operators import Number
 from taco_py.notation.parser import parse_assignment
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.fills import stored_alone, with_fills
+from taco_py.notation.rewrites.index_numbers import named_like_numbers
+from taco_py.notation.rewrites.reduce import insert_reductions
+from taco_py.notation.rewrites.wide_sums import wide_sums, with_wide_answers
 from taco_py.notation.statements import check_sequence, parse_statements
 from taco_py.notation.traps import traps
-from taco_py.notation.wide_sums import wide_sums, with_wide_answers
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan

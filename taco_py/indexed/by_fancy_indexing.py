@@ -19,10 +19,10 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, NotationError, OperandError
 from taco_py.notation.checks import accesses
-from taco_py.notation.index_numbers import index_of, is_size
 from taco_py.notation.nodes import Access, Assignment, Subscript
 from taco_py.notation.operators import Operator
 from taco_py.notation.printer import to_text
+from taco_py.notation.rewrites.index_numbers import index_of, is_size
 from taco_py.notation.tree import map_accesses
 from taco_py.storage.tensor_data import Array
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.notation.checks import accesses
-from taco_py.notation.index_numbers import index_of, is_size, numbers_of
 from taco_py.notation.nodes import Access, Assignment, Subscript
 from taco_py.notation.printer import subscript_text, to_text
+from taco_py.notation.rewrites.index_numbers import index_of, is_size, numbers_of
 
 ERROR, FILL = "error", "fill"
 BORDERS = (ERROR, FILL)

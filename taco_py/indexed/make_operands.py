@@ -22,9 +22,9 @@ from taco_py.indexed.sparse_windows import sparse_window
 from taco_py.indexed.stretched import stretched
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names, unique
-from taco_py.notation.index_numbers import index_of, is_size
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import subscript_text, to_text
+from taco_py.notation.rewrites.index_numbers import index_of, is_size
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import TensorData
 from taco_py.values.operands import taken

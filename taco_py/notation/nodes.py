@@ -60,7 +60,7 @@ class Access:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number that an index has (`notation/index_numbers.py`), of no operand."""
+        """Whether it is a number that an index has (`rewrites/index_numbers.py`), of no operand."""
         return self.tensor.startswith(("index ", "size "))
 
     @property

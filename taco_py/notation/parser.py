@@ -29,7 +29,7 @@ from functools import reduce
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.diagnostics.suggest import nearest
 from taco_py.notation.checks import check_depth, free_indices
-from taco_py.notation.functions import (
+from taco_py.notation.functions.function_table import (
     ALIASES,
     AND,
     FACTORS,
@@ -47,7 +47,6 @@ from taco_py.notation.functions import (
     make_call,
     nonzero,
 )
-from taco_py.notation.index_numbers import index_number, index_size
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.long_chains import rebalanced, rebalanced_sum
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
@@ -61,6 +60,7 @@ from taco_py.notation.operators import (
     Operator,
     power,
 )
+from taco_py.notation.rewrites.index_numbers import index_number, index_size
 from taco_py.notation.subscript_rules import SubscriptRules, unclosed
 from taco_py.notation.tree import children
 

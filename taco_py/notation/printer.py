@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from taco_py.notation.index_numbers import index_of, is_size
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce, Subscript
 from taco_py.notation.operators import ADD, NEG
+from taco_py.notation.rewrites.index_numbers import index_of, is_size
 
 _ATOM = 100  # binds tighter than every operator
 

@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterator
 from codegen.records import dataclass
 from taco_py.diagnostics.cautions import NotationWarning, caution
 from taco_py.notation.checks import accesses
-from taco_py.notation.index_numbers import numbers_of
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import DIV, NEG
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import Free, contracts, free_inside_functions, summed_here
+from taco_py.notation.rewrites.index_numbers import numbers_of
+from taco_py.notation.rewrites.reduce import Free, contracts, free_inside_functions, summed_here
 from taco_py.notation.tree import addends, children, walk
 
 

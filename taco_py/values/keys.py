@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.notation.defined import DEFINED, bodies_in
+from taco_py.notation.functions.defined import DEFINED, bodies_in
 from taco_py.storage.borrow import DTYPES
 from taco_py.storage.size_classes import size_classes
 

@@ -7,7 +7,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from taco_py.notation.functions import AND, FACTORS, FUNCTIONS, INVERT, LADDER, OR, XOR
+from taco_py.notation.functions.function_table import (
+    AND,
+    FACTORS,
+    FUNCTIONS,
+    INVERT,
+    LADDER,
+    OR,
+    XOR,
+)
 from taco_py.notation.operators import (
     ADD,
     COMPILER,

@@ -25,7 +25,7 @@ from taco_py.legal.stored import is_full
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.functions import LESS, WHERE
+from taco_py.notation.functions.function_table import LESS, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, STORED, SUB, Number
 from taco_py.notation.tree import map_children

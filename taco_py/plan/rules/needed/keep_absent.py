@@ -36,7 +36,7 @@ from taco_py.legal.absent import (
 from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.functions import WHERE
+from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, KEPT, MUL, STORED, Number, Operator
 from taco_py.notation.tree import children, exchange, walk

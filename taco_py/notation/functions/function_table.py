@@ -15,7 +15,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.source import Span
-from taco_py.notation.defined import DEFINED
+from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Operator, power
 
