@@ -91,6 +91,8 @@ class Operator:
             return self.at_absent(*numbers)
         whole = "f" not in self.kinds  # a zero of any type is then one of integers
         given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
+        if self.floating or "b" not in self.kinds:  # NumPy computes those of booleans in 16 bits
+            given = [int(x) if isinstance(x, bool) else x for x in given]
         with np.errstate(all="ignore"):
             value: Number = np.asarray(self.evaluate(*map(np.asarray, given))).item()
         return value
