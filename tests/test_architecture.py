@@ -61,7 +61,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
         "diagnostics", "kernels", "phase", "fill", "formats", "levels", "notation", "provenance",
         "affine", "functions", "problem", "storage", "legal", "oracle", "concrete", "convert",
-        "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
+        "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways",
+        "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
         "tool", "cli", "__main__",
     ),
