@@ -126,6 +126,16 @@ def holds(expr: Expr, part: Expr) -> bool:
     return False
 
 
+def asks(expr: Expr, part: Expr) -> bool:
+    """Tell whether an operation asks if an argument with a part in it is stored."""
+    if isinstance(expr, Reduce):
+        return asks(expr.body, part)
+    if not isinstance(expr, Call):
+        return False
+    own = expr.operator.at_absent is not None and holds(expr, part)
+    return own or any(asks(arg, part) for arg in expr.args)
+
+
 def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call], bool]) -> bool:
     """Tell whether an expression has another value where a part is absent than where it is 0.
 
@@ -138,7 +148,7 @@ def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call],
         return differs_where_absent(expr.body, part, makes_special)
     if not isinstance(expr, Call):
         return False
-    if expr.operator.at_absent is not None and holds(expr, part):
+    if asks(expr, part):
         return True
     if restricts(expr, part) and makes_special(expr):
         others = [arg for arg in expr.args if not restricts(arg, part)]

@@ -271,7 +271,8 @@ class _Stored:
         """Where a temporary has terms, at the indices of an access to it."""
         define = self.program.define(access.tensor).assignment
         if access.tensor not in self.made:
-            found = self.stored(define.value)
+            absent = same(self.fill(define.value), 0)
+            found = self.stored(define.value) if absent else None
             self.made[access.tensor] = None if found is None else self.in_temporary(found)
         own = self.made[access.tensor]
         if own is None:
