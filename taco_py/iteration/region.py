@@ -224,6 +224,8 @@ def combine(
     An operand whose fill annihilates restricts the result to its own region; the others are looked
     out for there. Without one, the region is the union of all regions.
     """
+    if operator.everywhere:
+        return look_out(regions[0])
     restricts = restricting(operator, fills)
     region: Region
     if any(restricts):

@@ -64,6 +64,8 @@ def restricting(operator: Operator, fills: Sequence[Number | None]) -> list[bool
 
 def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | None:
     """Find the value of an operator for arguments with these fills."""
+    if operator.everywhere:
+        return None
     for place, fill in enumerate(fills):
         value = operator.annihilated(place, fill)
         if value is not None:

@@ -17,7 +17,7 @@ from taco_py.lower.numbers import number
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
 from taco_py.notation.functions.function_table import WHERE
-from taco_py.notation.operators import CORRECTED, FILLED, KEPT, NONZERO, SELECTED, STORED
+from taco_py.notation.operators import CORRECTED, FILLED, KEPT, NONZERO, SELECTED, STORED, VALUE
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
@@ -93,7 +93,12 @@ def _where(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -
     return build.select(condition, then, orelse)
 
 
+def _value(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
+    return lower_value(env, scope, call.args[0], type)
+
+
 _OWN = {
+    VALUE: _value,
     STORED: _stored,
     NONZERO: _nonzero,
     KEPT: _kept,

@@ -38,6 +38,7 @@ class Operator:
     kinds        NumPy's letters of the types of arguments that f is defined for
     floating     whether integers are computed in floating point, as in NumPy's functions
     divides      whether f(0, 0) is not a number
+    everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
@@ -70,6 +71,7 @@ class Operator:
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
     leads: bool = False
+    everywhere: bool = False
     exponent: int | None = field(default=None, repr=False)
     body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
@@ -191,6 +193,12 @@ QUOTIENT = Operator(
 )  # fmt: skip
 """A quotient in the type of its first argument: the second is a number of elements."""
 
+VALUE = Operator(
+    "value", "value", 1, "value", 4, everywhere=True, evaluate=lambda x: x,
+)  # fmt: skip
+"""The argument as a number like any other, also where nothing is stored of it: what a dense tensor
+would have. The compiler's own."""
+
 CORRECTED = Operator(
     "corrected", "corrected", 3, "corrected", 4, annihilators=(None, None, None),
     linear=(False, False, False),
@@ -213,6 +221,6 @@ def power(exponent: int) -> Operator:
 
 
 COMPILER: dict[str, Operator] = {
-    op.name: op for op in (NONZERO, STORED, KEPT, QUOTIENT, SELECTED, FILLED, CORRECTED)
+    op.name: op for op in (NONZERO, STORED, VALUE, KEPT, QUOTIENT, SELECTED, FILLED, CORRECTED)
 }
 """The compiler's own operators, by their names."""

@@ -30,10 +30,13 @@ from taco_py.concrete.concretize import Order, repeated
 from taco_py.concrete.merged_order import merge_orders
 from taco_py.concrete.terms import Term, split_terms
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.legal.absent import differs_where_absent
 from taco_py.legal.stored import is_full
+from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, all_indices, rename
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import VALUE
 from taco_py.notation.tree import map_accesses
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
@@ -176,9 +179,12 @@ class _Pair:
     def problem(self) -> Problem:
         """What the reader computes, with what the maker computes in the place of the temporary."""
         problem, maker = self.reader.problem, self.maker.problem
+        made: Expr = self.made.value
+        if self._is_asked(problem):  # of the temporary, each element is there
+            made = Call(VALUE, (made,))
 
         def exchanged(access: Access) -> Expr:
-            return self.made.value if access == self.access else access
+            return made if access == self.access else access
 
         value = map_accesses(problem.assignment.value, exchanged)
         types = dict(problem.operands)
@@ -193,6 +199,15 @@ class _Pair:
             static=tuple(sorted(static)),
             vast=tuple(vast),
         )
+
+    def _is_asked(self, problem: Problem) -> bool:
+        """Whether the reader would have another value where nothing is stored of the temporary."""
+        dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
+
+        def special(expr: Call) -> bool:
+            return has_special_values(expression_dtype(expr, dtypes))
+
+        return differs_where_absent(problem.assignment.value, self.access, special)
 
 
 def _pair(program: Program, name: str) -> _Pair | None:

@@ -1,7 +1,7 @@
 """Reduce over what operands store, and take what is absent into account at once.
 
     s = sum(i, cos(a[i]))                                                              a in s
-    → s = sum(i, filled(cos(a[i]), 0)) + 1.0 * (size_i - sum(i, float64(1) * stored(cos(a[i]))))
+    → s = sum(i, filled(cos(a[i]), 0)) + 1.0 * (size_i - sum(i, float64(1) * stored(a[i])))
 
 What operands do not store has one value, the fill value of what is reduced, wherever no entry is.
 Any number of them are one in a maximum: m[i] = max(j, A[i,j]) is max(t, 0) in rows with fewer
