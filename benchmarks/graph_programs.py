@@ -21,7 +21,7 @@ def bfs_levels(A: Any, source: int) -> Array:
     while reached.size:
         level[reached] = depth
         frontier = tp.Tensor.from_coo([reached], np.ones(reached.size, bool), (n,))
-        step = tp.einsum("ij,i->j", A, frontier, semiring="any_pair", mask=level < 0)
+        step = tp.einsum("ij,i->j", A, frontier, semiring="any_pair", mask=level < 0, format="s")
         coords, allowed = step.to_coo()
         reached, depth = coords[allowed, 0], depth + 1
     return level
@@ -70,9 +70,7 @@ def k_truss(A: Any, k: int) -> Any:
 def components(A: Any) -> Array:
     label = np.arange(A.shape[0])
     while True:
-        least = tp.evaluate(
-            "l[i] += A[i,j] * m[j]", A=A, l=label, m=label, semiring="min_second"
-        )
+        least = tp.evaluate("l[i] += A[i,j] * m[j]", A=A, l=label, m=label, semiring="min_second")
         least = least[least]  # the label of the label: long paths take few rounds
         if np.array_equal(least, label):
             return label
@@ -122,7 +120,8 @@ def gat_layer(A: Any, X: Array, W: Array, left: Array, right: Array) -> Array:
         m[i] = max(j, L[i,j])
         e[i,j] = exp(L[i,j] - m[i])
         z[i] = sum(j, e[i,j])
-        O[i,k] = e[i,j] * H[j,k] / z[i]
+        P[i,j] = e[i,j] / z[i]
+        O[i,k] = P[i,j] * H[j,k]
         """,
         S=tp.tensor(scores, fill_value=-np.inf), H=H,
     )  # fmt: skip
@@ -136,7 +135,8 @@ def masked_attention(M: Any, Q: Array, K: Array, V: Array) -> Array:
         m[i] = max(j, S[i,j])
         e[i,j] = exp(S[i,j] - m[i])
         z[i] = sum(j, e[i,j])
-        O[i,k] = e[i,j] * V[j,k] / z[i]
+        P[i,j] = e[i,j] / z[i]
+        O[i,k] = P[i,j] * V[j,k]
         """,
         S=tp.tensor(scores, fill_value=-np.inf), V=V,
     )  # fmt: skip
