@@ -82,7 +82,10 @@ def spread_labels(A: Any, seeds: Array, classes: int, rounds: int = 20) -> Array
     F, known = Y, (seeds >= 0).astype(float)
     for _ in range(rounds):
         F = tp.evaluate(
-            "z[i] = max(sum(j, A[i,j]), 1); F[i,c] = Y[i,c] + (1 - known[i]) * A[i,j] * G[j,c] / z[i]",
+            """
+            z[i] = max(sum(j, A[i,j]), 1)
+            F[i,c] = Y[i,c] + (1 - known[i]) * A[i,j] * G[j,c] / z[i]
+            """,
             A=A, Y=Y, known=known, G=F,
         )  # fmt: skip
     return F.argmax(axis=1)
@@ -174,7 +177,7 @@ def standardised_product(X: Any, V: Array) -> Array:
         """
         m[j] = sum(i, X[i,j]) / n
         s[j] = sqrt(sum(i, (X[i,j] - m[j]) ** 2) / n)
-        Z[i,k] = (X[i,j] - m[j]) / s[j] * V[j,k]
+        Z[i,k] = X[i,j] * V[j,k] / s[j] - m[j] * V[j,k] / s[j]
         """,
         X=X, V=V, n=X.shape[0],
     )  # fmt: skip
