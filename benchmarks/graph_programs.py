@@ -15,6 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 def bfs_levels(A: Any, source: int) -> Array:
+    A = tp.tensor(A)  # the same arrays, which are checked once, not at each step
     n = A.shape[0]
     level = np.full(n, -1)
     reached, depth = np.array([source]), 0
@@ -28,16 +29,21 @@ def bfs_levels(A: Any, source: int) -> Array:
 
 
 def distances(A: Any, source: int) -> Array:
-    d = np.full(A.shape[0], np.inf)
+    A = tp.tensor(A)
+    n = A.shape[0]
+    d = np.full(n, np.inf)
     d[source] = 0
-    while True:
-        nearer = tp.evaluate("d[j] += e[i] * A[i,j]", A=A, d=d, e=d, semiring="min_plus")
-        if np.array_equal(nearer, d):
-            return d
+    changed = np.array([source])
+    while changed.size:
+        e = tp.Tensor.from_coo([changed], d[changed], (n,))
+        nearer = tp.evaluate("d[j] += e[i] * A[i,j]", A=A, d=d, e=e, semiring="min_plus")
+        changed = np.flatnonzero(nearer < d)
         d = nearer
+    return d
 
 
 def pagerank(A: Any, damping: float = 0.85, tolerance: float = 1e-6) -> Array:
+    A = tp.tensor(A)
     n = A.shape[0]
     out = tp.evaluate("z[i] = sum(j, A[i,j])", A=A)
     share = np.divide(damping, out, out=np.zeros(n), where=out != 0)
@@ -68,6 +74,7 @@ def k_truss(A: Any, k: int) -> Any:
 
 
 def components(A: Any) -> Array:
+    A = tp.tensor(A)
     label = np.arange(A.shape[0])
     while True:
         least = tp.evaluate("l[i] += A[i,j] * m[j]", A=A, l=label, m=label, semiring="min_second")
@@ -78,6 +85,7 @@ def components(A: Any) -> Array:
 
 
 def spread_labels(A: Any, seeds: Array, classes: int, rounds: int = 20) -> Array:
+    A = tp.tensor(A)
     Y = (seeds[:, None] == np.arange(classes)).astype(float)
     F, known = Y, (seeds >= 0).astype(float)
     for _ in range(rounds):

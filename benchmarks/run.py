@@ -3,7 +3,7 @@ JSON.
 
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
 call_overhead memory gallop rewrites autoschedule chosen gemm contractions streams batched parallel
-polybench stencils tile_sizes costs many_factors elementwise ulps row_epilogues. Nothing is
+polybench stencils tile_sizes costs many_factors elementwise ulps row_epilogues graphs. Nothing is
 asserted about time;
 results are checked and marked when wrong.
 """
@@ -27,7 +27,7 @@ NAMES = (
     "spmv", "spmm", "add", "spgemm", "sddmm", "mttkrp", "ttv", "import_time", "first_call",
     "call_overhead", "memory", "gallop", "rewrites", "autoschedule", "chosen", "gemm",
     "contractions", "streams", "batched", "parallel", "polybench", "stencils", "tile_sizes",
-    "costs", "many_factors", "elementwise", "ulps", "row_epilogues",
+    "costs", "many_factors", "elementwise", "ulps", "row_epilogues", "graphs",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 
