@@ -6,6 +6,8 @@ PageRank is its loop with scipy's products by hand. networkx takes part where it
 graphs of few edges.
 """
 
+# ruff: noqa: N803, N806
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
