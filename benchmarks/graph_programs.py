@@ -45,7 +45,7 @@ def distances(A: Any, source: int) -> Array:
 def pagerank(A: Any, damping: float = 0.85, tolerance: float = 1e-6) -> Array:
     A = tp.tensor(A)
     n = A.shape[0]
-    out = tp.evaluate("z[i] = sum(j, A[i,j])", A=A)
+    out = tp.evaluate("z[i] = sum(j, A[i,j])", A=A, format="d")
     share = np.divide(damping, out, out=np.zeros(n), where=out != 0)
     p = np.full(n, 1 / n)
     while True:
@@ -53,7 +53,7 @@ def pagerank(A: Any, damping: float = 0.85, tolerance: float = 1e-6) -> Array:
         q = tp.evaluate(
             "q[j] = A[i,j] * (share[i] * p[i]) + base", A=A, share=share, p=p, base=lost / n
         )
-        if np.abs(q - p).sum() < n * tolerance:
+        if tp.evaluate("s = abs(q[i] - p[i])", q=q, p=p) < n * tolerance:
             return q
         p = q
 

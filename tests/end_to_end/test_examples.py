@@ -72,11 +72,12 @@ def test_distances_over_edges_below_zero() -> None:
 
 
 @everywhere
-def test_pagerank(name: str) -> None:
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_pagerank(name: str, layout: str) -> None:
     """It solves p = 0.85 (P p + dangling / n) + 0.15 / n."""
     A = directed(name)
     n, out = A.shape[0], A.sum(axis=1)
-    found = programs.pagerank(A, tolerance=1e-15)
+    found = programs.pagerank(A.asformat(layout), tolerance=1e-15)
     assert found.sum() == pytest.approx(1)
     share = np.divide(1, out, out=np.zeros(n), where=out > 0)
     wanted = 0.85 * (A.T @ (share * found) + found[out == 0].sum() / n) + 0.15 / n
@@ -84,9 +85,10 @@ def test_pagerank(name: str) -> None:
 
 
 @everywhere
-def test_triangles(name: str) -> None:
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_triangles(name: str, layout: str) -> None:
     U = undirected(name)
-    assert programs.triangles(U) == round((U @ U).multiply(U).sum() / 6)
+    assert programs.triangles(U.asformat(layout)) == round((U @ U).multiply(U).sum() / 6)
 
 
 @small
@@ -108,10 +110,11 @@ def test_k_truss(name: str, k: int) -> None:
 
 
 @everywhere
-def test_components(name: str) -> None:
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_components(name: str, layout: str) -> None:
     U = undirected(name)
     number, wanted = csgraph.connected_components(U)
-    found = programs.components(U)
+    found = programs.components(U.asformat(layout))
     assert len(np.unique(found)) == number
     assert len(set(zip(found.tolist(), wanted.tolist(), strict=True))) == number
 
