@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
     from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
-    from taco_py.notation.masks import by_value, complement
-    from taco_py.notation.semirings import Semiring
+    from taco_py.notation.rewrites.masks import by_value, complement
+    from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.values.tensor import Tensor
 
@@ -93,8 +93,8 @@ _LATER = {
     "taco_py.call.program_call": ("Program",),
     "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
-    "taco_py.notation.masks": ("by_value", "complement"),
-    "taco_py.notation.semirings": ("Semiring",),
+    "taco_py.notation.rewrites.masks": ("by_value", "complement"),
+    "taco_py.notation.rewrites.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
     "taco_py.values.tensor": ("Tensor",),
 }

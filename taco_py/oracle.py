@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
-from taco_py.legal.absent import call_fill, reduced_fill, restricting
+from taco_py.legal.absent import arg_fill, call_fill, reduced_fill, restricting
 from taco_py.notation.checks import (
     accesses,
     check_assignment,
@@ -36,7 +36,7 @@ from taco_py.notation.dtypes import (
 from taco_py.notation.half_types import computed_dtype, is_half, number_kind
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, Number, Operator
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 from taco_py.notation.tree import map_children
 
 Array = NDArray[Any]
@@ -133,6 +133,8 @@ def evaluate_stored(
         np.array(np.broadcast_to(_spread(each, found.indices, target.indices), shape))
         for each in (found.array, found.stored)
     )
+    if not any(is_half(array.dtype) for array in given.values()):
+        return result, places
     own = result_dtype(replace(assignment, operator=None), _dtypes(given))
     half = is_half(own) and result.dtype == computed_dtype(own)
     return result.astype(own) if half else result, places
@@ -272,7 +274,7 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
         case Call() if world.wide is not None and world.answers(expr):
             return _read(_evaluate(expr, replace(world, wide=None)), world.wide)
         case Call():
-            args = [_evaluate(arg, world) for arg in expr.args]
+            args = [_argument(expr.operator, arg, world) for arg in expr.args]
             dtype = _common_dtype(expr, args)
             indices = unique(index for arg in args for index in arg.indices)
             values = [_spread(arg.array, arg.indices, indices).astype(dtype) for arg in args]
@@ -281,7 +283,7 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             fills = [arg.fill for arg in args]
             fill = call_fill(expr.operator, fills)
             stored = np.broadcast_to(_stored(expr.operator, places, fills), value.shape)
-            if _constant(expr.operator, fills):
+            if fill is not None and _constant(expr.operator, fills):
                 value = np.where(stored, value, value.dtype.type(fill))
             return _Value(indices, value, stored, fill)
         case Reduce():
@@ -292,6 +294,14 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
 
 def _read(value: _Value, wide: DType | None) -> _Value:
     return value if wide is None else replace(value, array=value.array.astype(wide))
+
+
+def _argument(operator: Operator, arg: Expr, world: _World) -> _Value:
+    """The value of an argument, stored everywhere where it is a number whatever was reduced."""
+    value = _evaluate(arg, world)
+    if value.fill is None or arg_fill(operator, arg, value.fill) is not None:
+        return value
+    return replace(value, stored=np.ones_like(value.stored), fill=None)
 
 
 def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:

@@ -13,7 +13,7 @@ from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 from taco_py.plan.ir.formats import default_format
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import KernelStep, Operand

@@ -60,10 +60,11 @@ COMMON = ("codegen.records",)
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
         "diagnostics", "kernels", "phase", "fill", "formats", "levels", "notation", "provenance",
-        "affine", "oracle", "functions", "problem", "storage", "legal", "concrete", "convert", "interop", "cost",
-        "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways", "driver", "plan",
-        "execute", "values", "explanation", "export", "replay", "tune", "call", "api", "tool",
-        "cli", "__main__",
+        "affine", "functions", "problem", "storage", "legal", "oracle", "concrete", "convert",
+        "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways",
+        "driver", "plan",
+        "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
+        "tool", "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (

@@ -15,8 +15,8 @@ from taco_py.tool.flags import FLAGS
 from tests.pages import DOCS, PAGES, README, ROOT, blocks, headings, links, run
 
 WITH_CODE = {
-    "README.md", "index.md", "getting-started.md", "notation.md", "formats.md", "semantics.md",
-    "schedules.md", "how-it-chooses.md", "programs.md", "performance.md",
+    "README.md", "index.md", "getting-started.md", "notation.md", "functions.md", "formats.md",
+    "semantics.md", "schedules.md", "how-it-chooses.md", "programs.md", "performance.md",
     "export-and-command-line.md", "examples.md",
 }  # fmt: skip
 

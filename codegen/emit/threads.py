@@ -36,6 +36,7 @@ from codegen.ir import (
     Invoke,
     NewTable,
     Part,
+    Reduction,
     Reserve,
     SetLength,
     Team,
@@ -49,7 +50,15 @@ SHARES = 16
 
 def reductions(loop: For) -> str:
     """The clauses for what the iterations of `loop` add up."""
-    return "".join(f" reduction({r.op}:{r.var.name})" for r in loop.reductions)
+    return "".join(f" reduction({_combiner(r)}:{r.var.name})" for r in loop.reductions)
+
+
+def _combiner(reduction: Reduction) -> str:
+    """What combines the lanes or threads: of floats, the runtime's minimum and maximum."""
+    type = reduction.var.type
+    if type.kind == "float" and reduction.op in ("min", "max"):
+        return f"taco_{reduction.op}_f{type.bits}"
+    return reduction.op
 
 
 def among_threads(scope: Scope, *blocks: Block, parts: bool = False) -> Scope:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from codegen.ir import Module
 from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
+from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
@@ -51,6 +52,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("tidy_panels", _TIDY, "a static number of columns leaves few panels"),
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
     Step("past_caches", write_past_caches, "before vectorize, which would mark the rows written"),
+    Step("counted_places", _for_any_target(count_places), "before vectorize, which marks them"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
     Step(
         "function_chains", _for_any_target(split_function_chains), "takes the loops that are marked"

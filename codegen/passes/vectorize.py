@@ -14,7 +14,8 @@ nowhere else (-ffast-math would do so everywhere). A loop is marked when
 - an array that it writes advances by one, and its other uses in the loop are at that very place.
   Different arrays never overlap.
 
-Minimum and maximum of floats stay as they are: C's `<` would combine the lanes and lose a NaN.
+Lanes of minima and maxima of floats are combined by the runtime's own functions: C's `<` would lose
+a NaN.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from codegen.variables import assigned_vars, declared_vars, variables_read
 _REDUCING: dict[str, frozenset[str]] = {
     "int": frozenset(("+", "*", "min", "max", "&", "|", "^")),
     "uint": frozenset(("+", "*", "min", "max", "&", "|", "^")),
-    "float": frozenset(("+", "*")),
+    "float": frozenset(("+", "*", "min", "max")),
     "complex": frozenset(),
     "bool": frozenset(),
     "vector": frozenset(),

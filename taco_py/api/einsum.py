@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from taco_py.api.over import read_over
+from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
-from taco_py.values.keys import call_key, interleaved, options_key
+from taco_py.values.keys import call_key, options_key, parted
 
 USUAL = (None, True, None, ())
 """The options of most calls: static, libraries, schedule_budget, forbid."""
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
-    from taco_py.notation.semirings import Semiring
+    from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
@@ -70,40 +70,34 @@ def einsum(
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
-    if schedule is not None and type(schedule) is not str:
-        schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
+    schedule = built(schedule)
     if order not in ("K", "C") and not unknown:
         from taco_py.call.subscripts import laid_out
 
-        return laid_out(
-            order, operands, out, partial(
-                einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
-                format=format, schedule=schedule, threads=threads, static=static,
-                libraries=libraries, schedule_budget=schedule_budget, forbid=forbid,
-                semiring=semiring, mask=mask, replace=replace,
-            ))  # fmt: skip
-    over = read_over(semiring, mask, replace)
-    key = None
+        return laid_out(order, operands, out, partial(
+            einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
+            format=format, schedule=schedule, threads=threads, static=static, libraries=libraries,
+            schedule_budget=schedule_budget, forbid=forbid, semiring=semiring, mask=mask,
+            replace=replace,
+        ))  # fmt: skip
+    outs: tuple[Any, ...] = () if out is None else (out,)
+    key, over = None, read_over(semiring, mask, replace)
     if operands and not unknown and (threads is None or type(threads) is int):
-        first, rest = operands[0], operands[1:]
-        if type(first) is not str:
-            first, rest = interleaved(operands)
+        first, rest = parted(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
-        usual = out is None and dtype is None and optimize is None
-        if not usual or order != "K" or (static, libraries, schedule_budget, forbid) != USUAL:
-            seldom = (static, libraries, optimize, schedule_budget, forbid)
-            identity = (*identity, order, options_key(out, dtype, *seldom))
+        usual = out is None and dtype is None and optimize is None and order == "K"
+        if not usual or (static, libraries, schedule_budget, forbid) != USUAL:
+            told = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
+            identity = (*identity, order, told)
         if over is not None:
             identity, rest = (*identity, over.identity), (*rest, *over.arrays)
         key = call_key(identity, rest)
-        if (call := find(key)) is not None:
-            result = call(*rest) if out is None else call(*rest, out)
-            if result is not None:
-                return result
+        if (call := find(key)) is not None and (result := call(*rest, *outs)) is not None:
+            return result
     from taco_py.call.subscripts import NumpyOptions, computed, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
-    more = (threads, dtype, casting, static, libraries, schedule_budget, forbid)
-    return computed(operands, numpys, (format, schedule, *more), key, over)
+    options = (format, schedule, threads, dtype, casting, static, libraries)
+    return computed(operands, numpys, (*options, schedule_budget, forbid), key, over)

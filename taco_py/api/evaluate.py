@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from taco_py.api.over import read_over
+from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
 from taco_py.values.keys import by_outputs, call_key, options_key
 
@@ -14,14 +13,13 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from taco_py.call.builder import ScheduleBuilder
-    from taco_py.call.over_semirings import Over
     from taco_py.formats import Format
-    from taco_py.notation.semirings import Semiring
+    from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
 
-USUAL = (None, True, None, (), ())
-"""The options of most calls: static, libraries, schedule_budget, forbid, allow."""
+USUAL = ("error", None, None, True, None, (), ())
+"""The options of most calls: border, shape, static, libraries, schedule_budget, forbid, allow."""
 
 
 def evaluate(
@@ -42,6 +40,8 @@ def evaluate(
     allow: Collection[str] | str = (),
     path: Any = None,
     outputs: Sequence[str] | str | None = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     semiring: Semiring | str | None = None,
     mask: Any = None,
     replace: bool = False,
@@ -67,7 +67,8 @@ def evaluate(
     text      `+ - * / **`, parentheses, numbers, `=` and `+=`. An index that is not on the left is
               summed within each additive term that uses it, over the smallest product that holds
               its uses, or where `sum(j, …)` says so. Statements are separated by `;` or lines;
-              later ones read what earlier ones assign.
+              later ones read what earlier ones assign. Subscripts may be sums of multiples of
+              indices and of what operands of integers hold: x[2*i+k-1], A[p[i],0], y[p[i]] += x[i].
     operands, named  NumPy arrays, scipy.sparse arrays or matrices, Tensors and numbers, as a
               mapping or by name. They are not copied and never modified.
     others    nothing: operands go by name
@@ -98,6 +99,9 @@ def evaluate(
               expected work
     outputs   the names that are wanted of several statements, which are returned as a tuple, or one
               name; by default what the last one assigns. `format` and `out` may then be by name.
+    border    what a subscript outside of its operand is: "error" by default; "fill" reads the
+              fill value there, 0 of arrays, and writes nothing outside of the result
+    shape     of the result, where subscripts do not say it, or less of it is wanted
     semiring  what + and * mean: a name as "min_plus", or a Semiring; docs/semirings.md
     mask      a tensor of the result's shape: the result is computed where a sparse one stores
               something, or a dense one is not 0, or elsewhere for `tp.complement(…)`, and is the
@@ -108,77 +112,40 @@ def evaluate(
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
     OutOfMemoryError where the result has no room.
     """
-    given = named
-    if type(operands) is dict and not others and operands.keys().isdisjoint(named):
-        given = {**operands, **named}
-    elif operands is not None:
-        from taco_py.call.prepare import by_name
-
-        given = by_name(text, operands, others, named)
-    if schedule is not None and type(schedule) is not str:
-        schedule = getattr(schedule, "schedule", schedule)  # what a builder has built so far
-    outs: tuple[Any, ...] = () if out is None else (out,)
-    key, names, over = None, None, read_over(semiring, mask, replace)
-    values: Collection[Any] = given.values()
-    if outputs is not None or type(format) is dict or type(out) is dict:
-        names, out_key, outs = by_outputs(outputs, format, out)
+    given = named if operands is None else _given(text, operands, others, named)
+    schedule = built(schedule)
+    over, values = read_over(semiring, mask, replace), (*given.values(),)
+    whole: Any = (format, out, () if out is None else (out,))
+    by_names = outputs is not None or type(format) is dict or type(out) is dict
+    form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
+    key: Any = None
     if threads is None or type(threads) is int:  # True is no number of threads
-        identity: tuple[object, ...] = (text, format, casting, schedule, threads, *given)
-        usual = out is None and dtype is None and path is None and names is None
-        if not usual or (static, libraries, schedule_budget, forbid, allow) != USUAL:
+        identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
+        usual = out is None and dtype is None and path is None and outputs is None
+        if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
-            if names is None:
-                identity = (*identity, options_key(out, dtype, *seldom))
-            else:
-                identity = (names, *identity[2:], text, options_key(out_key, dtype, *seldom))
+            identity = (*identity, options_key(kinds, dtype, *seldom), repr((border, shape)))
         if over is not None:
             identity, values = (*identity, over.identity), (*values, *over.arrays)
         key = call_key(identity, values)
-        call = find(key)
-        if call is not None and (result := call(*values, *outs)) is not None:
+        if (call := find(key)) is not None and (result := call(*values, *outs)) is not None:
             return result
+    from taco_py.call.texts.by_text import Asks, compute_text
+
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
-    return _long_way(text, given, (format, schedule, *options), path, (outputs, out), key, over)
+    asks = Asks(border, shape, path, outputs, format, out, over)
+    return compute_text(text, given, (schedule, *options), asks, key)
 
 
-def _long_way(
-    text: str,
-    given: Mapping[str, Any],
-    options: tuple[Any, ...],
-    path: Any,
-    results: tuple[Any, Any],
-    key: tuple[object, ...] | None,
-    over: Over | None,
-) -> Any:
-    """Read the text, plan and run.
+def _given(
+    text: str, operands: Any, others: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    """The operands of a call that passes some by position, in a mapping."""
+    if type(operands) is dict and not others and operands.keys().isdisjoint(named):
+        return {**operands, **named}
+    from taco_py.call.prepare import by_name
 
-    options  what `settings_of` takes
-    results  the outputs that are wanted, and the arrays for them
-    over     the semiring and the mask, None where there is neither
-    """
-    from taco_py.call.compute import compute
-    from taco_py.call.given_path import along
-    from taco_py.call.prepare import statements_of
-    from taco_py.values.settings import settings_of
-
-    read = statements_of(text)
-    format, (outputs, out) = options[0], results
-    if len(read) > 1 or outputs is not None or type(format) is dict or type(out) is dict:
-        from taco_py.call.several.compute_several import compute_several
-        from taco_py.call.several.wishes import asked_of
-
-        if over is not None:
-            over.refuse_several(read[-1].assignment)
-        asked = asked_of([each.assignment for each in read], outputs, format, out)
-        settings = replace(settings_of(None, *options[1:]), path=path)
-        return compute_several(read, given, settings, asked, key)
-    (one,) = read
-    settings = along(settings_of(*options), one.assignment, path)
-    if over is not None:
-        from taco_py.call.over_semirings import computed
-
-        return computed(over, one.assignment, given, settings, out, key=key)
-    return compute(one.assignment, given, settings, out, key=key, cautions=one.cautions)
+    return by_name(text, operands, others, named)
 
 
 def explain(
@@ -198,6 +165,8 @@ def explain(
     frontier_budget: float | None = None,
     path: Any = None,
     outputs: Sequence[str] | str | None = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     semiring: Semiring | str | None = None,
     mask: Any = None,
     **named: Any,
@@ -222,17 +191,16 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path, outputs, semiring, mask  as in `evaluate`
+    path, outputs, border, shape, semiring, mask   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
 
     Raises as `evaluate`.
     """
-    from taco_py.call.explain_call import explained
-    from taco_py.call.given_path import along
-    from taco_py.call.over_semirings import over_numbers, over_of
-    from taco_py.call.prepare import by_name, parsed_statements
+    from taco_py.call.over_semirings import over_of
+    from taco_py.call.prepare import by_name
+    from taco_py.call.texts.by_text import Asks, explain_text
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
@@ -249,20 +217,6 @@ def explain(
 
         return explain_subscripts((text, *operands), optimize, settings, seconds, over)
     first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given, statements = by_name(text, first, others, named), parsed_statements(text)
-    if len(statements) > 1 or outputs is not None or isinstance(format, Mapping):
-        from taco_py.call.several.explain_several import explained_several
-        from taco_py.call.several.wishes import asked_of
-
-        if not over.is_usual:
-            over.refuse_several(statements[-1])
-        asked = asked_of(statements, outputs, format)
-        return explained_several(
-            statements, given, replace(settings, format=None, path=path), asked
-        )
-    (assignment,) = statements
-    settings = along(settings, assignment, path)
-    if not over.is_usual:
-        ready = over_numbers(assignment, given, settings, over)
-        assignment, given, settings = ready.assignment, ready.objects, ready.settings
-    return explained(assignment, given, settings, seconds)
+    given = by_name(text, first, others, named)
+    asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
+    return explain_text(text, given, settings, asks, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,35 @@ from numpy.typing import ArrayLike
 
 from taco_py import oracle
 from taco_py.call.over_semirings import over_numbers, over_of
-from taco_py.call.prepare import accumulated, by_name, parsed_statements, target_of
+from taco_py.call.prepare import accumulated, by_name, statements_of, target_of
 from taco_py.call.several.sequence import check_passed, in_single_assignment
 from taco_py.call.several.typed import Wishes, typed
 from taco_py.call.several.wishes import asked_of
 from taco_py.call.widened import read_types
-from taco_py.diagnostics.errors import OperandError
+from taco_py.diagnostics.cautions import give as give_cautions
+from taco_py.diagnostics.errors import DimensionError, OperandError
 from taco_py.fill import as_number
 from taco_py.formats import Format
+from taco_py.indexed.by_fancy_indexing import gather, write
+from taco_py.indexed.domains import ERROR, FILL, Stated
+from taco_py.indexed.indexed_call import is_indexed, stated_of
+from taco_py.indexed.indexed_statements import (
+    AMONG_SEVERAL,
+    OVER_SEMIRINGS,
+    refuse_scatter,
+    stated_for_several,
+)
+from taco_py.indexed.sparse_stored import stored_like
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import sum_dtype
-from taco_py.notation.fills import with_fills
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.operators import Number
-from taco_py.notation.semirings import Semiring
+from taco_py.notation.rewrites.fills import with_fills
+from taco_py.notation.rewrites.semirings import Semiring
+from taco_py.notation.rewrites.wide_sums import wide_sums
 from taco_py.notation.tree import walk
-from taco_py.notation.wide_sums import wide_sums
 from taco_py.plan.statements import fills_of
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
@@ -39,7 +51,7 @@ from taco_py.values.results import container
 from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
 
-OPTIONS = frozenset({"initial", "stored", "outputs", "semiring", "mask"})
+OPTIONS = frozenset({"initial", "stored", "outputs", "border", "shape", "semiring", "mask"})
 SMALLER = "evaluate makes no intermediate over all indices; here smaller operands help"
 
 
@@ -50,6 +62,8 @@ def evaluate_dense(
     initial: ArrayLike | None = None,
     stored: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] | str | None = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     semiring: Semiring | str | None = None,
     mask: Any = None,
     **named: Any,
@@ -78,13 +92,14 @@ def evaluate_dense(
               given, sparse operands say so themselves and others store all elements
     outputs   the names that are wanted of several statements, as in `evaluate`; each statement is
               computed by itself, and what it makes stores what `evaluate` would store of it
+    border, shape   as in `evaluate`
     semiring, mask  as in `evaluate`; what is not computed is the semiring's zero
 
     Raises what `evaluate` raises for a mistake in the text or the operands, and OutOfMemoryError
     where an intermediate result has no room.
     """
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
-    statements = parsed_statements(text) if isinstance(text, str) else (text,)
+    statements = _read(text, given) if isinstance(text, str) else (text,)
     over = over_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         if initial is not None:
@@ -92,24 +107,132 @@ def evaluate_dense(
                 "Expected no initial= for several statements, found one",
                 hint="pass what is added to as an operand by its name",
             )
-        asked = asked_of(statements, outputs)
         if not over.is_usual:
             over.refuse_several(statements[-1])
-        found = _in_order(statements, given, asked.outputs, stored or {})
-        return found[0] if asked.alone else found
+        return _several(statements, given, outputs, stored or {}, (border, shape))
     (assignment,) = statements
     if isinstance(assignment, Assignment):
         used = accumulated(assignment, {**given, **dict.fromkeys(_target(assignment))})
         check_names(used, (*given, *_target(assignment)), OPTIONS)
     wide = isinstance(text, str)
     if not over.is_usual:
+        if is_indexed(assignment, border, shape) or _has_ones(given):
+            refuse_scatter(assignment.target, OVER_SEMIRINGS)
+            ends = stated_of(border, shape)
+            (assignment,), given, stored = _gathered(statements, given, stored or {}, ends)
+            border, shape = ERROR, None
         array = Settings(format="d" * len(assignment.target.indices))
         ready = over_numbers(assignment, given, array, over)
         assignment, given = ready.assignment, ready.objects
         wide = wide and ready.settings.wide_sums
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
-        return _evaluated(wide, assignment, given, arrays, initial, stored)
+        if not isinstance(assignment, Assignment) or not is_indexed(assignment, border, shape):
+            try:
+                return _evaluated(wide, assignment, given, dict(arrays), initial, stored)
+            except DimensionError:
+                if all(1 not in np.shape(array) for array in arrays.values()):
+                    raise
+        stated = stated_of(border, shape)
+        return _at_subscripts(wide, assignment, given, arrays, initial, stored, stated)
+
+
+def _several(
+    statements: Sequence[Assignment],
+    given: Mapping[str, Any],
+    outputs: Sequence[str] | str | None,
+    stored: Mapping[str, ArrayLike],
+    ends: tuple[Any, Any],
+) -> Any:
+    """Compute statements; ends are the arguments border and shape."""
+    asked = asked_of(statements, outputs)
+    if any(is_indexed(each, *ends) for each in statements) or _has_ones(given):
+        stated = stated_for_several(*ends)
+        single = in_single_assignment(statements, asked.outputs, given)
+        check_passed(statements, single, given, OPTIONS)
+        for each in statements:
+            refuse_scatter(each.target, AMONG_SEVERAL)
+        statements, given, stored = _gathered(statements, given, stored, stated)
+    found = _in_order(statements, given, asked.outputs, stored)
+    return found[0] if asked.alone else found
+
+
+def _has_ones(given: Mapping[str, Any]) -> bool:
+    """Whether an operand has a mode of size 1, which may be stretched."""
+    return any(1 in np.shape(_array(obj, name)) for name, obj in given.items())
+
+
+def _read(text: str, given: Container[str]) -> tuple[Assignment, ...]:
+    """The assignments of a text, with their sums; their cautions are given."""
+    read = statements_of(text, given)
+    for each in read:
+        give_cautions(each.cautions)
+    return tuple(each.assignment for each in read)
+
+
+def _gathered(
+    written: Sequence[Assignment],
+    given: Mapping[str, Any],
+    stored: Mapping[str, ArrayLike],
+    stated: Stated,
+) -> tuple[tuple[Assignment, ...], dict[str, Any], dict[str, ArrayLike]]:
+    """Statements over indices alone, their operands, and where these store something."""
+    arrays = {name: _array(obj, name) for name, obj in given.items()}
+    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
+    masks.update((name, np.asarray(each, bool)) for name, each in stored.items())
+    absent = {name: _fill(obj) for name, obj in given.items()}
+    made: dict[str, Array] = {}
+    statements, found, places = [], dict[str, Any](), dict[str, ArrayLike]()
+    for each in written:
+        name = each.target.tensor
+        added = made.get(name, arrays.get(name)) if each.operator is not None else None
+        fills = stated.border == FILL
+        read = gather(each, {**arrays, **made}, masks, fills, stated.shape, added, absent, made)
+        for own, source in read.sources.items():
+            found[own] = read.arrays[own]
+            if own in read.stored:
+                places[own] = read.stored[own]
+            if _is_sparse(given.get(source)):
+                columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
+                values, shape = found[own][columns], found[own].shape
+                found[own] = stored_like(given[source], data, columns, values, shape)
+        if each.operator is not None and name in given:
+            found[name] = given[name]
+        statements.append(read.assignment)
+        made[name] = np.zeros(read.extents, bool)
+    return tuple(statements), found, places
+
+
+def _at_subscripts(
+    wide: bool,
+    assignment: Assignment,
+    given: Mapping[str, Any],
+    arrays: dict[str, Any],
+    initial: ArrayLike | None,
+    stored: Mapping[str, ArrayLike] | None,
+    stated: Stated,
+) -> Array:
+    """Compute an assignment with subscripts that are more than indices."""
+    masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
+    added = arrays.get(target_of(assignment, given)) if initial is None else initial
+    absent = {name: _fill(obj) for name, obj in given.items()}
+    places, fills = {**masks, **(stored or {})}, stated.border == FILL
+    read = gather(assignment, arrays, places, fills, stated.shape, added, absent)
+    others = {own: absent[name] for own, name in read.sources.items() if name in masks}
+    start = None if read.written is not None else added
+
+    def value_of(operands: dict[str, Any]) -> Array:
+        return _evaluated(wide, read.assignment, operands, operands, start, read.stored, others)
+
+    value = value_of(read.arrays)
+    if read.written is None:
+        return value
+    dtype = value.dtype if added is None else np.asarray(added).dtype
+    sums = sum_dtype(value.dtype, target=None if added is None else dtype)
+    if assignment.operator is not None and sums != value.dtype:  # as what is summed has
+        names = operand_names(read.assignment)
+        value = value_of({name: np.asarray(read.arrays[name]).astype(sums) for name in names})
+    return write(assignment, value, read.written, added)
 
 
 def _target(assignment: Assignment) -> tuple[str, ...]:
@@ -138,14 +261,17 @@ def _evaluated(
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
+    others: Mapping[str, Number] = MappingProxyType({}),
 ) -> Array:
     """Compute an assignment whose operands are arrays.
 
     wide  whether sums of small integers are of wider types
+    others  the fill values of operands in arrays
     """
     sparse = {name: obj for name, obj in given.items() if _is_sparse(obj)}
     masks = {name: _places(obj, name) for name, obj in sparse.items()}
-    fills = {name: found for name, obj in sparse.items() if (found := _fill(obj)) != 0}
+    absent = {**others, **{name: _fill(obj) for name, obj in sparse.items()}}
+    fills = {name: fill for name, fill in absent.items() if fill != 0}
     places = {**masks, **(stored or {})}
     if not wide:
         if initial is None and isinstance(assignment, Assignment):

@@ -15,7 +15,7 @@ from taco_py.call.prepare import accumulated, understood
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, refuse_subscripts
 from taco_py.values.settings import check_budget, merged
 
 SCOPES = {scope.value: scope for scope in Scope}
@@ -56,6 +56,7 @@ def frontier(
     Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
     written = understood(text).assignment
+    refuse_subscripts(written)
     assignment = accumulated(written, {written.target.tensor: None})
     for access in accesses(assignment):
         if len(set(access.indices)) < len(access.indices):

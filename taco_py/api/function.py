@@ -9,14 +9,14 @@ from typing import Any
 
 from taco_py.call.prepare import forget_texts
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
-from taco_py.notation.defined import DEFINED
-from taco_py.notation.functions import ALIASES, COMPOSED, FUNCTIONS, REDUCTIONS
+from taco_py.notation.functions.defined import DEFINED
+from taco_py.notation.functions.function_table import ALIASES, COMPOSED, FUNCTIONS, REDUCTIONS
+from taco_py.notation.functions.properties import check_properties
+from taco_py.notation.functions.traced import ScalarFunction, trace, value_of
 from taco_py.notation.nodes import Expr
 from taco_py.notation.operators import Operator
 from taco_py.notation.printer import to_text
-from taco_py.notation.properties import check_properties
-from taco_py.notation.reduce import written_out
-from taco_py.notation.traced import ScalarFunction, trace, value_of
+from taco_py.notation.rewrites.reduce import written_out
 from taco_py.notation.tree import map_accesses
 
 KEYWORDS = ("and", "or", "not", "inf", "nan", "True", "False")

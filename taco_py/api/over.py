@@ -1,4 +1,4 @@
-"""The semiring and the mask of a call, for the front ends that take them."""
+"""The schedule, the semiring and the mask of a call, for the front ends that take them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from taco_py.call.over_semirings import Over
+
+
+def built(schedule: Any) -> Any:
+    """Return what a builder has built so far, and any other schedule itself."""
+    if schedule is None or type(schedule) is str:
+        return schedule
+    return getattr(schedule, "schedule", schedule)
 
 
 def read_over(semiring: Any, mask: Any, replace: bool) -> Over | None:

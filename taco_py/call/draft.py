@@ -19,10 +19,10 @@ from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
-from taco_py.notation.fills import with_fills
 from taco_py.notation.half_types import computed_dtype
 from taco_py.notation.nodes import Assignment
-from taco_py.notation.wide_sums import wide_sums
+from taco_py.notation.rewrites.fills import with_fills
+from taco_py.notation.rewrites.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.statements import fills_of

@@ -18,11 +18,11 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import operand_names
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.einsum import Squeezed
-from taco_py.notation.functions import NOT, nonzero
-from taco_py.notation.masks import Mask, mask_of
+from taco_py.notation.functions.function_table import NOT, nonzero
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
-from taco_py.notation.operators import STORED, Number
-from taco_py.notation.semirings import (
+from taco_py.notation.operators import STORED
+from taco_py.notation.rewrites.masks import Mask, mask_of
+from taco_py.notation.rewrites.semirings import (
     Semiring,
     semiring_of,
     with_mask,
@@ -32,6 +32,7 @@ from taco_py.notation.semirings import (
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import Given, check_names, check_orders, check_sizes, give, taken
+from taco_py.values.result_table import TENSOR
 from taco_py.values.results import result_kind
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, with_fill
@@ -97,14 +98,12 @@ class Ready:
     """A call over numbers.
 
     settings  those of the call; sums of truths are truths, also where others are widened
-    zero   the fill value that a sparse result has, None for 0
     plain  whether `objects` are what the user passed
     """
 
     assignment: Assignment
     objects: dict[str, Any]
     settings: Settings
-    zero: Number | None = None
     plain: bool = True
 
 
@@ -142,12 +141,16 @@ def over_numbers(
         typed = None if zero is None else Literal(zero, dtype=dtype.name)
         shown = replace(assignment, value=with_mask(assignment.value, allowed, None))
         read = replace(read, value=with_mask(read.value, allowed, typed))
-    if zero is None or assignment.operator is not None:
-        return Ready(read, objects, settings, None, plain)
-    if is_full(result_kind(shown, given, settings.format).format):
-        return Ready(read, objects, settings, None, plain)
-    cut = replace(read, value=without_fill(read.value, dtype))
-    return Ready(cut, objects, settings, zero, plain)
+    if zero is not None and assignment.operator is None and _is_scipys(shown, given, settings):
+        read = replace(read, value=without_fill(read.value, dtype))
+    return Ready(read, objects, settings, plain)
+
+
+def _is_scipys(shown: Assignment, given: Mapping[str, Given], settings: Settings) -> bool:
+    """Whether a result is a scipy.sparse array, which has no fill value: what it does not store is
+    left out, whatever the zero is."""
+    kind = result_kind(shown, given, settings.format)
+    return kind.kind != TENSOR and not is_full(kind.format)
 
 
 def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
@@ -236,15 +239,14 @@ def computed(
         )
     ready = over_numbers(assignment, objects, settings, over, squeezed)
     settings = ready.settings
-    key = key if ready.plain and ready.zero is None else None
+    key = key if ready.plain else None
     of_kernel = settings, out, squeezed, key, axes, cautions
     if out is not None and over.mask is not None and not over.replace and not added:
         prepared = prepare(ready.assignment, ready.objects, settings, squeezed)
         writable(out, prepared, settings)
         of_kernel = settings, None, squeezed, None, axes, cautions
         return _merged(out, compute(ready.assignment, ready.objects, *of_kernel), over)
-    found = compute(ready.assignment, ready.objects, *of_kernel)
-    return _with_zero(found, ready.zero)
+    return compute(ready.assignment, ready.objects, *of_kernel)
 
 
 def _merged(out: Array, found: Any, over: Over) -> Array:
@@ -260,10 +262,3 @@ def _merged(out: Array, found: Any, over: Over) -> Array:
         allowed[unpack(data)[0]] = True
     np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
     return out
-
-
-def _with_zero(found: Any, zero: Number | None) -> Any:
-    """A Tensor with the fill value that it has; scipy's classes have none."""
-    if zero is None or not isinstance(found, Tensor):
-        return found
-    return Tensor(with_fill(found.data, zero))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -24,18 +24,19 @@ from taco_py.fill import fill_of as fill_text
 from taco_py.kernels import KERNELS
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
-from taco_py.notation.checks import check_assignment, operand_names
+from taco_py.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.notation.dtypes import DType, result_dtype
 from taco_py.notation.einsum import Squeezed
-from taco_py.notation.fills import stored_alone, with_fills
 from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.operators import Number
 from taco_py.notation.parser import parse_assignment
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.fills import stored_alone, with_fills
+from taco_py.notation.rewrites.index_numbers import named_like_numbers
+from taco_py.notation.rewrites.reduce import insert_reductions
+from taco_py.notation.rewrites.wide_sums import wide_sums, with_wide_answers
 from taco_py.notation.statements import check_sequence, parse_statements
 from taco_py.notation.traps import traps
-from taco_py.notation.wide_sums import wide_sums, with_wide_answers
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
@@ -60,16 +61,21 @@ from taco_py.values.settings import Settings, check_static_size, merged
 
 
 def parsed(text: str) -> Assignment:
-    """The assignment of a text, checked, with its sums explicit; its cautions are given."""
+    """The assignment of a text, checked, with its sums explicit; its cautions are given.
+
+    Raises NotationError or OperandError, also where subscripts are more than indices.
+    """
     found = understood(text)
+    refuse_subscripts(found.assignment)
     give_cautions(found.cautions)
     return found.assignment
 
 
 def parsed_statements(text: str) -> tuple[Assignment, ...]:
     """The assignments of a text, as `parsed` has one."""
-    found = statements_of(text)
+    found = statements_of(text, EVERY_NAME)
     for each in found:
+        refuse_subscripts(each.assignment)
         give_cautions(each.cautions)
     return tuple(each.assignment for each in found)
 
@@ -82,9 +88,21 @@ class Understood:
     cautions: tuple[UserWarning, ...]
 
 
+class _EveryName:
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERY_NAME = _EveryName()
+"""For texts over operands that are not known, where no index is a number."""
+
+
 def understood(text: str) -> Understood:
-    """Read a text of one statement. Raises NotationError or OperandError."""
-    found, *others = statements_of(text)
+    """Read a text of one statement, in which no index is a number.
+
+    Raises NotationError or OperandError.
+    """
+    found, *others = statements_of(text, EVERY_NAME)
     if others:
         raise NotationError(
             "Expected one assignment, found another one after it",
@@ -94,11 +112,17 @@ def understood(text: str) -> Understood:
     return found
 
 
-def statements_of(text: str) -> tuple[Understood, ...]:
-    """Read a text of one statement or several. Raises NotationError or OperandError."""
+def statements_of(text: str, given: Container[str] = ()) -> tuple[Understood, ...]:
+    """Read a text of one statement or several. Raises NotationError or OperandError.
+
+    given  the names of operands, which are meant also where an index is called so
+    """
     if not isinstance(text, str):
         return (Understood(parse_assignment(text), ()),)
-    return _statements_of(text)
+    found = _statements_of(text)
+    numbers = named_like_numbers(each.assignment for each in found)
+    operands = frozenset(name for name in numbers if name in given)
+    return _statements_of(text, operands) if operands else found
 
 
 def forget_texts() -> None:
@@ -107,8 +131,8 @@ def forget_texts() -> None:
 
 
 @lru_cache(maxsize=1024)
-def _statements_of(text: str) -> tuple[Understood, ...]:
-    written = parse_statements(text)
+def _statements_of(text: str, operands: frozenset[str] = frozenset()) -> tuple[Understood, ...]:
+    written = parse_statements(text, operands)
     if len(written) > 1:
         check_sequence(written)
     for each in written:
@@ -236,7 +260,7 @@ def _planned(
         alone = stored_alone(assignment)
         sparse = result_kind(alone, given, settings.format)
         if sparse.kind == TENSOR and is_sparse(sparse.format):
-            assignment, kind, fill = alone, sparse, fill_text(value, dtype)
+            assignment, kind, fill = alone, sparse, fill_text(_wrapped(value, dtype), dtype)
     computed = computed_dtype(dtype).name
     type = TensorType(kind.format, computed, index_dtype(given, sizes), fill=fill)
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
@@ -257,6 +281,14 @@ def _planned(
     plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
+
+
+def _wrapped(value: Number, dtype: np.dtype[Any]) -> Number:
+    """The number that a whole number is in an integer type, of which fills know nothing: ~0 is -1
+    in signed types and the largest number in others."""
+    if dtype.kind not in "bu" or isinstance(value, float | complex):
+        return value
+    return bool(value) if dtype.kind == "b" else int(value) % 2 ** (8 * dtype.itemsize)
 
 
 def _fill_of_access(given: Mapping[str, Given], access: Access) -> Number | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.notation.defined import DEFINED
-from taco_py.notation.functions import ALIASES, COMPOSED, FUNCTIONS
-from taco_py.notation.traced import ScalarFunction
+from taco_py.notation.functions.defined import DEFINED
+from taco_py.notation.functions.function_table import ALIASES, COMPOSED, FUNCTIONS
+from taco_py.notation.functions.traced import ScalarFunction
 
 _NAMES = sorted({*FUNCTIONS, *COMPOSED, *ALIASES} - {"stored"})
 

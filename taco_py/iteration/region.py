@@ -21,7 +21,7 @@ from typing import assert_never
 
 from codegen.records import dataclass
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, WorkspaceKind
-from taco_py.legal.absent import call_fill, reduced_fill, restricting, same
+from taco_py.legal.absent import arg_fill, call_fill, reduced_fill, restricting, same
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number, Operator
 
@@ -132,7 +132,7 @@ class Regions:
             case Literal(value):
                 return Nothing(), value
             case Call(operator, args):
-                found = [self._visit(arg, index) for arg in args]
+                found = [self._argument(operator, arg, index) for arg in args]
                 fills = tuple(fill for _, fill in found)
                 region = combine(operator, tuple(region for region, _ in found), fills)
                 return region, call_fill(operator, fills)
@@ -142,6 +142,11 @@ class Regions:
                 return (Everything() if fill is not None and kept is None else region), kept
             case _:
                 assert_never(expr)
+
+    def _argument(self, operator: Operator, arg: Expr, index: str) -> tuple[Region, Number | None]:
+        region, own = self._visit(arg, index)
+        fill = arg_fill(operator, arg, own)
+        return (region if fill is not None or own is None else Everything()), fill
 
     def _access(self, access: Access, index: str) -> Region:
         if access in self.absent:

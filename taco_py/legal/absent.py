@@ -40,11 +40,21 @@ def fill_of(expr: Expr, fills: Fills) -> Number | None:
         case Literal(value):
             return value
         case Call(operator, args):
-            return call_fill(operator, [fill_of(arg, fills) for arg in args])
+            return call_fill(operator, [arg_fill(operator, a, fill_of(a, fills)) for a in args])
         case Reduce(operator, _, body):
             return reduced_fill(operator, fill_of(body, fills))
         case _:
             assert_never(expr)
+
+
+def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | None:
+    """Find what an argument with a fill is to an operator where it is not stored.
+
+    A reduction to another number than 0 is a value as any other, also of nothing: a maximum of -inf
+    does not annihilate a sum. The compiler's own operators ask for what was reduced.
+    """
+    value = isinstance(arg, Reduce) and fill is not None and fill != 0
+    return None if value and operator.at_absent is None else fill
 
 
 def restricting(operator: Operator, fills: Sequence[Number | None]) -> list[bool]:
@@ -86,7 +96,7 @@ def without(expr: Expr, part: Expr) -> Number | None:
         case Literal(value):
             return value
         case Call(operator, args):
-            return call_fill(operator, [without(arg, part) for arg in args])
+            return call_fill(operator, [arg_fill(operator, a, without(a, part)) for a in args])
         case Reduce(operator, _, body):
             return reduced_fill(operator, without(body, part))
         case _:
@@ -116,6 +126,16 @@ def holds(expr: Expr, part: Expr) -> bool:
     return False
 
 
+def asks(expr: Expr, part: Expr) -> bool:
+    """Tell whether an operation asks if an argument with a part in it is stored."""
+    if isinstance(expr, Reduce):
+        return asks(expr.body, part)
+    if not isinstance(expr, Call):
+        return False
+    own = expr.operator.at_absent is not None and holds(expr, part)
+    return own or any(asks(arg, part) for arg in expr.args)
+
+
 def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call], bool]) -> bool:
     """Tell whether an expression has another value where a part is absent than where it is 0.
 
@@ -128,7 +148,7 @@ def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call],
         return differs_where_absent(expr.body, part, makes_special)
     if not isinstance(expr, Call):
         return False
-    if expr.operator.at_absent is not None and holds(expr, part):
+    if asks(expr, part):
         return True
     if restricts(expr, part) and makes_special(expr):
         others = [arg for arg in expr.args if not restricts(arg, part)]

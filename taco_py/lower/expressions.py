@@ -16,7 +16,7 @@ from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.numbers import number
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
-from taco_py.notation.functions import WHERE
+from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.operators import CORRECTED, FILLED, KEPT, NONZERO, SELECTED, STORED
 
 

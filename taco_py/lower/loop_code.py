@@ -21,6 +21,7 @@ from taco_py.concrete.nodes import Forall
 from taco_py.concrete.tree import assignments
 from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import build_lattice
+from taco_py.iteration.region import Everything
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.loop_ends import Walk, Walker
@@ -46,7 +47,10 @@ def lower_loop(
     if env.provenance.is_derived(forall.index):
         yield from _over_tiles(env, forall, scope, body)
         return
-    lattice = build_lattice(scope.regions(env).statement(forall.body, forall.index))
+    region = scope.regions(env).statement(forall.body, forall.index)
+    if scope.zeroing and _assigns_result(env, forall):
+        region = Everything()
+    lattice = build_lattice(region)
     if not lattice.points:
         return
     opening = _open(env, forall, scope)
@@ -80,6 +84,13 @@ def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
         yield from _over_positions(it, walks[0], walks[0].start)
     else:
         yield from merge(it, walks)
+
+
+def _assigns_result(env: Environment, forall: Forall) -> bool:
+    """Whether a loop assigns elements of a dense result: zero where what they read is absent."""
+    target = env.target.tensor
+    assigned = (a for a in assignments(forall.body) if a.target.tensor == target)
+    return env.problem.result.format.is_dense and any(a.operator is None for a in assigned)
 
 
 # ---------------------------------------------------------------- tiles

@@ -158,7 +158,7 @@ class Lowerer:
         stored = Declare(Var(env.names.fresh(f"{name}_stored"), BOOL), build.const(False))
         test = asked
         if only_values(env, where.consumer):
-            nonzero = build.ne(sum_, build.zero(arrays.element))
+            nonzero = build.ne(sum_, workspaces.initial(arrays))
             stored = replace(stored, value=nonzero, role=Role.VALUES)
             test = build.and_(asked, build.not_(stored.var))
         looking = {**env.workspaces, name: replace(arrays, scalar=None, stored=stored)}

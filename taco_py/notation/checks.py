@@ -17,6 +17,7 @@ from taco_py.diagnostics.errors import (
     OperandError,
 )
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import ADD
 from taco_py.notation.tree import children, map_children, walk
 
 # Passes over an expression recurse, as do the equality and hash of its nodes, at a few frames a
@@ -28,17 +29,36 @@ MAX_DEPTH = 100
 
 
 def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
-    """Every access of an expression, or of the right-hand side of an assignment, left to right."""
+    """Every access of an expression, or of the right-hand side of an assignment, left to right.
+
+    The accesses in the subscripts of one come behind it, those of the left-hand side at last. What
+    an index is as a number is none of them.
+    """
     expr = node.value if isinstance(node, Assignment) else node
     found: list[Access] = []
     pending = [expr]
+    if isinstance(node, Assignment) and node.target.subscripts:
+        pending[:0] = reversed(_gathered(node.target))
     while pending:
         each = pending.pop()
         if isinstance(each, Access):
-            found.append(each)
+            found += () if each.is_number else (each,)
+            pending.extend(reversed(_gathered(each)) if each.subscripts else ())
         else:
             pending.extend(reversed(children(each)))
     return tuple(found)
+
+
+def _gathered(access: Access) -> tuple[Access, ...]:
+    """The accesses that stand in the subscripts of another."""
+    return tuple(inner for mode in access.subscripts for inner, _ in mode.gathered)
+
+
+def has_subscripts(assignment: Assignment) -> bool:
+    """Whether an access has more than indices for subscripts."""
+    nodes = (node for node, _ in walk(assignment.value))
+    right = any(isinstance(node, Access) and node.subscripts for node in nodes)
+    return bool(assignment.target.subscripts) or right
 
 
 def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bool]]:
@@ -55,7 +75,7 @@ def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bo
 
 
 def operand_names(assignment: Assignment) -> tuple[str, ...]:
-    """The tensors on the right-hand side, each once, in the order of their first use."""
+    """The tensors that are read, each once, in the order of their first use."""
     return unique(access.tensor for access in accesses(assignment))
 
 
@@ -171,9 +191,17 @@ def check_target(assignment: Assignment) -> None:
     """The left-hand side has each index once, and a tensor that is not on the right.
 
     Raises:
-        NotationError: `y[i,i] = …` or `y[i] = y[i] + …`.
+        NotationError: `y[i,i] = …`, `y[i] = y[i] + …` or `y[p[i]] min= …`.
     """
     target = assignment.target
+    if target.subscripts and assignment.operator not in (None, ADD):
+        raise NotationError(
+            f"Expected = or += where subscripts say the place in {target.tensor}, found another "
+            "assignment",
+            target.span,
+            hint="only sums are taken of what meets in one place; scatter with NumPy, as in "
+            "np.minimum.at(y, p, x)",
+        )
     for place, index in enumerate(target.indices):
         if index in target.indices[:place]:
             raise NotationError(
@@ -200,7 +228,8 @@ def check_orders(assignment: Assignment) -> None:
     """
     orders: dict[str, int] = {}
     for access in accesses(assignment):
-        order, found = orders.setdefault(access.tensor, len(access.indices)), len(access.indices)
+        found = len(access.subscripts or access.indices)
+        order = orders.setdefault(access.tensor, found)
         if order != found:
             raise OperandError(
                 f"Expected {access.tensor} with {_count(order)}, as where it is first used, found "
@@ -261,6 +290,18 @@ def _unused(expr: Reduce) -> NotationError:
         hint=f"write the tensors with their indices, as in sum({index}, x[{index}]), or remove "
         "the sum",
     )
+
+
+def refuse_subscripts(assignment: Assignment) -> None:
+    """Raise NotationError where an access has more than indices for subscripts."""
+    for access in (assignment.target, *accesses(assignment)):
+        if access.subscripts:
+            raise NotationError(
+                f"Expected indices alone as subscripts here, found more in {access.tensor}",
+                access.span,
+                "tp.evaluate, tp.explain and tp.evaluate_dense take arithmetic on indices and "
+                "gathers",
+            )
 
 
 def check_output_indices(assignment: Assignment) -> None:

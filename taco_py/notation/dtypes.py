@@ -259,7 +259,7 @@ def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
 
 
 def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
-    common = _converted(call.operator, _common(args))
+    common = _converted(call.operator, _common(args[:1] if call.operator.leads else args))
     check_defined(call, common)
     if common.kind in "iu":
         for arg in args:

@@ -24,7 +24,7 @@ from taco_py.notation.checks import accesses, unique
 from taco_py.notation.long_chains import LONG, product
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.operators import ADD
-from taco_py.notation.reduce import with_sums
+from taco_py.notation.rewrites.reduce import with_sums
 from taco_py.notation.tree import map_children
 
 RESULT = "out"

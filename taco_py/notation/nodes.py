@@ -17,12 +17,56 @@ from taco_py.notation.operators import Operator
 
 
 @dataclass(frozen=True, slots=True)
+class Subscript:
+    """An integer: a constant, multiples of indices, and multiples of numbers that operands hold.
+
+    2*i + p[j] - 1  is  Subscript((("i", 2),), ((p[j], 1),), -1)
+
+    Each index, and each access, occurs once, with a factor that is not 0.
+    """
+
+    indices: tuple[tuple[str, int], ...] = ()
+    gathered: tuple[tuple[Access, int], ...] = ()
+    constant: int = 0
+
+    @property
+    def index(self) -> str | None:
+        """The index that this subscript is, None where it is more than an index alone."""
+        if self.gathered or self.constant or len(self.indices) != 1:
+            return None
+        ((name, factor),) = self.indices
+        return name if factor == 1 else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The indices that it depends on, each once."""
+        inner = (name for access, _ in self.gathered for name in access.indices)
+        return tuple(dict.fromkeys((*(name for name, _ in self.indices), *inner)))
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
-    """The element of `tensor` at `indices`; no indices for a scalar."""
+    """The element of `tensor` at `indices`; no indices for a scalar.
+
+    subscripts  one a mode where some are more than an index, as in A[p[i],j+1]; `indices` then has
+                each index that they depend on once. The compiler has none: operands are made of
+                which the indices alone are the subscripts (`notation/derived.py`).
+    """
 
     tensor: str
     indices: tuple[str, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
+    subscripts: tuple[Subscript, ...] = field(default=(), repr=False)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a number that an index has (`rewrites/index_numbers.py`), of no operand."""
+        return self.tensor.startswith(("index ", "size "))
+
+    @property
+    def modes(self) -> tuple[Subscript, ...]:
+        """A subscript for each mode."""
+        return self.subscripts or tuple(Subscript(((name, 1),)) for name in self.indices)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,6 +38,7 @@ class Operator:
     kinds        NumPy's letters of the types of arguments that f is defined for
     floating     whether integers are computed in floating point, as in NumPy's functions
     divides      whether f(0, 0) is not a number
+    leads        whether the first argument alone says in which type f is computed
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
     body         of what a user defined: from the arguments to their expression, which is put in its
@@ -68,6 +69,7 @@ class Operator:
     floating: bool = False
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
+    leads: bool = False
     exponent: int | None = field(default=None, repr=False)
     body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
@@ -91,6 +93,8 @@ class Operator:
             return self.at_absent(*numbers)
         whole = "f" not in self.kinds  # a zero of any type is then one of integers
         given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
+        if self.floating or "b" not in self.kinds:  # NumPy computes those of booleans in 16 bits
+            given = [int(x) if isinstance(x, bool) else x for x in given]
         with np.errstate(all="ignore"):
             value: Number = np.asarray(self.evaluate(*map(np.asarray, given))).item()
         return value
@@ -180,6 +184,13 @@ FILLED = Operator(
 """The first argument where it is stored, elsewhere the second, which is a number: an operand with
 another fill value than 0. The compiler's own."""
 
+QUOTIENT = Operator(
+    "quotient", "quotient", 2, "/", 4, right_identity=1, annihilators=(0, None),
+    linear=(True, False), scales=True, true_division=True, leads=True, divides=True,
+    evaluate=np.true_divide,
+)  # fmt: skip
+"""A quotient in the type of its first argument: the second is a number of elements."""
+
 CORRECTED = Operator(
     "corrected", "corrected", 3, "corrected", 4, annihilators=(None, None, None),
     linear=(False, False, False),
@@ -202,6 +213,6 @@ def power(exponent: int) -> Operator:
 
 
 COMPILER: dict[str, Operator] = {
-    op.name: op for op in (NONZERO, STORED, KEPT, SELECTED, FILLED, CORRECTED)
+    op.name: op for op in (NONZERO, STORED, KEPT, QUOTIENT, SELECTED, FILLED, CORRECTED)
 }
 """The compiler's own operators, by their names."""

@@ -11,8 +11,9 @@
     primary    = number | "(" expression ")" | reduction | function | access
     reduction  = name "(" [(name ",")+ | "(" names ")" ","] expression ")"
     function   = name "(" expression ("," expression)* ")"
-    access     = name ["[" [names] "]" | "(" [names] ")"]
+    access     = name ["[" [subscripts] "]" | "(" [names] ")"]
 
+`notation/subscript_rules.py` has the grammar of subscripts.
 Names of reductions and functions are keywords only before such a list: `sum(j, x[j])` is a sum,
 `sum[j]`, `sum(j)` and `sum` are a tensor. `max(j, x[j])` reduces where `j` is an index of the text,
 and is the greater of two numbers where it is an operand.
@@ -21,15 +22,14 @@ and is the greater of two numbers where it is an operand.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from functools import reduce
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.diagnostics.suggest import nearest
 from taco_py.notation.checks import check_depth, free_indices
-from taco_py.notation.cursor import Cursor
-from taco_py.notation.functions import (
+from taco_py.notation.functions.function_table import (
     ALIASES,
     AND,
     FACTORS,
@@ -60,6 +60,8 @@ from taco_py.notation.operators import (
     Operator,
     power,
 )
+from taco_py.notation.rewrites.index_numbers import index_number, index_size
+from taco_py.notation.subscript_rules import SubscriptRules, unclosed
 from taco_py.notation.tree import children
 
 _TERM_OPERATORS = {op.symbol: op for op in (ADD, SUB)}
@@ -113,17 +115,19 @@ def parse_expression(text: str) -> Expr:
     return Parser(tokenize(text)).whole_expression()
 
 
-class Parser(Cursor):
+class Parser(SubscriptRules):
     """Each method consumes a rule and returns its node.
 
     bound    the indices of the left-hand side, and those of each reduction that is open
     indices  the names that stand in square brackets somewhere
+    operands names of operands that would be read as numbers of indices
     """
 
-    def __init__(self, tokens: tuple[Token, ...]) -> None:
+    def __init__(self, tokens: tuple[Token, ...], operands: Container[str] = ()) -> None:
         super().__init__(tokens)
         self.bound: list[tuple[str, ...]] = []
         self.indices = _names_in_brackets(tokens)
+        self.operands = operands
 
     def name(self, what: str, hint: str | None = None) -> Token:
         if self.token.kind is not TokenKind.NAME:
@@ -298,7 +302,21 @@ class Parser(Cursor):
             return self.reduction()
         if opens and (is_called(word) or (word in REDUCTIONS and not self.holds_names())):
             return self.function(word)
-        return self.access()
+        return self.index_as_number() or self.access()
+
+    def index_as_number(self) -> Access | None:
+        """`i` or `size(i)`, where `i` is an index of the text and no operand; else None."""
+        token, opens = self.token, self.ahead(1).text == "("
+        sized = token.text == "size" and opens and self.ahead(3).text == ")"
+        name = self.ahead(2).text if sized else token.text
+        bracket = self.ahead(1).text in _CLOSING and not sized
+        if bracket or name not in self.indices or token.text in self.operands:
+            return None
+        self.take()
+        if not sized:
+            return index_number(name, token.span)
+        self.take(), self.take(), self.take()
+        return index_size(name, self.since(token))
 
     def lists_indices(self, word: str) -> bool:
         """Whether indices come first in the parentheses that follow, and what to reduce behind."""
@@ -380,29 +398,23 @@ class Parser(Cursor):
     def access(self) -> Access:
         first = self.take()
         indices: list[Token] = []
-        if self.at("[") or self.at("("):
+        if self.at("["):
+            return self.indexed(first)
+        if self.at("("):
             opening = self.take()
-            closing = _CLOSING[opening.text]
-            if closing == ")" and first.text not in REDUCTIONS and self.holds_accesses():
+            if first.text not in REDUCTIONS and self.holds_accesses():
                 raise NotationError(
                     f"Expected a function, found {first.text}", first.span, no_function(first.text)
                 )
-            hint = _SUM_HINT if first.text in REDUCTIONS else None
-            if closing == ")" and hint is None:
-                hint = no_function(first.text)
-            indices = self.names(closing, hint, opening, first.text)
+            hint = _SUM_HINT if first.text in REDUCTIONS else no_function(first.text)
+            indices = self.names(")", hint, opening, first.text)
             self.take()
         return Access(first.text, tuple(token.text for token in indices), self.since(first))
 
     def closed(self, opening: Token, what: str, hint: str | None = None) -> None:
         """Take what closes `opening`; the error where the text ends before is about `opening`."""
         if self.ended:
-            raise NotationError(
-                f"Expected {_CLOSING[opening.text]!r} for this {opening.text!r}, found "
-                f"{self.token}",
-                opening.span,
-                f"close it with {_CLOSING[opening.text]!r}",
-            )
+            raise unclosed(opening, _CLOSING[opening.text], self.token)
         self.expect(_CLOSING[opening.text], what, hint)
 
     def names(
@@ -423,43 +435,18 @@ class Parser(Cursor):
                 self.closed(opening, "")
             if names:
                 self.expect(",", f"',' or {closing!r}", hint or self.index_hint(tensor))
-            fixed = names or closing == "]"
-            found = self.fixed_hint(tensor, len(names), closing) if fixed and tensor else None
+            fixed = self.index_hint(tensor) if names else None
             names.append(
-                self.name("the name of an index", found or hint or self.index_hint(tensor))
+                self.name("the name of an index", fixed or hint or self.index_hint(tensor))
             )
         return names
 
-    def fixed_hint(self, tensor: str, place: int, closing: str) -> str | None:
-        """How to write the access that has a number in the place of an index, None for others."""
-        minus = self.at("-")
-        if self.ahead(minus).kind is not TokenKind.NUMBER:
-            return None
-        if self.ahead(minus + 1).text not in (",", closing):
-            return None
-        number = "-" * minus + self.ahead(minus).text
-        rest, position = 0, self.position
-        while self.tokens[position].text != closing and position < len(self.tokens) - 1:
-            rest += self.tokens[position].text == ","
-            position += 1
-        if not any(token.text in _ASSIGNMENTS for token in self.tokens[: self.position]):
-            return f"the result is a whole tensor: assign it, then copy it to {tensor}[{number}, …]"
-        modes = [":"] * place + [number] + [":"] * rest
-        return (
-            f"an index is a name; pass the slice, {tensor}={tensor}[{', '.join(modes)}], and write "
-            f"{tensor} with its other indices alone"
-        )
-
     def index_hint(self, tensor: str = "") -> str | None:
-        match self.token.kind:
-            case TokenKind.NUMBER:
-                return f"an index is a name alone; {_offset_hint(tensor)}"
-            case TokenKind.SYMBOL if self.token.text in _INDEX_ARITHMETIC:
-                return f"an index is a name alone; {_offset_hint(tensor)}"
-            case TokenKind.SYMBOL if self.token.text == "[":
-                return "an index is a name alone; pass an array that NumPy gathers, as in v[p]"
-            case _:
-                return None
+        """The remedy for what only square brackets hold: numbers, arithmetic and gathers."""
+        symbol = self.token.kind is TokenKind.SYMBOL and self.at(*_INDEX_ARITHMETIC, "[")
+        if tensor and (symbol or self.token.kind is TokenKind.NUMBER):
+            return f"write it in square brackets, as in {tensor}[i+1,0] or {tensor}[p[i],j]"
+        return None
 
 
 def _as_it_is(expr: Expr) -> Expr:
@@ -468,9 +455,9 @@ def _as_it_is(expr: Expr) -> Expr:
 
 def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
     depth, found = 0, set()
-    for token in tokens:
+    for token, after in zip(tokens, (*tokens[1:], tokens[-1]), strict=True):
         depth += (token.text == "[") - (token.text == "]")
-        if depth > 0 and token.kind is TokenKind.NAME:
+        if depth > 0 and token.kind is TokenKind.NAME and after.text != "[":
             found.add(token.text)
     return frozenset(found)
 
@@ -481,10 +468,6 @@ def no_function(name: str) -> str:
     return f"{name}(…) takes the names of indices" + (
         f"; did you mean {near}?" if near else ", for no function is called so"
     )
-
-
-def _offset_hint(tensor: str) -> str:
-    return f"pass a slice, as {tensor or 'A'}[1:]; tp.program takes offsets, as in y[i] = x[i-1]"
 
 
 def factors_of_powers(expr: Expr) -> int:

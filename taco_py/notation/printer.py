@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce, Subscript
 from taco_py.notation.operators import ADD, NEG
+from taco_py.notation.rewrites.index_numbers import index_of, is_size
 
 _ATOM = 100  # binds tighter than every operator
 
@@ -42,7 +43,25 @@ def _expression(expr: Expr) -> str:
 
 
 def _access(access: Access) -> str:
-    return f"{access.tensor}[{','.join(access.indices)}]" if access.indices else access.tensor
+    if access.is_number:
+        name = index_of(access)
+        return f"size({name})" if is_size(access) else name
+    inside = tuple(map(subscript_text, access.subscripts)) or access.indices
+    return f"{access.tensor}[{','.join(inside)}]" if inside else access.tensor
+
+
+def subscript_text(subscript: Subscript) -> str:
+    """Multiples of indices, then of what is gathered, then the constant: `2*i+p[j]-1`."""
+    terms = [(name, factor) for name, factor in subscript.indices]
+    for access, factor in subscript.gathered:
+        terms.append((_access(access) if access.indices else f"{access.tensor}[]", factor))
+    text = ""
+    for name, factor in terms:
+        sign = "-" if factor < 0 else "+" if text else ""
+        text += sign + ("" if abs(factor) == 1 else f"{abs(factor)}*") + name
+    if not text:
+        return str(subscript.constant)
+    return f"{text}{subscript.constant:+d}" if subscript.constant else text
 
 
 def _call(call: Call) -> str:

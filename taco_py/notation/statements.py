@@ -8,7 +8,7 @@ assignment operator; any other line goes on with the statement before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from taco_py.diagnostics.errors import NotationError, OperandError
@@ -25,8 +25,10 @@ _PROGRAM = "a value that is computed from its earlier one is tp.program's"
 # ---------------------------------------------------------------- from text
 
 
-def parse_statements(text: str) -> tuple[Assignment, ...]:
+def parse_statements(text: str, operands: Container[str] = ()) -> tuple[Assignment, ...]:
     """The assignments that `text` spells, in order, each node with its span.
+
+    operands  names that are operands, also where an index of the text is called so
 
     >>> [each.target.tensor for each in parse_statements("m[i] = A[i,j]; r[i] = 2 * m[i]")]
     ['m', 'r']
@@ -35,7 +37,7 @@ def parse_statements(text: str) -> tuple[Assignment, ...]:
     """
     if not isinstance(text, str):
         return (parse_assignment(text),)
-    return tuple(Parser(part).assignment() for part in _parts(tokenize(text)))
+    return tuple(Parser(part, operands).assignment() for part in _parts(tokenize(text)))
 
 
 def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
@@ -127,12 +129,12 @@ def check_sequence(statements: Sequence[Assignment]) -> None:
 def _check_order(access: Access, assigned: Mapping[str, Access]) -> None:
     """Raise OperandError where an access has not as many indices as the target it is of."""
     target = assigned.get(access.tensor)
-    if target is not None and len(target.indices) != len(access.indices):
-        count = len(target.indices)
+    if target is not None and len(target.modes) != len(access.modes):
+        count = len(target.modes)
         wanted = "1 index" if count == 1 else f"{count or 'no'} indices"
         raise OperandError(
             f"Expected {access.tensor} with {wanted}, as where it is assigned, found it with "
-            f"{len(access.indices) or 'none'}",
+            f"{len(access.modes) or 'none'}",
             access.span,
             "give two tensors two names",
         )

@@ -18,7 +18,8 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import DIV, NEG
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import Free, contracts, free_inside_functions, summed_here
+from taco_py.notation.rewrites.index_numbers import numbers_of
+from taco_py.notation.rewrites.reduce import Free, contracts, free_inside_functions, summed_here
 from taco_py.notation.tree import addends, children, walk
 
 
@@ -27,7 +28,8 @@ def traps(assignment: Assignment) -> tuple[UserWarning, ...]:
     value = assignment.value
     free = free_inside_functions(value)
     named = {node.index for node, _ in walk(value) if isinstance(node, Reduce)}
-    uses = Counter(index for access in accesses(value) for index in access.indices)
+    met = (*accesses(value), *numbers_of(assignment))
+    uses = Counter(index for access in met for index in access.indices)
     kept = {*assignment.target.indices, *named}
     once = frozenset(index for index, count in uses.items() if count == 1 and index not in kept)
     found: dict[str, UserWarning] = {}

@@ -22,7 +22,7 @@ from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.prepare import accumulated, understood
 from taco_py.driver import make_source
 from taco_py.formats import Format
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, refuse_subscripts
 from taco_py.notation.nodes import Assignment
 from taco_py.phase import ASSEMBLE, COMPUTE, EVALUATE
 from taco_py.schedule.schedule import Schedule
@@ -75,6 +75,7 @@ def prepare(line: CommandLine) -> Job:
     check_prefix(line.last("prefix"))
     check_written(line)
     written = understood(line.text).assignment
+    refuse_subscripts(written)
     result = written.target.tensor
     assignment = accumulated(written, {result: None})
     used = (written.target, *accesses(assignment))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.notation.defined import DEFINED, bodies_in
+from taco_py.notation.functions.defined import DEFINED, bodies_in
 from taco_py.storage.borrow import DTYPES
 from taco_py.storage.size_classes import size_classes
 
@@ -86,6 +86,13 @@ def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tup
     outs = tuple(out[name] for name in order if name in out) or tuple(out.values())
     kinds = tuple((n, type(each), getattr(each, "dtype", None)) for n, each in out.items())
     return ("outputs", names, forms, kinds), None, outs
+
+
+def parted(operands: tuple[Any, ...]) -> tuple[object, tuple[Any, ...]]:
+    """Tell einsum's subscripts from its operands, in either of its forms."""
+    if type(operands[0]) is str:
+        return operands[0], operands[1:]
+    return interleaved(operands)
 
 
 def interleaved(operands: Sequence[Any]) -> tuple[object, tuple[Any, ...]]:

@@ -71,7 +71,7 @@ def dense_result(
     """What the oracle makes of index notation, whose sums have the type of `numpy.sum`."""
     from taco_py.notation.dtypes import sum_dtype
     from taco_py.notation.parser import parse_assignment
-    from taco_py.notation.reduce import insert_reductions
+    from taco_py.notation.rewrites.reduce import insert_reductions
     from taco_py.oracle import evaluate_dense
 
     assignment = insert_reductions(parse_assignment(text))

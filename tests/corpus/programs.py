@@ -18,7 +18,7 @@ from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.parser import parse_assignment
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 from taco_py.storage.pack import unpack
 from taco_py.values.tensor import as_data
 from tests.corpus.data import dense_result

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.notation.functions import REDUCTIONS
+from taco_py.notation.functions.function_table import REDUCTIONS
 
 Array = np.ndarray[Any, Any]
 

@@ -16,7 +16,7 @@ from taco_py.notation.checks import (
 from taco_py.notation.nodes import Access
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 
 ERRORS: list[tuple[str, type[TacoError], str]] = [
     (

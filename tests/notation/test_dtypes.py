@@ -9,7 +9,7 @@ import pytest
 
 from taco_py.diagnostics.errors import OperandError, OperandTypeError
 from taco_py.notation.dtypes import expression_dtype, is_weak, operand_dtype, result_dtype
-from taco_py.notation.functions import FACTORS, LADDER
+from taco_py.notation.functions.function_table import FACTORS, LADDER
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
 from taco_py.notation.parser import parse_assignment

@@ -14,7 +14,7 @@ from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import check_assignment
 from taco_py.notation.einsum import Subscripts, drop_broadcast, parse_einsum, split_operands
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 from taco_py.oracle import evaluate_dense
 
 MEANINGS: list[tuple[Subscripts, tuple[int, ...], str]] = [

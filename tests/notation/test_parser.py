@@ -13,7 +13,7 @@ import taco_py as tp
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.notation.checks import MAX_DEPTH
 from taco_py.notation.long_chains import LONG
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce, Subscript
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.tree import walk
@@ -21,6 +21,8 @@ from tests.notation import strategies
 
 A = Access("A", ("i", "j"))
 X = Access("x", ("j",))
+ROW = Subscript((("i", 1),))
+P = Access("p", ("i",), None, (ROW, Subscript()))
 a, b, c, d = (Access(name, ()) for name in "abcd")
 
 
@@ -48,6 +50,14 @@ EXPRESSIONS = [
     ("a + b - c", call(SUB, call(ADD, a, b), c)),
     ("a - (b - c)", call(SUB, a, call(SUB, b, c))),
     ("a / b * c", call(MUL, call(DIV, a, b), c)),
+    ("A[i+0,1*j]", A),
+    (
+        "A[i,2*(j+1)-3*i]",
+        Access("A", ("i", "j"), None, (ROW, Subscript((("j", 2), ("i", -3)), (), 2))),
+    ),
+    ("A[j+i-j,j]", A),
+    ("A[0]", Access("A", (), None, (Subscript(constant=0),))),
+    ("a[-i+p[i,0]-1]", Access("a", ("i",), None, (Subscript((("i", -1),), ((P, 1),), -1),))),
     ("a + b * c", call(ADD, a, call(MUL, b, c))),
     ("(a + b) * c", call(MUL, call(ADD, a, b), c)),
     ("-a * b", call(MUL, call(NEG, a), b)),
@@ -185,16 +195,41 @@ ERRORS = [
     ("y = A[,i]", "Expected the name of an index, found ','\n  y = A[,i]\n        ^"),
     ("y = A[i,]", "Expected the name of an index, found ']'\n  y = A[i,]\n          ^"),
     (
-        "y = A[0]",
-        "Expected the name of an index, found '0'\n  y = A[0]\n        ^\n"
-        "hint: an index is a name; pass the slice, A=A[0], and write A with its other indices "
-        "alone",
+        "y = A[i/2]",
+        "Expected ',' or ']', found '/'\n  y = A[i/2]\n         ^\n"
+        "hint: a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1",
     ),
     (
-        "y = A[i+1]",
-        "Expected ',' or ']', found '+'\n  y = A[i+1]\n         ^\n"
-        "hint: an index is a name alone; pass a slice, as A[1:]; tp.program takes offsets, as in "
-        "y[i] = x[i-1]",
+        "y = A[i*j]",
+        "Expected a whole multiple of an index, found a product of two\n  y = A[i*j]\n         ^\n"
+        "hint: a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1; if it was "
+        "meant to stand behind the brackets, close them before it",
+    ),
+    (
+        "y = A[1.5*i]",
+        "Expected a whole number in a subscript, found '1.5'\n  y = A[1.5*i]\n        ^^^\n"
+        "hint: a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1",
+    ),
+    (
+        "y = A[p(i)]",
+        "Expected ',' or ']', found '('\n  y = A[p(i)]\n         ^\n"
+        "hint: numbers that an operand holds are written with square brackets, as in A[p[i],j]",
+    ),
+    (
+        "y = A[(i+1]",
+        "Expected an operator or ')', found ']'\n  y = A[(i+1]\n            ^\n"
+        "hint: a subscript is a sum of whole multiples, as in 2*i + k - 1 or p[i] + 1",
+    ),
+    (
+        "y = A[9223372036854775807*i]",
+        "Expected a subscript of at most 62 bits, found a larger number\n"
+        "  y = A[9223372036854775807*i]\n        ^^^^^^^^^^^^^^^^^^^^^\n"
+        "hint: no operand has such a position",
+    ),
+    (
+        "y = A(i,0)",
+        "Expected the name of an index, found '0'\n  y = A(i,0)\n          ^\n"
+        "hint: write it in square brackets, as in A[i+1,0] or A[p[i],j]",
     ),
     (
         "y = sum(i, x[i], 3)",

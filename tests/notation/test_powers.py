@@ -8,7 +8,7 @@ import pytest
 import taco_py as tp
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 
 RULES = [
     ("C[i,j] = A[i,j]**2", "C[i,j] = A[i,j] * A[i,j]"),

@@ -10,7 +10,7 @@ from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.printer import to_text
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 from tests.notation import strategies
 
 SUMS = [

@@ -16,7 +16,7 @@ import pytest
 from taco_py.diagnostics.errors import NotationError
 from taco_py.notation.nodes import Assignment, Expr
 from taco_py.notation.parser import parse_expression
-from taco_py.notation.reduce import insert_reductions
+from taco_py.notation.rewrites.reduce import insert_reductions
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.parser import parse_program, parse_typed

@@ -27,10 +27,10 @@ from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import all_indices, operand_names, rename, unique
 from taco_py.notation.dtypes import DType, result_dtype
-from taco_py.notation.fills import stored_alone, with_fills
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import Number
-from taco_py.notation.wide_sums import wide_sums
+from taco_py.notation.rewrites.fills import stored_alone, with_fills
+from taco_py.notation.rewrites.wide_sums import wide_sums
 from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.statements import fills_of

@@ -13,20 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import summed
-from taco_py.legal.absent import fill_of, reduced_fill, same
+from taco_py.legal.absent import arg_fill, fill_of, reduced_fill, restricting, same
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import computes_exactly
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.functions import LESS, WHERE
+from taco_py.notation.functions.function_table import LESS, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, FILLED, MUL, STORED, SUB, Number
+from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, STORED, SUB, Number
 from taco_py.notation.tree import map_children
 from taco_py.plan.context import Context
 from taco_py.plan.ir.index_sizes import Sizes
@@ -77,13 +78,36 @@ class _Reductions:
             return None
         entries = _reduced(expr, indices, Call(FILLED, (body, Literal(nothing))))
         exact = dtype if again else COUNT
-        there: Expr = Call(MUL, (Literal(1, dtype=exact.name), Call(STORED, (body,))))
-        stored, all_ = summed(there, indices), self.sizes.product(indices, exact)
+        there: Expr = Call(MUL, (Literal(1, dtype=exact.name), self._stored(body)))
+        present = [index for index in indices if index in free_indices(there)]
+        if not present:
+            return None
+        stored, all_ = summed(there, present), self.sizes.product(present, exact)
         if again:
-            absent = Call(MUL, (Literal(fill), Call(SUB, (all_, stored))))
+            missing: Expr = Call(SUB, (all_, stored))
+            others = [index for index in indices if index not in present]
+            if others:
+                missing = Call(MUL, (missing, self.sizes.product(others, exact)))
+            absent = Call(MUL, (Literal(fill), missing))
             return Call(ADD, (entries, absent))
         with_absent = Call(operator, (entries, Literal(fill)))
-        return Call(WHERE, (Call(LESS, (stored, all_)), with_absent, entries))
+        found = Call(WHERE, (Call(LESS, (stored, all_)), with_absent, entries))
+        return Call(KEPT, (found, stored)) if fill == 0 else found
+
+    def _stored(self, expr: Expr) -> Expr:
+        """Whether an expression is stored, as operands say: A alone of A[i,j] * x[j]."""
+        if not isinstance(expr, Call):
+            return Call(STORED, (expr,))
+        if expr.operator == FILLED:
+            return self._stored(expr.args[0])
+        fills = [arg_fill(expr.operator, arg, fill_of(arg, self._fill)) for arg in expr.args]
+        needed = restricting(expr.operator, fills)
+        pairs = [pair for pair in zip(expr.args, needed, strict=True) if free_indices(pair[0])]
+        parts = [arg for arg, need in pairs if need or not any(needed)]
+        if not parts or any(isinstance(arg, Reduce) for arg in parts):
+            return Call(STORED, (expr,))
+        join = MUL if any(needed) else ADD
+        return reduce(lambda one, other: Call(join, (one, other)), map(self._stored, parts))
 
     def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:
         """Whether a type has every number of elements along some indices."""

@@ -25,6 +25,7 @@ from math import prod
 from codegen.records import dataclass
 from taco_py.formats import dense
 from taco_py.legal.absent import (
+    arg_fill,
     divides,
     fill_of,
     is_nonzero_number,
@@ -35,7 +36,7 @@ from taco_py.legal.absent import (
 from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.functions import WHERE
+from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, KEPT, MUL, STORED, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
@@ -248,7 +249,8 @@ class _Stored:
                     return found
                 return Reduce(ADD, index, found)
             case Call(operator, args):
-                needed = restricting(operator, [self.fill(arg) for arg in args])
+                fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
+                needed = restricting(operator, fills)
                 if any(needed):
                     pairs = zip(args, needed, strict=True)
                     parts = [self.stored(arg) for arg, need in pairs if need]
@@ -269,7 +271,8 @@ class _Stored:
         """Where a temporary has terms, at the indices of an access to it."""
         define = self.program.define(access.tensor).assignment
         if access.tensor not in self.made:
-            found = self.stored(define.value)
+            absent = same(self.fill(define.value), 0)
+            found = self.stored(define.value) if absent else None
             self.made[access.tensor] = None if found is None else self.in_temporary(found)
         own = self.made[access.tensor]
         if own is None:

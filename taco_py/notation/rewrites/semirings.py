@@ -22,7 +22,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.functions import AND, LADDER, MAX, MIN, OR, WHERE, XOR, nonzero
+from taco_py.notation.functions.function_table import AND, LADDER, MAX, MIN, OR, WHERE, XOR, nonzero
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import (
     ADD,

@@ -16,7 +16,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import InternalError, OperandTypeError
 from taco_py.notation.checks import check_depth
-from taco_py.notation.functions import (
+from taco_py.notation.functions.function_table import (
     ALIASES,
     COMPOSED,
     FACTORS,
@@ -26,7 +26,7 @@ from taco_py.notation.functions import (
     POWER,
     arity_of,
 )
-from taco_py.notation.functions import make_call as call_of
+from taco_py.notation.functions.function_table import make_call as call_of
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import ADD, DIV, MOST_FACTORS, MUL, NEG, SUB, Operator, power
 

@@ -131,7 +131,8 @@ def _compare(
     shown = ", ".join(f"{letter} = {x!r}" for letter, x in zip("xyz", numbers, strict=False))
     raise OperandError(
         f"Expected {name} to be {_SAID.get(property, f'of the {property} that is declared')}, "
-        f"{equation}, found {one.flat[first].item()!r} and {other.flat[first].item()!r} for {shown}",
+        f"{equation}, found {one.flat[first].item()!r} and {other.flat[first].item()!r} for "
+        f"{shown}",
         hint=f"leave out {property}, or mend the function",
     )
 

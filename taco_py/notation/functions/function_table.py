@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.source import Span
-from taco_py.notation.defined import DEFINED
+from taco_py.notation.functions.averages import Places, mean, variance
+from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Operator, power
 
@@ -73,8 +75,8 @@ def _power(x: Any, y: Any) -> Any:
 
 def _extremum(name: str, evaluate: np.ufunc, limit: int) -> Operator:
     return _binary(
-        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit, kinds=REAL,
-        needs_elements=True,
+        name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
+        kinds=REAL, needs_elements=True,
     )  # fmt: skip
 
 
@@ -93,6 +95,7 @@ XOR = Operator(
     right_identity=False, evaluate=np.logical_xor,
 )  # fmt: skip
 NOT = _same("logical_not", np.logical_not)
+EQUAL = _comparison("==", np.equal, commutative=True)
 NOT_EQUAL = _comparison("!=", np.not_equal, commutative=True)
 WHERE = Operator(
     "where", "where", 3, "where", 4, annihilators=(None, None, None),
@@ -106,7 +109,7 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
         _comparison("<=", np.less_equal, kinds=REAL),
         _comparison(">", np.greater, kinds=REAL),
         _comparison(">=", np.greater_equal, kinds=REAL),
-        _comparison("==", np.equal, commutative=True),
+        EQUAL,
         NOT_EQUAL,
     ),
     (
@@ -264,7 +267,9 @@ def _reduction(
     return make
 
 
-REDUCTIONS = {
+_PLACES = Places(MIN, WHERE, EQUAL, NOT_EQUAL, OR)
+
+REDUCTIONS: dict[str, Callable[[tuple[str, ...], Expr, Span], Expr]] = {
     "sum": _reduction(ADD),
     "prod": _reduction(MUL),
     "min": _reduction(MIN),
@@ -272,6 +277,10 @@ REDUCTIONS = {
     "any": _reduction(OR, nonzero),
     "all": _reduction(AND, nonzero),
     "count": _reduction(ADD, nonzero),
+    "mean": mean,
+    "var": partial(variance, FUNCTIONS["abs"]),
+    "argmin": partial(_PLACES.of, MIN),
+    "argmax": partial(_PLACES.of, MAX),
 }
 """What texts reduce by, each with what makes its expression of indices and a body."""
 

@@ -1,0 +1,84 @@
+"""Count the places that a loop appends at by its own variable, where it computes long functions.
+
+    for p in a..b:                     const ahead = q - a
+      y[q] = exp(x[p])         ->      for p in a..b:
+      q++                                y[p + ahead] = exp(x[p])
+                                       q += max(b - a, 0)
+
+No variable is then carried from one iteration to the next, and the loop may take vector lanes
+(`vectorize`). Other loops are left: what they append is moved faster than it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from codegen.build import add, block, const, maximum, sub
+from codegen.infer import c_function
+from codegen.ir import (
+    Apply,
+    Array,
+    Assign,
+    Block,
+    Comment,
+    Const,
+    Declare,
+    For,
+    Function,
+    LoopKind,
+    Module,
+    Store,
+    Table,
+    Var,
+)
+from codegen.names import Names
+from codegen.passes.vectorize import lanes_of
+from codegen.tree import find, map_children, rewrite, walk
+from codegen.variables import declared_vars, substitute, variables_read
+
+
+def count_places(module: Module) -> Module:
+    """`module` with loops over long functions that append counted by their variables."""
+    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+
+
+def _function(function: Function) -> Function:
+    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    return rewrite(function, lambda node: _counted(node, names))
+
+
+def _counted(node: Any, names: Names) -> Any:
+    if not isinstance(node, For) or node.kind is not LoopKind.SERIAL or node.step != 1:
+        return node
+    if node.unroll or not any(c_function(call).is_long for call in find(node.body, Apply)):
+        return node
+    places = tuple(_places(node))
+    if not places:
+        return node
+    body = tuple(s for s in node.body.body if not (isinstance(s, Assign) and s.var in places))
+    ahead = {place: Var(names.fresh(f"{place.name}_ahead"), place.type) for place in places}
+    at = {place: add(node.var, ahead[place]) for place in places}
+    loop = replace(node, body=Block(tuple(substitute(stmt, at) for stmt in body)))
+    if lanes_of(loop) is None:
+        return node
+    before = [Declare(ahead[p], sub(p, node.start), constant=True) for p in places]
+    rounds = maximum(sub(node.stop, node.start), const(0))
+    return block(*before, loop, *(Assign(place, rounds, "+") for place in places))
+
+
+def _places(loop: For) -> Iterator[Var]:
+    """The variables that each iteration adds one to, after all else that it does."""
+    if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
+        return
+    local = declared_vars(loop.body)
+    limits = variables_read(block(Declare(loop.var, add(loop.start, loop.stop))))
+    ends = list(loop.body.body)
+    while ends and isinstance(last := ends[-1], Assign) and last.op == "+":
+        ends.pop()
+        once = sum(each.var == last.var for each in find(loop.body, Assign)) == 1
+        one = isinstance(last.value, Const) and last.value.value == 1
+        whole = last.var.type.is_integer and last.var not in local and last.var not in limits
+        if once and one and whole:
+            yield last.var

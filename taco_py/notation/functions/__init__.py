@@ -1,0 +1,1 @@
+"""Functions as data: NumPy's, those of users, and what is declared of them."""
