@@ -183,9 +183,9 @@ def logistic_gradient(X: Any, y: Array, w: Array) -> Array:
 def standardised_product(X: Any, V: Array) -> Array:
     return tp.evaluate(
         """
-        m[j] = sum(i, X[i,j]) / n
-        s[j] = sqrt(sum(i, (X[i,j] - m[j]) ** 2) / n)
+        m[j] = mean(i, X[i,j])
+        s[j] = sqrt(var(i, X[i,j]))
         Z[i,k] = X[i,j] * V[j,k] / s[j] - m[j] * V[j,k] / s[j]
         """,
-        X=X, V=V, n=X.shape[0],
+        X=X, V=V,
     )  # fmt: skip
