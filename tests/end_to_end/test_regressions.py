@@ -409,3 +409,14 @@ def test_terms_without_an_index_of_a_sparse_result_beside_a_list() -> None:
     found = tp.evaluate(text, read, format=tp.CSR)
     expected = tp.evaluate_dense(text, {**read, "S": s.toarray()})
     np.testing.assert_allclose(to_dense(found), expected)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("columns", [1, 5, 130])
+def test_rows_without_entries_are_written(layout: str, columns: int) -> None:
+    """A quotient is computed where something is stored; what `out` held elsewhere is replaced."""
+    rng = np.random.default_rng(0)
+    a = sp.random_array((40, 40), density=0.02, format=layout, rng=rng)
+    panel, z, out = rng.random((40, columns)), np.ones(40), np.full((40, columns), 7e77)
+    tp.evaluate("O[i,k] = E[i,j] * V[j,k] / z[i]", E=a, V=panel, z=z, out=out)
+    np.testing.assert_allclose(out, a @ panel)
