@@ -17,7 +17,16 @@ from taco_py.lower.numbers import number
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import operand_dtype
 from taco_py.notation.functions.function_table import WHERE
-from taco_py.notation.operators import CORRECTED, FILLED, KEPT, NONZERO, SELECTED, STORED, VALUE
+from taco_py.notation.operators import (
+    CORRECTED,
+    FILLED,
+    KEPT,
+    NONZERO,
+    PRESENT,
+    SELECTED,
+    STORED,
+    VALUE,
+)
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
@@ -100,6 +109,7 @@ def _value(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -
 _OWN = {
     VALUE: _value,
     STORED: _stored,
+    PRESENT: _stored,
     NONZERO: _nonzero,
     KEPT: _kept,
     FILLED: _filled,

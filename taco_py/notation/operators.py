@@ -10,7 +10,7 @@ is an entry in this table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,11 @@ STORED = Operator(
     "stored", "stored", 1, "true", 4, annihilators=(0,),
     at_absent=lambda x: False, evaluate=lambda x: np.ones(np.shape(x), bool),
 )  # fmt: skip
-"""True where the argument is stored, whatever its value. The compiler's own."""
+"""True where the argument is stored, whatever its value."""
+
+PRESENT = replace(STORED, name="present", symbol="present", linear=(True,))
+"""The same for sums of booleans, which are "or": entries with equal coordinates count as one. The
+compiler's own."""
 
 KEPT = Operator(
     "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False),
@@ -221,6 +225,7 @@ def power(exponent: int) -> Operator:
 
 
 COMPILER: dict[str, Operator] = {
-    op.name: op for op in (NONZERO, STORED, VALUE, KEPT, QUOTIENT, SELECTED, FILLED, CORRECTED)
+    op.name: op
+    for op in (NONZERO, STORED, PRESENT, VALUE, KEPT, QUOTIENT, SELECTED, FILLED, CORRECTED)
 }
 """The compiler's own operators, by their names."""

@@ -303,7 +303,7 @@ def test_a_sum_is_computed_apart_where_that_saves_a_copy() -> None:
     found = plan(problem("y[i] = (A[i,j] * x[j]) / d[i]", {"A": "CSC"}))
     assert [to_text(k.problem.assignment) for k in found.kernels] == [
         "T[i] = sum(j, A[i,j] * B[j])",
-        "T[i] = sum(j, stored(A[i,j]))",
+        "T[i] = sum(j, present(A[i,j]))",
         "y[i] = kept(T[i] / d[i], T_1[i])",
     ]
     assert len(found.steps) == 3

@@ -28,7 +28,6 @@ from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import STORED
 from taco_py.notation.tree import map_accesses, walk
 from taco_py.order.orders import best_order
 from taco_py.plan.context import Context
@@ -129,7 +128,7 @@ def _one_by_one(before: _Found, access: Access, names: Names) -> _Found:
 def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
     """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
     have no infinity. A stored zero is another thing than none where only that is asked."""
-    if any(isinstance(e, Call) and e.operator == STORED for e, _ in walk(assignment.value)):
+    if any(isinstance(e, Call) and e.operator.at_absent for e, _ in walk(assignment.value)):
         return False
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     return not has_special_values(expression_dtype(assignment.value, dtypes))

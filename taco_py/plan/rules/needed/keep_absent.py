@@ -1,7 +1,7 @@
 """Keep what is absent zero over a divisor, where a temporary does not tell it from a zero.
 
     T[i,f] = sum(j, A[i,j] * X[j,f]);  y[i,f] = T[i,f] / d[i]           A in ds, T dense
-    → T_1[i] = sum(j, stored(A[i,j]));  y[i,f] = kept(T[i,f] / d[i], T_1[i])
+    → T_1[i] = sum(j, present(A[i,j]));  y[i,f] = kept(T[i,f] / d[i], T_1[i])
 
 Where A stores nothing y is 0, also over a divisor of 0 or NaN. Dense factors leave nothing out and
 are not asked. Sums of booleans are "or", so that T_1 is one byte for each of its elements.
@@ -38,7 +38,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, KEPT, MUL, STORED, Number, Operator
+from taco_py.notation.operators import ADD, KEPT, MUL, PRESENT, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
@@ -238,9 +238,9 @@ class _Stored:
             case Access() if self.is_made(expr):
                 return self.of_temporary(expr)
             case Access():
-                return None if self.program.is_full(expr.tensor) else Call(STORED, (expr,))
+                return None if self.program.is_full(expr.tensor) else Call(PRESENT, (expr,))
             case Literal():
-                return Call(STORED, (Literal(0),))
+                return Call(PRESENT, (Literal(0),))
             case Reduce(operator, index, body):
                 found = self.stored(body)
                 if reduced_fill(operator, fill := self.fill(body)) is None and fill is not None:
@@ -257,7 +257,7 @@ class _Stored:
                     return _joined(MUL, parts) if any(parts) else None
                 parts = [self.stored(arg) for arg in args if not isinstance(arg, Literal)]
                 if not parts:
-                    return Call(STORED, (Literal(0),))
+                    return Call(PRESENT, (Literal(0),))
                 return _joined(ADD, parts) if all(parts) else None
 
     def fill(self, expr: Expr) -> Number | None:
