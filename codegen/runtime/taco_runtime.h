@@ -1223,6 +1223,9 @@ TACO_DEFINE_EXTREMA(u64, uint64_t)
 TACO_DEFINE_EXTREMA(f32, float)
 TACO_DEFINE_EXTREMA(f64, double)
 
+/* Known to compilers that are asked for OpenMP, which those of loops in vector lanes are. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #pragma omp declare reduction(taco_min_f32 : float : omp_out = taco_min_f32(omp_out, omp_in)) \
     initializer(omp_priv = __builtin_inff())
 #pragma omp declare reduction(taco_max_f32 : float : omp_out = taco_max_f32(omp_out, omp_in)) \
@@ -1231,5 +1234,6 @@ TACO_DEFINE_EXTREMA(f64, double)
     initializer(omp_priv = __builtin_inf())
 #pragma omp declare reduction(taco_max_f64 : double : omp_out = taco_max_f64(omp_out, omp_in)) \
     initializer(omp_priv = -__builtin_inf())
+#pragma GCC diagnostic pop
 
 #endif

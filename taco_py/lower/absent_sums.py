@@ -10,7 +10,7 @@ from __future__ import annotations
 from taco_py.concrete.nodes import Assign, Statement, Where
 from taco_py.concrete.tree import assignments, walk
 from taco_py.legal.absent import asks, differs_where_absent, is_everywhere, restricts
-from taco_py.legal.stored import is_full
+from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import has_special_values
 from taco_py.lower.environment import Environment
 from taco_py.notation.dtypes import expression_dtype
@@ -20,6 +20,7 @@ from taco_py.notation.nodes import Call
 def tells_absent(env: Environment, where: Where) -> bool:
     """Tell whether the reader of a sum has another value where none of its terms is stored."""
     access, initial = where.workspace.access, where.workspace.initial
+    result = env.problem.result.format
 
     def special(expr: Call) -> bool:
         return has_special_values(expression_dtype(expr, env.dtypes))
@@ -28,8 +29,9 @@ def tells_absent(env: Environment, where: Where) -> bool:
         target = env.workspaces.get(assign.target.tensor)
         if target is not None and target.stored is not None and restricts(assign.value, access):
             return True
-        if initial != 0:  # which is a number as any other where nothing is reduced
-            return asks(assign.value, access)
+        if initial != 0:  # which is a number as any other; in a sparse result it stays as it is
+            listed = assign.target.tensor == env.target.tensor and is_sparse(result)
+            return asks(assign.value, access) and not listed
         return differs_where_absent(assign.value, access, special)
 
     return any(map(reads, assignments(where.consumer))) and not _is_stored(env, where)

@@ -185,7 +185,7 @@ def _typed(expr: Expr, dtypes: Mapping[str, DType]) -> _Typed:
 
 def check_defined(expr: Call | Reduce, dtype: DType) -> None:
     """Raise OperandTypeError where an operator is not defined for arguments of a dtype."""
-    if dtype.kind not in expr.operator.kinds:
+    if computed_dtype(dtype).kind not in expr.operator.kinds:
         raise _not_defined(expr, dtype)
 
 

@@ -155,8 +155,9 @@ def plan_of(
     split   the program before its kernels were planned
     chosen  the same with the loops of each kernel, where the planner chose them
     """
-    targets = {step.target for step in planned.steps}
     log = context.log
+    targets = {step.target for step in planned.steps}
+    targets.update(entry.target for entry in log.of("fuse_temporary"))  # in the loops of others
     notes = [f"{entry.target}: {entry.why}" for entry in log.of("contract_many")]
     notes += [
         f"{step.target}: {step.note}"

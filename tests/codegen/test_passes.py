@@ -235,7 +235,7 @@ LOOPS = {
         loop(K, N_K, Assign(TOTAL, load(X, K), "+"), Store(Y, K, TOTAL)),
         False,
     ),
-    "maximum of floats": (loop(K, N_K, Assign(TOTAL, load(X, K), "max")), False),
+    "maximum of floats": (loop(K, N_K, Assign(TOTAL, load(X, K), "max")), True),
     "maximum of integers": (loop(K, N_K, Assign(FLAG, K, "max")), True),
     "control flow": (loop(K, N_K, If(lt(K, 3), block(Store(Y, K, TOTAL)))), False),
     "nothing": (loop(K, N_K), False),

@@ -205,6 +205,7 @@ LIMITS = {
     "plan/rules/split/contract_many.py": {
         "MANY_FACTORS", "FEW_FACTORS", "WHOLE_SECONDS", "MANY_TERMS",
     },
+    "plan/rules/kernel/fuse_temporary.py": {"ALIKE"},
     "plan/rules/layout/order_result.py": {"REORDERED_MODES"},
     "plan/rules/layout/store_temporary.py": {"REORDERED_MODES"},
 }  # fmt: skip

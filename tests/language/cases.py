@@ -160,8 +160,7 @@ def _operators(order: int, at: str) -> Iterator[Text]:
 
 def _reductions(order: int, at: str) -> Iterator[Text]:
     left, index, axis = ("[i]", "j", 1) if order == 2 else ("[i,j]", "k", 2)
-    for name in REDUCTIONS:
-        function = REDUCE[name]
+    for name, function in REDUCE.items():
         for text, axes in (
             (f"R{left} = {name}({index}, A{at})", axis),
             (f"R[j] = {name}(A{at})", 0 if order == 2 else (0, 2)),

@@ -35,7 +35,7 @@ OPERATORS = {
         *FUNCTIONS.values(), *COMPILER.values(),
     )
 }  # fmt: skip
-ABSENT = ("stored", "selected")
+ABSENT = ("stored", "present", "selected")
 """What is absent is no number to these."""
 EVERY = pytest.mark.parametrize("operator", OPERATORS.values(), ids=str)
 

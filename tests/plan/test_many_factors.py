@@ -156,7 +156,7 @@ def test_a_chain_of_equal_matrices_has_one_kernel(count: int) -> None:
 @pytest.mark.parametrize("count", [20, 90])
 def test_a_network_of_small_tensors_has_few_kernels(make: Any, count: int) -> None:
     plan = plan_of(make(count))
-    assert len(plan.kernels) >= count - 1
+    assert len(plan.kernels) >= (count - 1) // 2  # some are made in the loops of others
     assert distinct(plan) <= 12
 
 
@@ -166,7 +166,7 @@ def test_as_many_rules_are_tried_of_a_long_product_as_of_a_short_one(
     tried_at, counts = search.tried_at, []
 
     def counted(*asked: Any) -> Any:
-        counts[-1] += 1
+        counts[-1] += asked[0].name != "fuse_temporary"  # which is asked of each kernel
         return tried_at(*asked)
 
     monkeypatch.setattr(search, "tried_at", counted)
