@@ -20,6 +20,7 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
 )
 from taco_py.concrete.tree import assignments
+from taco_py.legal.stored import is_sparse
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
@@ -41,7 +42,7 @@ from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import operand_dtype
 from taco_py.notation.nodes import Access, Call
-from taco_py.notation.operators import CORRECTED
+from taco_py.notation.operators import CORRECTED, FILLED
 
 Strategy = Callable[[Environment, Forall, Scope, Lower], Iterator[Stmt]]
 
@@ -78,11 +79,20 @@ class Lowerer:
         nothing = self.env.initial.get(assign.target.tensor, 0)
         if scope.regions(self.env).is_absent(assign.value, nothing):
             if scope.zeroing and assign.operator is None:
-                yield from self._stored(assign, scope)
+                yield from self._stored(self._with_fill(assign), scope)
             return
         code = tuple(self._stored(assign, scope))
         there = build.and_(*self._marks(assign))
         yield from code if there == build.const(True) else (build.if_(there, Block(code)),)
+
+    def _with_fill(self, assign: Assign) -> Assign:
+        """The assignment of its fill value, where a result with that lists a coordinate all the
+        same: filled(t + 1, 0) is 1 where nothing is added to t."""
+        value, listed = assign.value, is_sparse(self.env.problem.result.format)
+        if not listed or assign.target.tensor != self.env.target.tensor:
+            return assign
+        asks = isinstance(value, Call) and value.operator == FILLED
+        return replace(assign, value=value.args[0]) if isinstance(value, Call) and asks else assign
 
     def _marks(self, assign: Assign) -> Iterator[Expr]:
         """What tells whether the entries are there that a value looks for in rows."""
