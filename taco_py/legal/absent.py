@@ -76,10 +76,18 @@ def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | No
 
 
 def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:
-    """Find what an operator makes of a fill over and over: itself, or None where it counts."""
+    """Find what an operator makes of a fill any number of times; None where the number counts.
+
+    The product of zeros is 0, but of none of them 1; of none there is no maximum.
+    """
     if fill is None or same(fill, operator.identity):
         return fill
-    return fill if same(operator.at((fill, fill)), fill) else None
+    return fill if operator.needs_elements and absorbs(operator, fill) else None
+
+
+def absorbs(operator: Operator, fill: Number) -> bool:
+    """Tell whether an operator makes a fill of several of them: f(v, v) = v."""
+    return same(operator.at((fill, fill)), fill)
 
 
 # ---------------------------------------------------------------- one part of an expression

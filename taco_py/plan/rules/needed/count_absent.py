@@ -20,12 +20,12 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import summed
-from taco_py.legal.absent import arg_fill, fill_of, reduced_fill, restricting, same
+from taco_py.legal.absent import absorbs, arg_fill, fill_of, reduced_fill, restricting, same
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.functions.function_table import LESS, WHERE
+from taco_py.notation.functions.function_table import LESS, NOT_EQUAL, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, STORED, SUB, Number
 from taco_py.notation.tree import map_children
@@ -71,7 +71,7 @@ class _Reductions:
         nothing = operator.identity_of(dtype)
         if fill is None or nothing is None or same(fill, nothing):
             return None
-        again = reduced_fill(operator, fill) is None
+        again = not absorbs(operator, fill)
         if again and (operator != ADD or not (dtype == COUNT or self._counts(indices, dtype))):
             return None
         if not any(set(indices) & set(access.indices) for access in self._sparse(body)):
@@ -92,7 +92,9 @@ class _Reductions:
             return Call(ADD, (entries, absent))
         with_absent = Call(operator, (entries, Literal(fill)))
         found = Call(WHERE, (Call(LESS, (stored, all_)), with_absent, entries))
-        return Call(KEPT, (found, stored)) if fill == 0 else found
+        if not same(reduced_fill(operator, fill), 0):
+            return found
+        return Call(KEPT, (found, Call(NOT_EQUAL, (stored, Literal(0)))))
 
     def _stored(self, expr: Expr) -> Expr:
         """Whether an expression is stored, as operands say: A alone of A[i,j] * x[j]."""
