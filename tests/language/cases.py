@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.notation.functions.function_table import REDUCTIONS
-
 Array = np.ndarray[Any, Any]
 
 DTYPES = (
