@@ -283,6 +283,8 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             fills = [arg.fill for arg in args]
             fill = call_fill(expr.operator, fills)
             stored = np.broadcast_to(_stored(expr.operator, places, fills), value.shape)
+            if fill is None and None not in fills:
+                stored = np.ones_like(stored)
             if fill is not None and _constant(expr.operator, fills):
                 value = np.where(stored, value, value.dtype.type(fill))
             return _Value(indices, value, stored, fill)

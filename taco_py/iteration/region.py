@@ -135,7 +135,9 @@ class Regions:
                 found = [self._argument(operator, arg, index) for arg in args]
                 fills = tuple(fill for _, fill in found)
                 region = combine(operator, tuple(region for region, _ in found), fills)
-                return region, call_fill(operator, fills)
+                fill = call_fill(operator, fills)
+                alone = fill is None and None not in fills
+                return (look_out(region) if alone else region), fill
             case Reduce(operator, _, body):
                 region, fill = self._visit(body, index)
                 kept = reduced_fill(operator, fill)

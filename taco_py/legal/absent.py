@@ -72,7 +72,9 @@ def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | No
             return value
     if any(fill is None for fill in fills):
         return None
-    return operator.at(tuple(fills))
+    value = operator.at(tuple(fills))
+    made = value != value and all(fill == fill for fill in fills)
+    return None if made else value  # complex numbers may have a value where real ones have none
 
 
 def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:

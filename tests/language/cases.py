@@ -40,7 +40,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "hypot": np.hypot, "atan2": np.arctan2, "copysign": np.copysign, "fmin": np.fmin,
     "fmax": np.fmax, "min": np.minimum, "max": np.maximum, "logical_and": np.logical_and,
     "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
-    "where": np.where, "pow": np.power, "relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "where": np.where, "pow": np.power, "relu": lambda x: np.maximum(x, 0),
     "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
     "clip": lambda x, least, most: np.minimum(np.maximum(x, least), most),
 }  # fmt: skip

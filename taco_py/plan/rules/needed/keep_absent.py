@@ -248,17 +248,23 @@ class _Stored:
                 if found is None or index not in free_indices(found):
                     return found
                 return Reduce(ADD, index, found)
-            case Call(operator, args):
-                fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
-                needed = restricting(operator, fills)
-                if any(needed):
-                    pairs = zip(args, needed, strict=True)
-                    parts = [self.stored(arg) for arg, need in pairs if need]
-                    return _joined(MUL, parts) if any(parts) else None
-                parts = [self.stored(arg) for arg in args if not isinstance(arg, Literal)]
-                if not parts:
-                    return Call(PRESENT, (Literal(0),))
-                return _joined(ADD, parts) if all(parts) else None
+            case Call():
+                return self._of_call(expr)
+
+    def _of_call(self, expr: Call) -> Expr | None:
+        if self.fill(expr) is None:
+            return None
+        operator, args = expr.operator, expr.args
+        fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
+        needed = restricting(operator, fills)
+        if any(needed):
+            pairs = zip(args, needed, strict=True)
+            parts = [self.stored(arg) for arg, need in pairs if need]
+            return _joined(MUL, parts) if any(parts) else None
+        parts = [self.stored(arg) for arg in args if not isinstance(arg, Literal)]
+        if not parts:
+            return Call(PRESENT, (Literal(0),))
+        return _joined(ADD, parts) if all(parts) else None
 
     def fill(self, expr: Expr) -> Number | None:
         """The fill value of an expression, None where that has none."""
