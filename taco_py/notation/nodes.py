@@ -50,7 +50,7 @@ class Access:
 
     subscripts  one a mode where some are more than an index, as in A[p[i],j+1]; `indices` then has
                 each index that they depend on once. The compiler has none: operands are made of
-                which the indices alone are the subscripts (`notation/derived.py`).
+                which the indices alone are the subscripts (`taco_py/indexed/`).
     """
 
     tensor: str
