@@ -31,6 +31,11 @@ class Machine:
     near caches. Measured: 0.02 to 0.08 for rows of 8 to 32 elements."""
     dense_vector_steps: float = 0.12
     """The same where all loops are dense. Measured: 0.1 to 0.13."""
+    function_steps: float = 0.7
+    """A function such as exp in a loop that vectorises. Measured: 0.7 in long rows, 1.8 in rows of
+    ten elements."""
+    called_function_steps: float = 8.0
+    """One of the C library, called for each element. Measured: 3 (atan) to 20 (pow)."""
     merge_steps: float = 2.0
     """One coordinate in a loop that merges sparse levels: its branches are hard to predict.
     Measured: 2.3."""

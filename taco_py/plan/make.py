@@ -156,15 +156,14 @@ def plan_of(
     chosen  the same with the loops of each kernel, where the planner chose them
     """
     log = context.log
-    targets = {step.target for step in planned.steps}
-    targets.update(entry.target for entry in log.of("fuse_temporary"))  # in the loops of others
+    fused = [*log.of("fuse_temporary"), *log.of("inline_temporary")]  # in the loops of others
+    targets = {step.target for step in planned.steps} | {entry.target for entry in fused}
     notes = [f"{entry.target}: {entry.why}" for entry in log.of("contract_many")]
     notes += [
         f"{step.target}: {step.note}"
         for step in split.temporaries
         if step.note and step.target in targets
     ]
-    fused = list(log.of("fuse_temporary"))
     notes += [f"{entry.target}: {entry.why}" for entry in fused]
     if chosen is not None:
         chosen = replace(chosen, fused=frozenset(entry.target for entry in fused))

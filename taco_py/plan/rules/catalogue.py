@@ -22,6 +22,7 @@ from taco_py.plan.rules.kernel import (
     choose_way,
     fuse_temporary,
     gallop,
+    inline_temporary,
     look_up_row,
     share_inside,
     static_short_sizes,
@@ -139,6 +140,7 @@ TIDY: Entries = (
     (leave_unsorted.RULE, "of kernels whose readers are all planned"),
     (share_equal_steps.RULE, "steps are as they will be carried out"),
     (fuse_temporary.RULE, "after share_equal_steps: what two kernels read is made once for both"),
+    (inline_temporary.RULE, "after fuse_temporary, which leaves fewer kernels that read one"),
     (canonical_names.RULE, "again: temporaries in which others are made have names of their own"),
 )
 """What is done to the program of kernels as a whole."""

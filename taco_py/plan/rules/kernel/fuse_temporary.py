@@ -18,7 +18,6 @@ loop fusion by workspaces.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import takewhile
 from math import prod
 
@@ -41,7 +40,7 @@ from taco_py.notation.tree import map_accesses
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program, reads
-from taco_py.plan.make_kernel import size_sources
+from taco_py.plan.joined_kernels import is_plain, joined, joined_problem, names_in_reader
 from taco_py.plan.price import keeping
 from taco_py.plan.rules.base import (
     Candidate,
@@ -59,7 +58,6 @@ from taco_py.problem import Problem
 from taco_py.schedule.apply import loops_of
 from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.parallel import check_shared
-from taco_py.schedule.schedule import OPEN, Schedule
 
 ALIKE = 3
 """Temporaries of one program that have one kernel, above which all of them stay: it is compiled
@@ -178,7 +176,7 @@ class _Pair:
 
     def problem(self) -> Problem:
         """What the reader computes, with what the maker computes in the place of the temporary."""
-        problem, maker = self.reader.problem, self.maker.problem
+        problem = self.reader.problem
         made: Expr = self.made.value
         if self._is_asked(problem):  # of the temporary, each element is there
             made = Call(VALUE, (made,))
@@ -187,18 +185,7 @@ class _Pair:
             return made if access == self.access else access
 
         value = map_accesses(problem.assignment.value, exchanged)
-        types = dict(problem.operands)
-        types.update((self.tensors[name], type) for name, type in maker.operands)
-        names = dict.fromkeys(access.tensor for access in accesses(value))
-        static = {*problem.static, *((self.indices[i], size) for i, size in maker.static)}
-        vast = dict.fromkeys((*problem.vast, *(self.indices[i] for i in maker.vast)))
-        return replace(
-            problem,
-            assignment=replace(problem.assignment, value=value),
-            operands=tuple((name, types[name]) for name in names),
-            static=tuple(sorted(static)),
-            vast=tuple(vast),
-        )
+        return joined_problem(self.maker, self.reader, value, self.tensors, self.indices)
 
     def _is_asked(self, problem: Problem) -> bool:
         """Whether the reader would have another value where nothing is stored of the temporary."""
@@ -218,7 +205,7 @@ def _pair(program: Program, name: str) -> _Pair | None:
     if len(readers) != 1 or name in program.results:
         return None
     (reader,) = readers
-    if not isinstance(reader, KernelStep) or not (_is_plain(maker) and _is_plain(reader)):
+    if not isinstance(reader, KernelStep) or not (is_plain(maker) and is_plain(reader)):
         return None
     called = [each for each, _ in reader.problem.operands if reader.source(each) == name]
     found = {a for a in accesses(reader.problem.assignment.value) if a.tensor in called}
@@ -235,27 +222,10 @@ def _pair(program: Program, name: str) -> _Pair | None:
         return None
     if not is_full(result.format) or not access.indices:
         return None
-    tensors, indices = _tensors(maker, reader), _indices(maker, reader, access)
+    tensors, indices = names_in_reader(maker, reader), _indices(maker, reader, access)
     order = tuple(indices[index] for index in maker.schedule.orders[0])
     made = rename(made, tensors, indices)
     return _Pair(maker, reader, access, made, order, tensors, indices)
-
-
-def _is_plain(kernel: KernelStep) -> bool:
-    """Whether a kernel is made of loops in some order, and nothing is said of how they run."""
-    told = (kernel.looked_up, kernel.added, *kernel.schedule.on_loops.commands)
-    return kernel.schedule.make == OPEN.make and not any(told)
-
-
-def _tensors(maker: KernelStep, reader: KernelStep) -> dict[str, str]:
-    """The reader's name of each tensor that the maker reads, a new one where it does not read it
-    or reads it in another type."""
-    known = {(reader.source(name), type): name for name, type in reader.problem.operands}
-    names = Names((*dict(reader.problem.operands), reader.problem.assignment.target.tensor))
-    return {
-        name: known.get((maker.source(name), type)) or names.fresh(maker.source(name))
-        for name, type in maker.problem.operands
-    }
 
 
 def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str, str]:
@@ -283,21 +253,9 @@ def _met_again(program: Program, pair: _Pair, kernel: KernelStep) -> float:
 
 def _fused(program: Program, pair: _Pair) -> Program:
     """The program with one kernel in the place of both."""
-    maker, reader = pair.maker, pair.reader
-    problem, orders = pair.problem(), pair.orders()
+    orders = pair.orders()
     assert orders is not None  # `refusal` asked
-    sources = {name: reader.source(name) for name, _ in reader.problem.operands}
-    sources.update((pair.tensors[name], maker.source(name)) for name, _ in maker.problem.operands)
-    kernel = replace(
-        reader,
-        problem=problem,
-        schedule=Schedule.of_orders(orders),
-        sizes=size_sources(problem),
-        sources=tuple((n, sources[n]) for n, _ in problem.operands if sources[n] != n),
-    )
-    steps = (kernel if step is reader else step for step in program.steps if step is not maker)
-    facts = {name: each for name, each in program.facts.items() if name != maker.target}
-    return replace(program, steps=tuple(steps), facts=facts)
+    return joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
 
 
 RULE = Rule("fuse_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR)
