@@ -12,6 +12,7 @@ from codegen.passes.dead_code import remove_dead_code
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
 from codegen.passes.jam import jam_rows
+from codegen.passes.kept_functions import keep_functions
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
@@ -53,6 +54,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
     Step("past_caches", write_past_caches, "before vectorize, which would mark the rows written"),
     Step("counted_places", _for_any_target(count_places), "before vectorize, which marks them"),
+    Step("kept_functions", _for_any_target(keep_functions), "after places are counted, which meet"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
     Step(
         "function_chains", _for_any_target(split_function_chains), "takes the loops that are marked"
