@@ -2,15 +2,17 @@
 
     for p in a..b:                         reserve y[b]
       t += exp(x[p] - m)                   for p in a..b:
-    reserve y[b]                    ->       kept = exp(x[p] - m)
-    for p in a..b:                           y[p] = kept
-      y[p] = exp(x[p] - m) / t               t += kept
+    reserve y[b]                    ->       y[p] = exp(x[p] - m)
+    for p in a..b:                         for p in a..b:
+      y[p] = exp(x[p] - m) / t               t += y[p]
                                            for p in a..b:
                                              y[p] = y[p] / t
 
 The first loop moves to the second, over statements that have nothing to do with it. What is kept
 has the type of the result, whose elements nothing else reads or writes meanwhile. Functions are
-those that take tens of instructions: others are computed as fast as they are read again.
+those that take tens of instructions: others are computed as fast as they are read again. They have
+a loop of their own, whose last numbers take vector lanes too; compilers leave those of a loop that
+sums to scalars (1.7 times the time of both loops in rows of ten, gcc 12, Zen 5).
 """
 
 from __future__ import annotations
@@ -35,14 +37,11 @@ from codegen.ir import (
     LoopKind,
     Module,
     Reserve,
-    Role,
     Stmt,
     Storage,
     Store,
-    Table,
     Var,
 )
-from codegen.names import Names
 from codegen.passes.vectorize import stride
 from codegen.tree import find, map_children, rewrite, walk
 from codegen.variables import arrays_of, assigned_vars, declared_vars, substitute
@@ -54,11 +53,10 @@ def keep_functions(module: Module) -> Module:
 
 
 def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
-    return rewrite(function, lambda node: _block(node, names) if isinstance(node, Block) else node)
+    return rewrite(function, lambda node: _block(node) if isinstance(node, Block) else node)
 
 
-def _block(node: Block, names: Names) -> Block:
+def _block(node: Block) -> Block:
     """A block in which each loop keeps what a later one computes again."""
     flat = block(*node.body).body
     body = list(flat)
@@ -68,9 +66,9 @@ def _block(node: Block, names: Names) -> Block:
         for place in range(last - 1, -1, -1):
             first, between = body[place], body[place + 1 : last]
             if isinstance(first, For) and _may_meet(first, between, second):
-                pair = _keeping(first, between, second, names)
-                if pair is not None:
-                    body[place : last + 1] = [*between, *pair]
+                loops = _keeping(first, between, second)
+                if loops is not None:
+                    body[place : last + 1] = [*between, *loops]
                     break
     return node if tuple(body) == flat else Block(tuple(body))
 
@@ -112,10 +110,8 @@ def _may_meet(first: For, between: Sequence[Stmt], second: For) -> bool:
     )
 
 
-def _keeping(
-    first: For, between: Sequence[Stmt], second: For, names: Names
-) -> tuple[For, For] | None:
-    """Both loops, of which the first keeps what the second computes too; None where none may."""
+def _keeping(first: For, between: Sequence[Stmt], second: For) -> tuple[For, ...] | None:
+    """A loop that keeps what both of two compute, and these; None where nothing may be kept."""
     apart = arrays_of(block(first, *(stmt for stmt in between if not isinstance(stmt, Reserve))))
     at_first = {second.var: first.var}
     computed, later = _in_line(first), _in_line(second)
@@ -127,16 +123,13 @@ def _keeping(
         part = _shared_part(first, second, computed, replace(store, index=place, value=value))
         if part is None:
             continue
-        kept = Var(names.fresh("kept"), type_of(part))
-        body = (
-            Declare(kept, part, constant=True, role=Role.VALUES),
-            Store(store.array, place, kept, role=store.role),
-            *(_exchanged(stmt, part, kept) for stmt in computed),
-        )
+        kept, held = Store(store.array, place, part, role=store.role), Load(store.array, place)
+        own = replace(first, body=block(kept))
+        reader = Block(tuple(_exchanged(stmt, part, held) for stmt in computed))
         at_second = {first.var: second.var}
-        again = _exchanged(value, part, Load(store.array, place))
-        later[number] = replace(store, value=substitute(again, at_second))
-        return replace(first, body=Block(body)), replace(second, body=Block(tuple(later)))
+        again = substitute(_exchanged(value, part, held), at_second)
+        later[number] = replace(store, value=again)
+        return own, replace(first, body=reader), replace(second, body=Block(tuple(later)))
     return None
 
 
