@@ -124,7 +124,7 @@ def _keeping(first: For, between: Sequence[Stmt], second: For) -> tuple[For, ...
         if part is None:
             continue
         kept, held = Store(store.array, place, part, role=store.role), Load(store.array, place)
-        own = replace(first, body=block(kept))
+        own = replace(first, body=block(kept), note=_note(part, store.array))
         reader = Block(tuple(_exchanged(stmt, part, held) for stmt in computed))
         at_second = {first.var: second.var}
         again = substitute(_exchanged(value, part, held), at_second)
@@ -164,6 +164,11 @@ def _in_line(loop: For) -> list[Stmt]:
         elif not isinstance(stmt, Comment):
             found.append(stmt)
     return found
+
+
+def _note(part: Expr, array: Array) -> str:
+    functions = ", ".join(dict.fromkeys(call.function for call in _long_functions(part)))
+    return f"{functions} once for two loops, kept in {array} between them"
 
 
 def _exchanged(node: Any, part: Expr, by: Expr) -> Any:

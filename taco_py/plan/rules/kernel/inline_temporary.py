@@ -49,7 +49,7 @@ from taco_py.plan.rules.base import (
     Site,
     kernels,
 )
-from taco_py.problem import Problem
+from taco_py.problem import Problem, TensorType
 from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.parallel import check_shared
 
@@ -69,8 +69,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         orders = pair.orders()
         assert orders is not None  # `refusal` asked
         whole = joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
-        count = "once" if not again else f"{again + 1} times"
-        return Rewrite(whole, f"computed where {pair.reader.target} reads it, {count}")
+        count = f", {again + 1} times" if again else ""
+        return Rewrite(whole, f"computed where {pair.reader.target} reads it{count}")
 
     return Candidate(keeping(facts, machine), steps, rewrite)
 
@@ -188,7 +188,7 @@ def _pair(program: Program, name: str) -> _Pair | None:
     if len(maker.schedule.orders) != 1 or isinstance(made.value, Reduce) or result.fill:
         return None
     types = dict(reader.problem.operands)
-    if any(types[each] != result for each in called) or not made.target.indices:
+    if not _stored_alike(result, *(types[each] for each in called)) or not made.target.indices:
         return None
     if expression_dtype(made.value, dtypes).name != result.dtype:
         return None
@@ -203,6 +203,11 @@ def _pair(program: Program, name: str) -> _Pair | None:
             fresh = {i: own.get(i) or names.fresh(i) for i in all_indices(made)}
             found[access] = rename(made, tensors, fresh)
     return _Pair(maker, reader, found, tensors)
+
+
+def _stored_alike(*types: TensorType) -> bool:
+    """Whether types say the same but for the order of coordinates, which the operand decides."""
+    return len({(str(type.format), type.dtype, type.stored) for type in types}) == 1
 
 
 def _around(kernel: KernelStep, access: Access) -> frozenset[str]:
@@ -264,4 +269,4 @@ def _steps(problem: Problem, machine: Machine) -> float:
     return found
 
 
-RULE = Rule("inline_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR)
+RULE = Rule("inline_temporary", Phase.KERNEL, apply, kernels, Numbers.ROUNDS, Gain.DETOUR)
