@@ -1,4 +1,4 @@
-"""Element-wise temporaries computed where one kernel reads them: when, when not, and the numbers."""
+"""Element-wise temporaries computed where one kernel reads them: when they are, and the numbers."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_a_softmax_is_one_kernel_with_the_numbers_of_the_oracle(
     format: str, dtype: str, threads: int
 ) -> None:
     matrix = scores(format, dtype)
-    S = tp.tensor(matrix, fill_value=-np.inf)
-    found = tp.evaluate(SOFTMAX, S=S, threads=threads)
+    given = tp.tensor(matrix, fill_value=-np.inf)
+    found = tp.evaluate(SOFTMAX, S=given, threads=threads)
     whole = found.to_scipy().toarray()
     assert whole.dtype == dtype
     np.testing.assert_allclose(
-        whole, tp.evaluate_dense(SOFTMAX, S=S), rtol=1e-13 if dtype == "float64" else 1e-5
+        whole, tp.evaluate_dense(SOFTMAX, S=given), rtol=1e-13 if dtype == "float64" else 1e-5
     )
     some = np.diff(matrix.tocsr().indptr) > 0
     np.testing.assert_allclose(whole.sum(axis=1), some, rtol=1e-6)
@@ -60,7 +60,7 @@ def test_explain_says_what_is_computed_where() -> None:
 
 TEXTS = [
     # Kept where it is used twice more, beside other functions, and of a dense operand.
-    "e[i,j] = exp(S[i,j]) - 1; z[i] = sum(j, e[i,j]); q[i] = max(j, e[i,j]); P[i,j] = e[i,j] / (z[i] + q[i])",
+    "e[i,j] = sinh(S[i,j]); z[i] = sum(j, e[i,j]); q[i] = max(j, e[i,j]); P[i,j] = e[i,j] / z[i]",
     "e[i,j] = sin(S[i,j]); z[i] = sum(j, e[i,j] * e[i,j]); P[i,j] = e[i,j] / sqrt(z[i] + 1)",
     "e[i,j] = exp(D[i,j]); z[i] = sum(j, e[i,j]); P[i,j] = e[i,j] / z[i]",
     "e[i,j] = S[i,j] * D[i,j]; z[i] = sum(j, e[i,j]); P[i,j] = e[i,j] / (z[i] + 1)",
