@@ -144,6 +144,7 @@ def _shared_part(first: For, second: For, computed: Sequence[Stmt], store: Store
         return None
     written = {each.array for loop in (first, second) for each in find(loop.body, Store)}
     given = {part for stmt in computed for part in walk(stmt)}
+    part: Expr
     for part in walk(store.value):
         if part not in given or not any(_long_functions(part)):
             continue
