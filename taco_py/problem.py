@@ -16,7 +16,7 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.fill import Fill, as_number, converted
 from taco_py.formats import Format
 from taco_py.notation.half_types import computed_dtype, is_half
-from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.nodes import Access, Assignment, Reduce
 from taco_py.notation.printer import to_text
 
 FILL_WORD = "fill="
@@ -107,6 +107,24 @@ def fill_word(fill: Fill) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class SideResult:
+    """A sum inside an assignment that its kernel stores besides: z[i] = sum(j, e[i,j]).
+
+    target  the dense tensor that it is stored in, over indices of the assignment's target
+    value   the sum, as it stands in the assignment
+    """
+
+    target: Access
+    type: TensorType
+    value: Reduce
+
+    @property
+    def assignment(self) -> Assignment:
+        """The sum as an assignment of its own."""
+        return Assignment(self.target, self.value)
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """`assignment` (reductions explicit, no index twice in one access) over typed tensors.
 
@@ -116,6 +134,7 @@ class Problem:
     static    sizes known at compile time
     vast      indices with so many more coordinates than operands have entries that no array may be
               as long: what is scattered over one is collected in a hash table
+    side      sums inside that are stored besides
     """
 
     assignment: Assignment
@@ -123,14 +142,16 @@ class Problem:
     result: TensorType
     static: tuple[tuple[str, int], ...] = ()
     vast: tuple[str, ...] = ()
+    side: tuple[SideResult, ...] = ()
 
     def type_of(self, tensor: str) -> TensorType:
         """The type of the operand or result called `tensor`."""
         if tensor == self.assignment.target.tensor:
             return self.result
-        for name, operand in self.operands:
+        others = ((each.target.tensor, each.type) for each in self.side)
+        for name, type in (*self.operands, *others):
             if name == tensor:
-                return operand
+                return type
         raise InternalError(f"The problem has no tensor {tensor!r}: {self}")
 
     def stored(self, access: Access) -> tuple[str, ...]:
@@ -143,4 +164,6 @@ class Problem:
         static = "".join(f", {index}={size}" for index, size in self.static)
         static += "".join(f", {index} vast" for index in self.vast)
         target = self.assignment.target.tensor
-        return f"{to_text(self.assignment)} with {types}, {target}: {self.result}/{ordered}{static}"
+        side = "".join(f", {to_text(each.assignment)} besides" for each in self.side)
+        text = to_text(self.assignment)
+        return f"{text} with {types}, {target}: {self.result}/{ordered}{static}{side}"

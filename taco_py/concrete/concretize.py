@@ -29,7 +29,7 @@ depends on, it becomes a dense row over these, filled before them:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -57,7 +57,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import FILLED, Operator
-from taco_py.notation.tree import exchange
+from taco_py.notation.tree import exchange, map_children
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import UNDERIVED, Provenance
 
@@ -345,6 +345,7 @@ class _Sums:
             key = sum_key(sum_)
             if key not in self.made:
                 workspace = self.maker.workspace(sum_, row_of(sum_, order))
+                workspace = replace(workspace, stored=self._stored(key))
                 term = split_terms(sum_)[0]
                 body = term.signed(workspace.dtype)
                 producer = _nest(self.maker, workspace.access, body, order, term)
@@ -354,6 +355,19 @@ class _Sums:
                 self.made[key], self.depths[workspace.name] = workspace.access, depth
             value = exchange(value, sum_, self.made[key])
         return value
+
+    def _stored(self, key: Hashable) -> Access | None:
+        """The side result that is the sum with a key, which reads the sums made so far."""
+        for side in self.maker.problem.side:
+            if sum_key(map_children(side.value, self._of_made)) == key:
+                return side.target
+        return None
+
+    def _of_made(self, expr: Expr) -> Expr:
+        """An expression with workspaces in the place of sums that are made."""
+        inside = map_children(expr, self._of_made)
+        found = self.made.get(sum_key(inside)) if isinstance(inside, Reduce) else None
+        return inside if found is None else found
 
     def around(self, statement: Statement, depth: int) -> Statement:
         """The statement with the sums at one depth made before it."""

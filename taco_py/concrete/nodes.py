@@ -48,6 +48,7 @@ class Workspace:
     zero       whether a dense one must be zero before its producer, which does not fill all of it
     kept       whether its consumer may read an element more than once
     variables  those of the loops that it is filled in, where some derive from its indices
+    stored     the element of a side result that a scalar one is stored in once it is filled
     """
 
     name: str
@@ -59,6 +60,7 @@ class Workspace:
     kept: bool = False
     variables: tuple[str, ...] = ()
     operator: Operator = ADD
+    stored: Access | None = None
 
     @property
     def access(self) -> Access:

@@ -25,6 +25,8 @@ def _lines(statement: Statement) -> list[str]:
         case Where(workspace, consumer, producer):
             name = f"{workspace.name}[{','.join(workspace.indices)}]"
             head = f"where {name}: {workspace.kind.value} workspace of {workspace.dtype}"
+            if workspace.stored is not None:
+                head += f", stored in {expression_text(workspace.stored)}"
             return [*_lines(consumer), head, *_indented(producer)]
         case Sequence(statements):
             return [line for s in statements for line in _lines(s)]

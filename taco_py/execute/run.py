@@ -33,7 +33,16 @@ from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
-from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat, Step, TakeValues, Unfuse
+from taco_py.plan.ir.nodes import (
+    Cast,
+    Gather,
+    KernelStep,
+    Reformat,
+    Step,
+    TakeSide,
+    TakeValues,
+    Unfuse,
+)
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import reads
 from taco_py.storage.pack import canonical
@@ -61,6 +70,7 @@ class Execution:
     wide     targets whose entries int32 cannot count, so that they have int64 indices
     shape    of a dense result, whose modes the plan may have fused; None to leave it as it is made
     machine  that the plan was made for: how much work is worth several threads
+    side     what kernels have stored besides, by the target and the number of the side result
     """
 
     tensors: dict[str, TensorData]
@@ -71,6 +81,7 @@ class Execution:
     wide: set[str] = field(default_factory=set)
     shape: tuple[int, ...] | None = None
     machine: Machine = NOMINAL
+    side: dict[tuple[str, int], TensorData] = field(default_factory=dict)
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
@@ -140,6 +151,8 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
 def _without_kernel(step: Step, execution: Execution) -> TensorData:
     """Carry out a step that is no kernel."""
     assert not isinstance(step, KernelStep)
+    if isinstance(step, TakeSide):
+        return execution.side.pop((step.source, step.number))
     source = execution.tensors[step.source]
     if isinstance(step, TakeValues) and step.distinct:
         source = execution.inform(step.source, source)
@@ -253,6 +266,7 @@ def _computed(
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)
+    operands = {**operands, **_side_results(step, execution, operands)}
     if type.format.is_dense:
         if out is None:
             out = new_array(shape, type.format.mode_order, type.dtype, kernel.covers)
@@ -271,6 +285,20 @@ def _computed(
     check_sparse(step, operands, sizes_of(step, operands))
     grown = kernel.call(*_arguments(kernel, operands, step, threads))
     return assembled(kernel, step, shape, grown)
+
+
+def _side_results(
+    step: KernelStep, execution: Execution, operands: Mapping[str, TensorData]
+) -> dict[str, TensorData]:
+    """Make the arrays of a kernel's side results, zero at first, by their names in the kernel."""
+    sizes = sizes_of(step, operands)
+    found: dict[str, TensorData] = {}
+    for number, side in enumerate(step.problem.side):
+        form, shape = side.type.format, tuple(sizes[index] for index in side.target.indices)
+        array = new_array(shape, form.mode_order, side.type.dtype, False)
+        data = TensorData(form, shape, (LevelArrays(),) * len(shape), array)
+        found[side.target.tensor] = execution.side[step.target, number] = data
+    return found
 
 
 def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKernel:

@@ -16,6 +16,7 @@ from taco_py.plan.ir.nodes import (
     Reformat,
     Squeeze,
     TakeDiagonal,
+    TakeSide,
     TakeSize,
     TakeValues,
     Transformation,
@@ -56,6 +57,8 @@ def transform_of(step: Transformation) -> tuple[str, dict[str, Any]]:  # noqa: C
             return "values_of", {"distinct": distinct}
         case TakeSize(_, _, mode, dtype):
             return "size_of", {"mode": mode, "dtype": dtype}
+        case TakeSide():
+            raise InternalError(f"Expected {step.target} from the kernel of {step.source}")
         case Fuse(_, _, groups):
             return "fused", {"groups": groups}
         case Gather(format=format, modes=modes, index_dtype=index_dtype):

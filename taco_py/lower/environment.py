@@ -244,6 +244,9 @@ def make_environment(
     structure = Storage.INPUT if fixed else Storage.GROWING
     values = Storage.OUTPUT if fixed else Storage.GROWING
     tensors[target] = _arrays(names, target, problem.result, structure, values)
+    for side in problem.side:
+        name = side.target.tensor
+        tensors[name] = _arrays(names, name, side.type, Storage.INPUT, Storage.OUTPUT)
     dtypes = {name: np.dtype(kind.dtype) for name, kind in problem.operands}
     workspaces = {}
     index = scalar(problem.result.index_dtype)

@@ -37,8 +37,8 @@ def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
 
     In COMPUTE the structure of a sparse result is given; in others it is assembled.
 
-    Its arrays are the result's, then each operand's: per level pos and crd, then the values. Its
-    scalars are the sizes of the indices in order of first use, then the strides of dense tensors.
+    Its arrays are the result's, then those of side results and operands: per level pos and crd,
+    then the values. Its scalars are the sizes of the indices in order of first use, then the strides of dense tensors.
     """
     statement = graph.statement
     is_given = phase == COMPUTE and not problem.result.format.is_dense
@@ -53,7 +53,7 @@ def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
         code = tuple(_lower_whole(env, statement))
     code = tuple(rely_on_promises(env, code))
     scalars = [size for size in env.sizes.values() if isinstance(size, Var)]
-    for tensor in (env.target.tensor, *dict(problem.operands)):
+    for tensor in _tensors(env):
         scalars += [s for s in env.tensors[tensor].strides if isinstance(s, Var)]
     threaded = any(loop.mode.parallel is not None for loop in graph.loops)
     function = Function(phase, tuple(_arrays(env)), tuple(scalars), Block(code), threaded)
@@ -97,8 +97,15 @@ def _allocated_apart(graph: IterationGraph, statement: Statement) -> Iterator[st
             assert_never(statement)
 
 
+def _tensors(env: Environment) -> Iterator[str]:
+    """The result, side results and operands."""
+    yield env.target.tensor
+    yield from (each.target.tensor for each in env.problem.side)
+    yield from dict(env.problem.operands)
+
+
 def _arrays(env: Environment) -> Iterator[Array]:
-    for tensor in (env.target.tensor, *dict(env.problem.operands)):
+    for tensor in _tensors(env):
         arrays = env.tensors[tensor]
         for level in arrays.levels:
             if level.pos is not None:

@@ -25,7 +25,7 @@ from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
 from taco_py.lower.absent_sums import only_values, tells_absent
-from taco_py.lower.environment import Environment, Scope
+from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
 from taco_py.lower.ranges import is_absent
@@ -133,11 +133,24 @@ class Lowerer:
         asked = self._asked(where, scope)
         yield build.if_(asked, Block(producer))
         yield from workspaces.finish(arrays)
+        yield from self._stored_besides(arrays)
         if arrays.scalar is not None and tells_absent(self.env, where):
             yield from self._consumed_where_stored(where, arrays.scalar, scope, asked)
         else:
             yield from self.statement(where.consumer, scope)
         yield from workspaces.leave(self.env, arrays)
+
+    def _stored_besides(self, arrays: WorkspaceArrays) -> Iterator[Stmt]:
+        """Store a sum in its element of a side result."""
+        access, env = arrays.workspace.stored, self.env
+        if access is None or arrays.scalar is None:
+            return
+        side = env.tensors[access.tensor]
+        indices = (access.indices[mode] for mode in side.type.format.mode_order)
+        pairs = zip(indices, side.strides, strict=True)
+        place = build.add(*(build.mul(env.indices[index], stride) for index, stride in pairs))
+        value = build.cast(side.values.element, arrays.scalar)
+        yield Store(side.values, place, value, role=Role.VALUES)
 
     def _asked(self, where: Where, scope: Scope) -> Expr:
         """Whether the consumer reads the workspace: of `corrected(e, least, b[i] + t)` where e is

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.concrete.concretize import Order
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Expr
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.plan.ir.program import Program
+from taco_py.notation.nodes import Access, Expr, Reduce
+from taco_py.notation.tree import map_accesses
+from taco_py.plan.ir.nodes import KernelStep, TakeSide
+from taco_py.plan.ir.program import Node, Program
 from taco_py.plan.make_kernel import size_sources
 from taco_py.problem import Problem
 from taco_py.schedule.schedule import OPEN, Schedule
@@ -36,15 +37,22 @@ def names_in_reader(maker: KernelStep, reader: KernelStep) -> dict[str, str]:
 def joined_problem(
     maker: KernelStep,
     reader: KernelStep,
-    value: Expr,
+    exchanged: Callable[[Access], Expr],
     tensors: Mapping[str, str],
     indices: Mapping[str, str],
 ) -> Problem:
     """Make the reader's problem with a value in which the maker's stands for the temporary.
 
+    exchanged         what stands for an access of the reader
     tensors, indices  the reader's names of what the maker reads and of its loops
     """
     problem, made = reader.problem, maker.problem
+    value = map_accesses(problem.assignment.value, exchanged)
+    side = []
+    for each in problem.side:
+        new = map_accesses(each.value, exchanged)
+        assert isinstance(new, Reduce)  # of which an access alone was exchanged
+        side.append(replace(each, value=new))
     types = dict(problem.operands)
     types.update((tensors[name], type) for name, type in made.operands)
     names = dict.fromkeys(access.tensor for access in accesses(value))
@@ -56,6 +64,7 @@ def joined_problem(
         operands=tuple((name, types[name]) for name in names),
         static=tuple(sorted(static)),
         vast=tuple(vast),
+        side=tuple(side),
     )
 
 
@@ -69,6 +78,7 @@ def joined(
 ) -> Program:
     """Put one kernel in the place of the maker of a temporary and its only reader.
 
+    problem  of the one kernel; what it stores besides for the first time is the temporary
     tensors  the reader's names of what the maker reads
     """
     sources = {name: reader.source(name) for name, _ in reader.problem.operands}
@@ -80,6 +90,13 @@ def joined(
         sizes=size_sources(problem),
         sources=tuple((n, sources[n]) for n, _ in problem.operands if sources[n] != n),
     )
-    steps = (kernel if step is reader else step for step in program.steps if step is not maker)
+    stays = len(problem.side) > len(reader.problem.side)
+    side = (TakeSide(maker.target, reader.target, len(reader.problem.side)),) if stays else ()
+    steps: list[Node] = []
+    for step in program.steps:
+        if step is not maker:
+            steps += (kernel, *side) if step is reader else (step,)
+    if stays:
+        return replace(program, steps=tuple(steps))
     facts = {name: each for name, each in program.facts.items() if name != maker.target}
     return replace(program, steps=tuple(steps), facts=facts)

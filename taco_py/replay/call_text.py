@@ -44,7 +44,7 @@ from codegen.records import dataclass
 from taco_py.execute.transform import transform_of
 from taco_py.notation.checks import need_elements
 from taco_py.notation.half_types import is_half
-from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSize, Unfuse
+from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSide, TakeSize, Unfuse
 from taco_py.problem import TensorType
 from taco_py.replay.helpers import Helper
 from taco_py.replay.kernel_text import KernelText
@@ -148,6 +148,8 @@ class _Writer(CallState):
                 yield from self.fusion(f"t{number}", step)
             elif isinstance(step, Unfuse):
                 yield self.unfusion(f"t{number}", step)
+            elif isinstance(step, TakeSide):
+                self.readings[step.target] = self.view(*self.side[step.source, step.number])
             elif isinstance(step, TakeSize):
                 yield self.size(f"t{number}", step)
             else:

@@ -46,6 +46,7 @@ class KernelText:
             wrong.append(f"{' * '.join(sizes[i] for i in indices)} > {INT64_MAX}")
         yield from self.state.give_up(wrong)
         yield from self.put_in_order()
+        yield from self.side_results()
         if problem.result.format.is_dense:
             yield from self.dense()
         else:
@@ -77,6 +78,29 @@ class KernelText:
             if not says_order(reading, ordered, unique):
                 yield f"{reading.data} = in_order({reading.data}, {ordered}, {unique})"
                 yield f"{reading.values} = {reading.data}.values"
+
+    def side_results(self) -> Iterator[str]:
+        """Arrays for what the kernel stores besides."""
+        for number, side in enumerate(self.step.problem.side):
+            name = f"{self.name}_side{number}"
+            self.state.more[f"new_{name}"] = Helper(
+                "taco_py.execute.new_array:new_array",
+                {
+                    "order": side.type.format.mode_order,
+                    "dtype": side.type.dtype,
+                    "covered": False,
+                },
+            )
+            sizes = tuple(map(self.size, side.target.indices))
+            yield f"{name} = new_{name}({listed(sizes)})"
+            self.state.side[self.step.target, number] = (name, sizes)
+
+    def made(self, tensor: str) -> str:
+        """The array of the kernel's result or of a side result; "" for an operand."""
+        names = [self.step.problem.assignment.target.tensor]
+        names += [side.target.tensor for side in self.step.problem.side]
+        arrays = [self.name, *(f"{self.name}_side{n}" for n in range(len(names) - 1))]
+        return dict(zip(names, arrays, strict=True)).get(tensor, "")
 
     def arguments(self) -> str:
         return ", ".join(self.argument(p, source) for p, source in self.kernel.parameters)
@@ -177,8 +201,8 @@ class KernelText:
             return self.size(source.index)
         if source.what == "stride":
             return self.stride(source)
-        if source.tensor == self.step.problem.assignment.target.tensor:
-            return self.name
+        if made := self.made(source.tensor):
+            return made
         reading = self.reading(source.tensor)
         if source.what == "values":
             half = self.step.problem.type_of(source.tensor).element == BFLOAT16
@@ -189,10 +213,7 @@ class KernelText:
         """A stride of a dense operand or of the result, in elements."""
         problem = self.step.problem
         mode = problem.type_of(source.tensor).format.mode_order[source.level]
-        if source.tensor == problem.assignment.target.tensor:
-            values = self.name
-        else:
-            values = self.reading(source.tensor).values
+        values = self.made(source.tensor) or self.reading(source.tensor).values
         return f"{values}.strides[{mode}] // {values}.itemsize"
 
     def work(self) -> str:

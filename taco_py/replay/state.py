@@ -12,7 +12,7 @@ from codegen.records import dataclass
 from taco_py.driver import CompiledKernel
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.plan.ir.nodes import Fuse, KernelStep, Squeeze, TakeSize, TakeValues, Unfuse
+from taco_py.plan.ir.nodes import Fuse, KernelStep, Squeeze, TakeSide, TakeSize, TakeValues, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.replay.operand_text import Reading
@@ -88,7 +88,7 @@ class Task:
 
     def is_transformed(self, name: str) -> bool:
         """Whether a step that is no kernel reads the tensor `name`."""
-        others = KernelStep | Fuse | Unfuse | TakeSize
+        others = KernelStep | Fuse | Unfuse | TakeSize | TakeSide
         steps = (step for step in self.plan.steps if not isinstance(step, others))
         return any(step.source == name for step in steps)
 
@@ -120,6 +120,7 @@ class CallState:
     shapes    the variables with the sizes of what statements make
     more      what the text calls, by the name it has there
     checked   conditions that have been written
+    side      the array of each side result and its sizes, by the kernel's target and its number
     """
 
     task: Task
@@ -127,6 +128,7 @@ class CallState:
     shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
+    side: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
         """The accesses of a statement with the sizes of their modes, but for modes of size 1 that

@@ -160,6 +160,19 @@ class TakeSize:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeSide:
+    """`target` is what the kernel of `source` stores besides: its side result of that number."""
+
+    target: str
+    source: str
+    number: int
+
+    @property
+    def line(self) -> str:
+        return f"besides   {self.target}, which the loops of {self.source} make"
+
+
+@dataclass(frozen=True, slots=True)
 class Fuse:
     """`target` is a dense `source` with the modes of each group as one, the last one fastest; it
     is stored in the order of the groups."""
@@ -253,6 +266,7 @@ Transformation = (
     | Locate
     | TakeValues
     | TakeSize
+    | TakeSide
     | Fuse
     | Unfuse
     | Cast

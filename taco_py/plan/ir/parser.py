@@ -13,13 +13,13 @@ import numpy as np
 from taco_py.diagnostics.errors import NotationError
 from taco_py.formats import Format
 from taco_py.notation.lexer import TokenKind, tokenize
-from taco_py.notation.nodes import Assignment, Call, Expr, Literal
+from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import COMPILER, NEG
 from taco_py.notation.parser import Parser
 from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
 from taco_py.plan.ir.program import Define, Node, Program
-from taco_py.problem import FILL_WORD, Problem, TensorType
+from taco_py.problem import FILL_WORD, Problem, SideResult, TensorType
 from taco_py.schedule.parser import parse_commands
 from taco_py.schedule.schedule import Schedule
 
@@ -121,6 +121,10 @@ def _with_detail(step: Node, line: str) -> Node:
             return replace(step, problem=replace(problem, operands=tuple(types)))
         case "result":
             return replace(step, problem=replace(problem, result=parse_type(rest)))
+        case "besides":
+            text, _, type = rest.rpartition(": ")
+            side = (*problem.side, _side_result(parse_typed(text), parse_type(type)))
+            return replace(step, problem=replace(problem, side=side))
         case "sizes":
             places = ((index, *place.rsplit(".", 1)) for index, place in _pairs(rest))
             sizes = tuple((index, name, int(mode)) for index, name, mode in places)
@@ -134,6 +138,13 @@ def _with_detail(step: Node, line: str) -> Node:
             reason: dict[str, Any] = {word: _unescaped(rest)}
             return replace(step, **reason)
     raise ValueError(f"Expected a line about a kernel, found {line}")
+
+
+def _side_result(assignment: Assignment, type: TensorType) -> SideResult:
+    """z[i] = sum(j, e[i,j]), stored so."""
+    if not isinstance(assignment.value, Reduce):
+        raise ValueError(f"Expected a sum that is stored besides, found {assignment}")
+    return SideResult(assignment.target, type, assignment.value)
 
 
 def _move(found: re.Match[str]) -> Transformation:

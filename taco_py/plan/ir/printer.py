@@ -102,6 +102,8 @@ def _kernel_details(step: KernelStep) -> Iterator[str]:
     if problem.operands:
         yield f"operands {', '.join(f'{name}: {type_text(t)}' for name, t in problem.operands)}"
     yield f"result {type_text(problem.result)}"
+    for side in problem.side:
+        yield f"besides {assignment_text(side.assignment)}: {type_text(side.type)}"
     if step.sizes:
         yield f"sizes {', '.join(f'{i}={name}.{mode}' for i, name, mode in step.sizes)}"
     if problem.static:

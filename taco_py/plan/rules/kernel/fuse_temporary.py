@@ -18,6 +18,7 @@ loop fusion by workspaces.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import takewhile
 from math import prod
 
@@ -28,6 +29,7 @@ from codegen.records import dataclass
 from taco_py.concrete.concretize import Order, repeated
 from taco_py.concrete.merged_order import merge_orders
 from taco_py.concrete.terms import Term, split_terms
+from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.absent import differs_where_absent
 from taco_py.legal.stored import is_full
@@ -36,7 +38,6 @@ from taco_py.notation.checks import accesses, all_indices, rename
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import VALUE
-from taco_py.notation.tree import map_accesses
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program, reads
@@ -54,7 +55,7 @@ from taco_py.plan.rules.base import (
     Site,
     kernels,
 )
-from taco_py.problem import Problem
+from taco_py.problem import Problem, SideResult
 from taco_py.schedule.apply import loops_of
 from taco_py.schedule.loop_state import Loops
 from taco_py.schedule.parallel import check_shared
@@ -92,7 +93,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     def rewrite() -> Rewrite:
         how = f"in rows over {','.join(row)}" if row else "one by one"
         around = ",".join(pair.shared)
-        why = f"made {how} in the loops over {around} of {pair.reader.target}, which alone reads it"
+        last = "stores it besides" if pair.stays else "alone reads it"
+        why = f"made {how} in the loops over {around} of {pair.reader.target}, which {last}"
         return Rewrite(_fused(program, pair), why)
 
     return Candidate(keeping(facts, machine), rows * each, rewrite)
@@ -105,6 +107,7 @@ class _Pair:
     access  of the temporary in the reader
     made    the maker's assignment in the names of the reader
     order   of the maker's loops, in these names
+    stays   whether the temporary is a result, which is stored besides
     tensors, indices  the reader's names of what the maker reads and of its loops
     """
 
@@ -115,6 +118,7 @@ class _Pair:
     order: Order
     tensors: Mapping[str, str]
     indices: Mapping[str, str]
+    stays: bool
 
     @property
     def shared(self) -> Order:
@@ -145,11 +149,14 @@ class _Pair:
         if orders is None:
             return f"the loops of {target} inside {','.join(shared)} have another order"
         problem = self.problem()
-        loops = Loops(problem.assignment, orders)
         try:
-            check_shared(loops.graph(problem))
+            graph = Loops(problem.assignment, orders).graph(problem)
+            check_shared(graph)
         except ScheduleError as error:
             return error.message
+        stored = {each.stored for each in workspaces_of(graph.statement)}
+        if any(each.target not in stored for each in problem.side):
+            return f"the loops of {target} do not complete it one by one"
         return None
 
     def _meets_each_once(self, shared: Order) -> bool:
@@ -184,8 +191,15 @@ class _Pair:
         def exchanged(access: Access) -> Expr:
             return made if access == self.access else access
 
-        value = map_accesses(problem.assignment.value, exchanged)
-        return joined_problem(self.maker, self.reader, value, self.tensors, self.indices)
+        whole = joined_problem(self.maker, self.reader, exchanged, self.tensors, self.indices)
+        if not self.stays:
+            return whole
+        assert isinstance(self.made.value, Reduce)  # `_pair` asked
+        taken = (*dict(whole.operands), whole.assignment.target.tensor)
+        name = Names((*taken, *(each.target.tensor for each in whole.side)))
+        target = Access(name.fresh(self.maker.target), self.access.indices)
+        side = SideResult(target, self.maker.problem.result, self.made.value)
+        return replace(whole, side=(*whole.side, side))
 
     def _is_asked(self, problem: Problem) -> bool:
         """Whether the reader would have another value where nothing is stored of the temporary."""
@@ -202,7 +216,7 @@ def _pair(program: Program, name: str) -> _Pair | None:
     loops, or where it is no dense sum that is read in one way."""
     maker = program.kernel(name)
     readers = [step for step in program.steps if name in reads(step)]
-    if len(readers) != 1 or name in program.results:
+    if len(readers) != 1:
         return None
     (reader,) = readers
     if not isinstance(reader, KernelStep) or not (is_plain(maker) and is_plain(reader)):
@@ -225,7 +239,7 @@ def _pair(program: Program, name: str) -> _Pair | None:
     tensors, indices = names_in_reader(maker, reader), _indices(maker, reader, access)
     order = tuple(indices[index] for index in maker.schedule.orders[0])
     made = rename(made, tensors, indices)
-    return _Pair(maker, reader, access, made, order, tensors, indices)
+    return _Pair(maker, reader, access, made, order, tensors, indices, name in program.results)
 
 
 def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str, str]:

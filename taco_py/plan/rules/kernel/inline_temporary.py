@@ -31,7 +31,7 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, all_indices, free_indices, rename
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.tree import children, map_accesses, walk
+from taco_py.notation.tree import children, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program, reads
@@ -167,9 +167,8 @@ class _Pair:
         def exchanged(access: Access) -> Expr:
             return self.made[access].value if access in self.made else access
 
-        value = map_accesses(self.reader.problem.assignment.value, exchanged)
         indices = {old: new for each in self.made for old, new in self._indices(each).items()}
-        return joined_problem(self.maker, self.reader, value, self.tensors, indices)
+        return joined_problem(self.maker, self.reader, exchanged, self.tensors, indices)
 
 
 def _pair(program: Program, name: str) -> _Pair | None:

@@ -17,6 +17,7 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site
+from taco_py.problem import SideResult
 
 INDICES = "ijklmnpqrstuvw"
 TENSORS = ascii_uppercase.replace("T", "")
@@ -55,6 +56,7 @@ def canonical(step: KernelStep) -> KernelStep:
         operands=tuple((tensors[name], type) for name, type in problem.operands),
         static=tuple((indices[i], size) for i, size in problem.static if i in indices),
         vast=tuple(indices[i] for i in problem.vast),
+        side=tuple(_renamed(s, f"T{n}", tensors, indices) for n, s in enumerate(problem.side, 1)),
     )
     return replace(
         step,
@@ -63,6 +65,14 @@ def canonical(step: KernelStep) -> KernelStep:
         sources=tuple((new, step.source(old)) for old, new in tensors.items()),
         schedule=step.schedule.renamed(indices, tensors),
     )
+
+
+def _renamed(
+    side: SideResult, name: str, tensors: dict[str, str], indices: dict[str, str]
+) -> SideResult:
+    """A side result with a name, in other names."""
+    new = rename(side.assignment, {**tensors, side.target.tensor: name}, indices)
+    return replace(side, target=new.target, value=new.value)
 
 
 def _names(letters: str) -> Iterator[str]:
