@@ -345,7 +345,8 @@ class _Sums:
             key = sum_key(sum_)
             if key not in self.made:
                 workspace = self.maker.workspace(sum_, row_of(sum_, order))
-                workspace = replace(workspace, stored=self._stored(key))
+                if not workspace.indices:
+                    workspace = replace(workspace, stored=self._stored(key))
                 term = split_terms(sum_)[0]
                 body = term.signed(workspace.dtype)
                 producer = _nest(self.maker, workspace.access, body, order, term)
@@ -359,7 +360,8 @@ class _Sums:
     def _stored(self, key: Hashable) -> Access | None:
         """The side result that is the sum with a key, which reads the sums made so far."""
         for side in self.maker.problem.side:
-            if sum_key(map_children(side.value, self._of_made)) == key:
+            sum_ = map_children(side.value, self._of_made)
+            if isinstance(sum_, Reduce) and sum_key(sum_) == key:
                 return side.target
         return None
 

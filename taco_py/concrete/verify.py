@@ -10,7 +10,8 @@ Operators   `=` meets every element once: the loops around it are those over the
             accumulation is associative and commutative, for loops may come in any order
 Storage     the result's loops come first and in storage order, down to its last sparse level, and
             the parts of a sequence do not share a sparse level
-Workspaces  a scalar has no index, a row one; names are used once, and by no tensor
+Workspaces  a scalar has no index, a row one; names are used once, and by no tensor; scalar ones
+            hold the side results of the problem, each inside the loops over its indices alone
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
 )
 from taco_py.concrete.printer import to_text
+from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import InternalError
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr, Reduce
@@ -44,6 +46,9 @@ def verify(problem: Problem, statement: Statement, provenance: Provenance = UNDE
     names = {name for name, _ in problem.operands} | {target.tensor}
     verifier = _Verifier(problem, statement, names, provenance)
     verifier.check(statement, _Place((), target, 0, True, frozenset(), False))
+    stored = [each.stored for each in workspaces_of(statement) if each.stored is not None]
+    wanted = [side.target for side in problem.side]
+    verifier.require(sorted(map(str, stored)) == sorted(map(str, wanted)), "side results are lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,11 @@ class _Verifier:
         around = [i for i in indices if i in place.bound]
         self.require(not around, f"the workspace {name} inside a loop over its own {around}")
         self.require(len(set(indices)) == len(indices), f"the workspace {name} has an index twice")
+        if workspace.stored is not None:
+            self.require(not indices, f"{name} is stored element by element, and has indices")
+            needs = {*workspace.stored.indices}
+            loops = {root for v in place.bound for root in self.provenance.roots(v)}
+            self.require(needs == loops, f"{name} is stored inside other loops than {needs}")
         fits = {
             WorkspaceKind.SCALAR: len(indices) == 0,
             WorkspaceKind.DENSE: len(indices) >= 1,

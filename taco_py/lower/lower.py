@@ -38,7 +38,8 @@ def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
     In COMPUTE the structure of a sparse result is given; in others it is assembled.
 
     Its arrays are the result's, then those of side results and operands: per level pos and crd,
-    then the values. Its scalars are the sizes of the indices in order of first use, then the strides of dense tensors.
+    then the values. Its scalars are the sizes of the indices in order of first use, then the
+    strides of dense tensors.
     """
     statement = graph.statement
     is_given = phase == COMPUTE and not problem.result.format.is_dense

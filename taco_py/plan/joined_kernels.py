@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.concrete.concretize import Order
+from taco_py.concrete.nodes import Forall, Sequence, Statement, Where
+from taco_py.iteration.graph import IterationGraph
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Expr, Reduce
 from taco_py.notation.tree import map_accesses
@@ -66,6 +68,31 @@ def joined_problem(
         vast=tuple(vast),
         side=tuple(side),
     )
+
+
+def stores_besides(graph: IterationGraph) -> bool:
+    """Tell whether loops complete each side result of their problem once, all elements of it."""
+    plain = {loop.index for loop in graph.loops if loop.plain}
+    found = _stored_in(graph.statement, frozenset())
+    stored = [access for access, around in found if around == {*access.indices} <= plain]
+    return {side.target for side in graph.problem.side} == {*stored}
+
+
+def _stored_in(
+    statement: Statement, around: frozenset[str]
+) -> Iterator[tuple[Access, frozenset[str]]]:
+    """The elements of side results that workspaces are stored in, with the loops around each."""
+    match statement:
+        case Forall(index, body):
+            yield from _stored_in(body, around | {index})
+        case Where(workspace, consumer, producer):
+            if workspace.stored is not None:
+                yield workspace.stored, around
+            yield from _stored_in(consumer, around)
+            yield from _stored_in(producer, around)
+        case Sequence(statements):
+            for each in statements:
+                yield from _stored_in(each, around)
 
 
 def joined(

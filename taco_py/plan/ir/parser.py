@@ -129,15 +129,21 @@ def _with_detail(step: Node, line: str) -> Node:
             places = ((index, *place.rsplit(".", 1)) for index, place in _pairs(rest))
             sizes = tuple((index, name, int(mode)) for index, name, mode in places)
             return replace(step, sizes=sizes)
-        case "static":
-            static = tuple((index, int(size)) for index, size in _pairs(rest))
-            return replace(step, problem=replace(problem, static=static))
-        case "vast":
-            return replace(step, problem=replace(problem, vast=tuple(parts)))
         case _ if word in REASONS:
             reason: dict[str, Any] = {word: _unescaped(rest)}
             return replace(step, **reason)
-    raise ValueError(f"Expected a line about a kernel, found {line}")
+    return replace(step, problem=_with_sizes(problem, word, rest))
+
+
+def _with_sizes(problem: Problem, word: str, rest: str) -> Problem:
+    """The problem with what a line says of sizes."""
+    match word:
+        case "static":
+            static = tuple((index, int(size)) for index, size in _pairs(rest))
+            return replace(problem, static=static)
+        case "vast":
+            return replace(problem, vast=tuple(rest.split(", ")))
+    raise ValueError(f"Expected a line about a kernel, found {word} {rest}")
 
 
 def _side_result(assignment: Assignment, type: TensorType) -> SideResult:

@@ -29,7 +29,6 @@ from codegen.records import dataclass
 from taco_py.concrete.concretize import Order, repeated
 from taco_py.concrete.merged_order import merge_orders
 from taco_py.concrete.terms import Term, split_terms
-from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.absent import differs_where_absent
 from taco_py.legal.stored import is_full
@@ -41,7 +40,13 @@ from taco_py.notation.operators import VALUE
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program, reads
-from taco_py.plan.joined_kernels import is_plain, joined, joined_problem, names_in_reader
+from taco_py.plan.joined_kernels import (
+    is_plain,
+    joined,
+    joined_problem,
+    names_in_reader,
+    stores_besides,
+)
 from taco_py.plan.price import keeping
 from taco_py.plan.rules.base import (
     Candidate,
@@ -143,6 +148,8 @@ class _Pair:
         inner = self.order[len(shared) :]
         if inner and inner[0] in self.access.indices:
             return f"{target} does not go on over {inner[0]}"
+        if self.stays and not self._is_sum:
+            return "it is a result, and no sum"
         if not self._meets_each_once(shared):
             return f"loops over {','.join(shared)} do not meet each of its coordinates once"
         orders = self.orders()
@@ -154,10 +161,13 @@ class _Pair:
             check_shared(graph)
         except ScheduleError as error:
             return error.message
-        stored = {each.stored for each in workspaces_of(graph.statement)}
-        if any(each.target not in stored for each in problem.side):
-            return f"the loops of {target} do not complete it one by one"
-        return None
+        whole = stores_besides(graph)
+        return None if whole else f"the loops of {target} do not complete each element of it once"
+
+    @property
+    def _is_sum(self) -> bool:
+        """Whether it is 0 where nothing is added up, as a side result is at first."""
+        return isinstance(self.made.value, Reduce) and self.made.value.operator.additive
 
     def _meets_each_once(self, shared: Order) -> bool:
         """Whether the maker's shared loops go through whole dimensions, and the reader's come to no

@@ -35,7 +35,13 @@ from taco_py.notation.tree import children, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program, reads
-from taco_py.plan.joined_kernels import is_plain, joined, joined_problem, names_in_reader
+from taco_py.plan.joined_kernels import (
+    is_plain,
+    joined,
+    joined_problem,
+    names_in_reader,
+    stores_besides,
+)
 from taco_py.plan.price import keeping
 from taco_py.plan.rules.base import (
     Candidate,
@@ -108,10 +114,11 @@ class _Pair:
         if orders is None:
             return f"its loops and those of {target} have different orders"
         try:
-            check_shared(Loops(problem.assignment, orders).graph(problem))
+            graph = Loops(problem.assignment, orders).graph(problem)
+            check_shared(graph)
         except ScheduleError as error:
             return error.message
-        return None
+        return None if stores_besides(graph) else f"{target} would no longer store what it has to"
 
     @property
     def _first(self) -> Assignment:
