@@ -144,6 +144,15 @@ class Problem:
     vast: tuple[str, ...] = ()
     side: tuple[SideResult, ...] = ()
 
+    def __repr__(self) -> str:
+        """All fields; side results where there are some, so that a key of kernels says no more
+        than there is."""
+        side = f", side={self.side!r}" if self.side else ""
+        return (
+            f"Problem(assignment={self.assignment!r}, operands={self.operands!r}, "
+            f"result={self.result!r}, static={self.static!r}, vast={self.vast!r}{side})"
+        )
+
     def type_of(self, tensor: str) -> TensorType:
         """The type of the operand or result called `tensor`."""
         if tensor == self.assignment.target.tensor:
