@@ -182,6 +182,8 @@ def _pair(program: Program, name: str) -> _Pair | None:
     """The kernels that make and read a temporary; None where these are not two plain nests of
     loops, or it is a sum."""
     maker = program.kernel(name)
+    if isinstance(maker.problem.assignment.value, Reduce):
+        return None
     readers = [step for step in program.steps if name in reads(step)]
     if len(readers) != 1 or name in program.results:
         return None
@@ -191,7 +193,7 @@ def _pair(program: Program, name: str) -> _Pair | None:
     made, result = maker.problem.assignment, maker.problem.result
     dtypes = {each: np.dtype(type.dtype) for each, type in maker.problem.operands}
     called = [each for each, _ in reader.problem.operands if reader.source(each) == name]
-    if len(maker.schedule.orders) != 1 or isinstance(made.value, Reduce) or result.fill:
+    if len(maker.schedule.orders) != 1 or result.fill:
         return None
     types = dict(reader.problem.operands)
     if not _stored_alike(result, *(types[each] for each in called)) or not made.target.indices:
