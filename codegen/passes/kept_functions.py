@@ -2,13 +2,14 @@
 
     for p in a..b:                         reserve y[b]
       t += exp(x[p] - m)                   for p in a..b:
-    reserve y[b]                    ->       y[p] = exp(x[p] - m)
-    for p in a..b:                         for p in a..b:
-      y[p] = exp(x[p] - m) / t               t += y[p]
+    z[i] = t                                 y[p] = exp(x[p] - m)
+    reserve y[b]                    ->     for p in a..b:
+    for p in a..b:                           t += y[p]
+      y[p] = exp(x[p] - m) / t             z[i] = t
                                            for p in a..b:
                                              y[p] = y[p] / t
 
-The first loop moves to the second, over statements that have nothing to do with it. What is kept
+Statements between the loops that have nothing to do with the first come before it. What is kept
 has the type of the result, whose elements nothing else reads or writes meanwhile. Functions are
 those that take tens of instructions: others are computed as fast as they are read again. They have
 a loop of their own, whose last numbers take vector lanes too; compilers leave those of a loop that
@@ -40,6 +41,7 @@ from codegen.ir import (
     Stmt,
     Storage,
     Store,
+    Table,
     Var,
 )
 from codegen.passes.vectorize import stride
@@ -65,10 +67,10 @@ def _block(node: Block) -> Block:
             continue
         for place in range(last - 1, -1, -1):
             first, between = body[place], body[place + 1 : last]
-            if isinstance(first, For) and _may_meet(first, between, second):
-                loops = _keeping(first, between, second)
-                if loops is not None:
-                    body[place : last + 1] = [*between, *loops]
+            if isinstance(first, For) and _run_alike(first, between, second):
+                kept = _keeping(first, between, second)
+                if kept is not None:
+                    body[place : last + 1] = kept
                     break
     return node if tuple(body) == flat else Block(tuple(body))
 
@@ -91,58 +93,81 @@ def _long_functions(node: object) -> Iterator[Apply]:
             yield call
 
 
-def _may_meet(first: For, between: Sequence[Stmt], second: For) -> bool:
-    """Whether a loop may move over statements, to one over the same numbers."""
+def _run_alike(first: For, between: Sequence[Stmt], second: For) -> bool:
+    """Whether two loops go through the same numbers."""
     if not _is_plain(first) or (first.start, first.stop) != (second.start, second.stop):
         return False
-    others = block(*between)
-    own = {var.name for var in declared_vars(first)}
-    here, there = assigned_vars(first), assigned_vars(others) | declared_vars(others)
     limits = block(Declare(first.var, first.start), Declare(first.var, first.stop))
-    fixed = there | here | assigned_vars(second)
-    arrays = (arrays_of(first) & arrays_of(others)) | arrays_of(limits)
+    changed = _changed(block(*between)) | assigned_vars(first) | assigned_vars(second)
+    constant = all(array.storage is Storage.INPUT for array in arrays_of(limits))
+    return constant and changed.isdisjoint(find(limits, Var))
+
+
+def _changed(node: Block) -> frozenset[Var]:
+    return assigned_vars(node) | declared_vars(node)
+
+
+def _parted(first: Stmt, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
+    """The statements that may come before the first, and those that stay behind it."""
+    before: list[Stmt] = []
+    behind: list[Stmt] = []
+    for stmt in between:
+        free = all(_commute(stmt, other) for other in (first, *behind))
+        (before if free else behind).append(stmt)
+    return before, behind
+
+
+def _commute(one: Stmt, other: Stmt) -> bool:
+    """Whether it does not matter which of two statements comes first."""
+    shared = arrays_of(one) & arrays_of(other)
+    tables = {*find(one, Table)} & {*find(other, Table)}
     return (
-        here.isdisjoint(find(others, Var))
-        and there.isdisjoint(find(first, Var))
-        and fixed.isdisjoint(find(limits, Var))
-        and own.isdisjoint(var.name for var in there)
-        and all(array.storage is Storage.INPUT for array in arrays)
+        not tables
+        and _changed(block(one)).isdisjoint(find(other, Var))
+        and _changed(block(other)).isdisjoint(find(one, Var))
+        and all(array.storage is Storage.INPUT for array in shared)
     )
 
 
-def _keeping(first: For, between: Sequence[Stmt], second: For) -> tuple[For, ...] | None:
-    """A loop that keeps what both of two compute, and these; None where nothing may be kept."""
-    apart = arrays_of(block(first, *(stmt for stmt in between if not isinstance(stmt, Reserve))))
-    at_first = {second.var: first.var}
+def _keeping(first: For, between: Sequence[Stmt], second: For) -> list[Stmt] | None:
+    """What stands in the place of two loops and what is between them, where the first keeps what
+    both compute; None where nothing may be kept."""
+    before, behind = _parted(first, between)
+    apart = arrays_of(block(first, *behind, *(s for s in before if not isinstance(s, Reserve))))
+    at_first, at_second = {second.var: first.var}, {first.var: second.var}
     computed, later = _in_line(first), _in_line(second)
     for number, store in enumerate(later):
         if not isinstance(store, Store) or store.op is not None or store.array in apart:
             continue
         place = substitute(store.index, at_first)
         value = substitute(store.value, at_first)
-        part = _shared_part(first, second, computed, replace(store, index=place, value=value))
+        moved = replace(store, index=place, value=value)
+        part = _shared_part(first, block(*behind, second), computed, moved)
         if part is None:
             continue
         kept, held = Store(store.array, place, part, role=store.role), Load(store.array, place)
         own = replace(first, body=block(kept), note=_note(part, store.array))
         reader = Block(tuple(_exchanged(stmt, part, held) for stmt in computed))
-        at_second = {first.var: second.var}
-        again = substitute(_exchanged(value, part, held), at_second)
-        later[number] = replace(store, value=again)
-        return own, replace(first, body=reader), replace(second, body=Block(tuple(later)))
+        later[number] = replace(store, value=substitute(_exchanged(value, part, held), at_second))
+        last = replace(second, body=Block(tuple(later)))
+        return [*before, own, replace(first, body=reader), *behind, last]
     return None
 
 
-def _shared_part(first: For, second: For, computed: Sequence[Stmt], store: Store) -> Expr | None:
+def _shared_part(first: For, after: Block, computed: Sequence[Stmt], store: Store) -> Expr | None:
     """The largest part of what is stored, in the first loop's variable, that this loop computes and
-    may keep there; None where there is none."""
-    changed = assigned_vars(first) | assigned_vars(second)
-    once = sum(each == store.array for each in find(second.body, Array)) == 1
+    may keep there; None where there is none.
+
+    after  what follows, with the loop that stores
+    """
+    changed = assigned_vars(first) | assigned_vars(after)
+    changed |= {stmt.var for stmt in after.body if isinstance(stmt, Declare)}
+    once = sum(each == store.array for each in find(after, Array)) == 1
     if not once or not changed.isdisjoint(find(store.index, Var)):
         return None
     if stride(store.index, {first.var: 1}) != 1:
         return None
-    written = {each.array for loop in (first, second) for each in find(loop.body, Store)}
+    written = frozenset(each.array for node in (first, after) for each in find(node, Store))
     given = {part for stmt in computed for part in walk(stmt)}
     part: Expr
     for part in walk(store.value):

@@ -8,6 +8,7 @@ import pytest
 from codegen.build import add, apply, block, div, load, mul, sub
 from codegen.infer import c_function
 from codegen.ir import (
+    TRUE,
     Apply,
     Array,
     Assign,
@@ -34,7 +35,7 @@ from tests.codegen.interpreter import run
 
 SUM = Var("sum", FLOAT64)
 SHIFT = Var("shift", FLOAT64)
-Z = Array("z", FLOAT64, Storage.INPUT)
+Z, W = Array("z", FLOAT64, Storage.INPUT), Array("w", FLOAT64, Storage.OUTPUT)
 NARROW = Array("y", FLOAT32, Storage.OUTPUT)
 SIZE = 7
 
@@ -50,7 +51,7 @@ def softmax(*between: Stmt, value: Expr | None = None, **others: Stmt) -> Functi
     second = others.get("second", loop(J, N_I, Store(Y, J, stored)))
     start = (Declare(SHIFT, Const(0.5, FLOAT64)), Declare(SUM, Const(0.0, FLOAT64)))
     body = block(*start, first, *between, second)
-    return Function("softmax", (X, Z, Y), (N_I,), body)
+    return Function("softmax", (X, Z, Y, W), (N_I,), body)
 
 
 def kept(function: Function) -> Function:
@@ -65,13 +66,16 @@ def long_functions(function: Function) -> int:
 
 def result(function: Function) -> np.ndarray:
     rng = np.random.default_rng(0)
-    arrays = {name: rng.normal(size=SIZE) for name in "xzy"}
-    return run(function, arrays, {"n_i": SIZE}).arrays["y"]
+    arrays = {name: rng.normal(size=SIZE) for name in "xzyw"}
+    found = run(function, arrays, {"n_i": SIZE}).arrays
+    return np.concatenate((found["y"], found["w"]))
 
 
 KEPT = [
     softmax(),
     softmax(Declare(Var("other"), add(N_I, 1))),
+    softmax(If(TRUE, block(Assign(SUM, Const(2.0, FLOAT64), "*")))),
+    softmax(Store(W, Const(0), SUM), Declare(Var("other"), add(N_I, 1))),
     softmax(value=add(mul(shifted(J), load(Z, J)), div(shifted(J), SUM))),
     softmax(first=loop(I, N_I, Declare(Var("e", FLOAT64), shifted(I)),
                        Assign(SUM, mul(Var("e", FLOAT64), Var("e", FLOAT64)), "+"))),
@@ -93,9 +97,9 @@ LEFT = [
     # What the function is of changes between the loops, or while the first runs.
     softmax(Assign(SHIFT, Const(1.0, FLOAT64))),
     softmax(first=loop(I, N_I, Assign(SUM, shifted(I), "+"), Assign(SHIFT, load(Z, I), "+"))),
-    # Something between reads the sum, or writes what the first loop needs.
-    softmax(If(Const(True, FLOAT64), block(Assign(SUM, Const(2.0, FLOAT64), "*")))),
+    # Something between writes the result.
     softmax(Store(Y, Const(0), SUM)),
+    softmax(Store(W, Const(0), SUM), Store(Y, Const(0), load(W, Const(0)))),
     # The result is read, added to, or written out of order.
     softmax(value=add(div(shifted(J), SUM), load(Y, J))),
     softmax(second=loop(J, N_I, Store(Y, J, shifted(J), "+"))),

@@ -102,6 +102,7 @@ def test_explain_says_which_loops_make_it() -> None:
     assert "z: made one by one in the loops over i of P, which stores it besides" in told
     assert "besides   z, which the loops of P make" in told
     assert "scalar workspace of float64, stored in z[i]" in told
+    assert "exp once for two loops, kept in P_vals between them" in told
 
 
 def test_arrays_for_results_take_what_is_stored_besides() -> None:
