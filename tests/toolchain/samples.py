@@ -42,7 +42,11 @@ def runtime() -> KernelSource:
 
 int32_t sort32(int32_t *a, int64_t n) { taco_sort_int32(a, n); return 0; }
 int32_t sort64(int64_t *a, int64_t n) { taco_sort_int64(a, n); return 0; }
-int32_t marked32(int32_t *a, int64_t n, const bool *m) { taco_sort_int32_marked(a, n, m); return 0; }
+int32_t marked32(int32_t *a, int64_t n, const bool *m)
+{
+    taco_sort_int32_marked(a, n, m);
+    return 0;
+}
 int32_t heap32(int32_t *a, int64_t n) { taco_sort_int32_heap(a, n); return 0; }
 int32_t merge64(int64_t *a, int64_t *scratch, int64_t n)
 {
