@@ -36,8 +36,8 @@ def condition_of(value: Expr, nothing: Number | None) -> tuple[Expr | None, Expr
         case Call(operator, (condition, kept, Literal(other))) if operator == SELECTED:
             return (condition, kept) if same(other, nothing) else (None, value)
         case Call(operator, (kept, Literal(other))) if operator == FILLED and same(other, nothing):
-            condition, rest = condition_of(kept, nothing)
-            return condition, value if condition is None else rest
+            asked, rest = condition_of(kept, nothing)
+            return asked, value if asked is None else rest
     return None, value
 
 
