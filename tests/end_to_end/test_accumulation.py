@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 import taco_py as tp
 
-
 TEXTS = (
     "y[j] {0}= A[i,j] + x[i]",
     "y[i] {0}= A[i,j] * x[j]",
