@@ -156,13 +156,15 @@ class Lowerer:
 
     def _asked(self, where: Where, scope: Scope) -> Expr:
         """Whether the consumer reads the workspace: of `corrected(e, least, b[i] + t)` where e is
-        less, of `kept(t, m[i] != 0)` where the mask is not 0."""
+        less, of `kept(t, m[i] != 0)` where m[i] is not 0."""
         consumer, access = where.consumer, where.workspace.access
+        later: set[Access] = set()
         while isinstance(consumer, Where) and not _reads(consumer.producer, access):
+            later.add(consumer.workspace.access)
             consumer = consumer.consumer
         value = consumer.value if isinstance(consumer, Assign) else None
         condition = None if value is None else condition_on(value, access)
-        if condition is not None:
+        if condition is not None and not later & set(accesses(condition)):
             return lower_condition(self.env, scope, condition)
         if not isinstance(value, Call) or value.operator != CORRECTED:
             return build.const(True)
