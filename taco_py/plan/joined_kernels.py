@@ -85,11 +85,10 @@ def _stored_in(
     match statement:
         case Forall(index, body):
             yield from _stored_in(body, around | {index})
-        case Where(workspace, consumer, producer):
+        case Where(workspace, consumer):
             if workspace.stored is not None:
                 yield workspace.stored, around
-            yield from _stored_in(consumer, around)
-            yield from _stored_in(producer, around)
+            yield from _stored_in(consumer, around)  # a producer runs where it is asked for
         case Sequence(statements):
             for each in statements:
                 yield from _stored_in(each, around)
