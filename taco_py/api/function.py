@@ -137,10 +137,11 @@ def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) 
         name, name, len(names), f"{name}_{digest}", 4, linear=(False,) * len(names),
         body=_substituting(written, names), evaluate=_numeric(traced, names), **algebra,
     )  # fmt: skip
-    check_properties(name, operator.evaluate, len(names), declared)
+    kinds = check_properties(name, operator.evaluate, len(names), declared)
     if not operator.reduces:
         return _Made(operator, digest, None)
-    types = [each for each in SCALARS if holds(np.dtype(each), operator.identity)]
+    dtypes_of_kinds = (np.dtype(each) for each in SCALARS)
+    types = [d.name for d in dtypes_of_kinds if d.kind in kinds and holds(d, operator.identity)]
     function = function_of_body(operator.c_operator, names, written, types)
     return _Made(replaced(operator, loops=tuple(function.spellings)), digest, function)
 
@@ -163,7 +164,9 @@ def _by_text(
         name, name, arity, found.function.name, 4, linear=(False,) * arity, loops=loops,
         evaluate=found.counterpart, **algebra,
     )  # fmt: skip
-    check_properties(name, operator.evaluate, arity, declared)
+    check_properties(
+        name, operator.evaluate, arity, declared, "".join(np.dtype(each).kind for each in loops)
+    )
     for type in loops if operator.reduces else ():
         gives = found.counterpart.results[type]
         if gives != type or not holds(np.dtype(type), operator.identity):

@@ -29,6 +29,7 @@ from functools import reduce
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.diagnostics.suggest import nearest
 from taco_py.notation.checks import check_depth, free_indices
+from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.functions.function_table import (
     ALIASES,
     AND,
@@ -43,9 +44,12 @@ from taco_py.notation.functions.function_table import (
     REDUCTIONS,
     arity_of,
     called,
+    check_reduces,
     is_called,
     make_call,
+    make_reduction,
     nonzero,
+    reduces,
 )
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.long_chains import rebalanced, rebalanced_sum
@@ -147,10 +151,12 @@ class Parser(SubscriptRules):
 
     def assignment_operator(self, target: Access) -> Operator | None:
         """What stands between the two sides of an assignment: None for the equals sign alone."""
-        if self.token.text in _WORDS and self.ahead(1).text == "=":
-            operator = _WORDS[self.take().text]
+        word = self.token.text
+        if self.ahead(1).text == "=" and (word in _WORDS or word in DEFINED.operators):
+            check_reduces(word, self.take().span)
             self.take()
-            return operator
+            found: Operator = _WORDS.get(word) or DEFINED.operators[word]
+            return found
         if self.token.text not in _ASSIGNMENTS:
             raise self.error(f"'=' or '+=' after {target.tensor}", self.assignment_hint())
         return _ASSIGNMENTS[self.take().text]
@@ -298,8 +304,8 @@ class Parser(SubscriptRules):
         if word in _NUMBERS and self.ahead(1).text not in _CLOSING:
             self.take()
             return Literal(_NUMBERS[word], token.span)
-        if opens and word in REDUCTIONS and self.lists_indices(word):
-            return self.reduction()
+        if opens and reduces(word) and self.lists_indices(word):
+            return self.reduction(word)
         if opens and (is_called(word) or (word in REDUCTIONS and not self.holds_names())):
             return self.function(word)
         return self.index_as_number() or self.access()
@@ -322,7 +328,9 @@ class Parser(SubscriptRules):
         """Whether indices come first in the parentheses that follow, and what to reduce behind."""
         first, after = self.ahead(2), self.ahead(3).text
         if first.kind is TokenKind.NAME and after == ",":
-            return not is_called(word) or first.text in self.indices
+            named = word in DEFINED.operators and not DEFINED.operators[word].reduces
+            number = named and any(first.text in names for names in self.bound)
+            return not is_called(word) or (first.text in self.indices and not number)
         return (
             first.text == "(" and self.holds_names(2) and self.ahead(self.names_end(2)).text == ","
         )
@@ -343,7 +351,8 @@ class Parser(SubscriptRules):
             end += 1
         return end + 1
 
-    def reduction(self) -> Expr:
+    def reduction(self, word: str) -> Expr:
+        check_reduces(word, self.token.span)
         first, opening = self.take(), self.take()
         names = self.tuple_of_names() if self.at("(") else self.leading_names()
         indices = tuple(token.text for token in names)
@@ -351,7 +360,7 @@ class Parser(SubscriptRules):
         body = self.nested(self.expression, opening)
         self.bound.pop()
         self.closed(opening, "an operator or ')'", self.spelling_hint() or _SUM_HINT)
-        return REDUCTIONS[first.text](indices, body, self.since(first))
+        return make_reduction(word, indices, body, self.since(first))
 
     def function(self, word: str) -> Expr:
         """A function of its arguments, or a reduction over the indices that nothing else binds."""
@@ -363,10 +372,11 @@ class Parser(SubscriptRules):
             args.append(self.nested(self.expression, opening))
         self.closed(opening, "an operator or ')'", self.spelling_hint())
         span = self.since(first)
-        if word in REDUCTIONS and len(args) == 1:
+        if reduces(word) and len(args) == 1:
+            check_reduces(word, first.span)
             bound = {index for names in self.bound for index in names}
             indices = tuple(index for index in free_indices(args[0]) if index not in bound)
-            return REDUCTIONS[word](indices, args[0], span)
+            return make_reduction(word, indices, args[0], span)
         count = arity_of(word) if is_called(word) else 1
         if len(args) != count:
             names = ", ".join(("x[i]", "y[i]", "z[i]")[:count])

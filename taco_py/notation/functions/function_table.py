@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import NotationError
 from taco_py.diagnostics.source import Span
 from taco_py.notation.functions.averages import Places, mean, variance
 from taco_py.notation.functions.defined import DEFINED
@@ -283,6 +284,37 @@ REDUCTIONS: dict[str, Callable[[tuple[str, ...], Expr, Span], Expr]] = {
     "argmax": partial(_PLACES.of, MAX),
 }
 """What texts reduce by, each with what makes its expression of indices and a body."""
+
+
+def reduces(name: str) -> bool:
+    """Whether a name is that of a reduction, or of a user's function that one may be meant by."""
+    return name in REDUCTIONS or (name in DEFINED.operators and DEFINED.operators[name].arity == 2)
+
+
+def check_reduces(name: str, span: Span | None) -> None:
+    """Raise NotationError where a user's function cannot reduce any number of values."""
+    operator = DEFINED.operators.get(name)
+    if operator is None or operator.reduces:
+        return
+    needed = {
+        "associative=True": operator.associative, "commutative=True": operator.commutative,
+        "identity=": operator.identity is not None,
+    }  # fmt: skip
+    missing = [each for each, there in needed.items() if not there]
+    raise NotationError(
+        f"Expected an associative and commutative function with an identity to reduce by, found "
+        f"{name}, which is not declared so: the result would depend on the order of the values",
+        span,
+        f'if it is, say {", ".join(missing)} in tp.function("{name}", …), where that is checked; '
+        f"what it gives is added up by sum(j, {name}(…))",
+    )
+
+
+def make_reduction(name: str, indices: tuple[str, ...], body: Expr, span: Span) -> Expr:
+    """Make the expression of a reduction by its name, a user's function among them."""
+    if name in REDUCTIONS:
+        return REDUCTIONS[name](indices, body, span)
+    return _reduction(DEFINED.operators[name])(indices, body, span)
 
 
 def arity_of(name: str) -> int:

@@ -18,10 +18,12 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandError
+from taco_py.notation.dtypes import holds
 
 COUNT = 200
 BINARY = ("commutative", "associative", "idempotent", "identity")
 """Properties of functions of two arguments."""
+REAL = "if"
 
 Function = Callable[..., Any]
 Numbers = tuple[Any, ...]
@@ -30,35 +32,52 @@ Case = tuple[str, tuple[Any, ...], Any, Any]
 
 
 def check_properties(
-    name: str, function: Function, arity: int, declared: Mapping[str, Any]
-) -> None:
+    name: str, function: Function, arity: int, declared: Mapping[str, Any], kinds: str = REAL
+) -> str:
     """Compare both sides of each declared property on numbers of each kind that a function takes.
 
-    Raises OperandError with the first numbers for which one does not hold, and where a function
-    takes no kind of numbers.
+    kinds  NumPy's letters of the kinds of numbers for which the properties have to hold
+
+    Returns the letters of those for which they do, others among them. Raises OperandError with the
+    first numbers for which one does not hold, and where a function takes no kind of numbers.
     """
-    checked = set()
+    claims = {each: v for each, v in declared.items() if v is not None and v is not False}
     for property in BINARY:
-        if declared.get(property) not in (None, False) and arity != 2:
+        if property in claims and arity != 2:
             raise OperandError(
                 f"Expected {property} of a function of two arguments, found {name} of {arity}",
                 hint=f"leave out {property}",
             )
+    checked, holding = set[str](), set[str]()
     for numbers in _samples(arity):
-        for property, value in declared.items():
-            if value is None or value is False:
-                continue
-            for equation, given, left, right in _cases(property, function, numbers, arity, value):
-                checked.add(property)
-                _compare(name, property, equation, given, left, right)
-    for property, value in declared.items():
-        if value is not None and value is not False and property not in checked:
-            raise OperandError(
-                f"Expected numbers for which {name} shows that it is "
-                f"{_SAID.get(property, f'of the {property} that is declared')}, found none that it "
-                "takes",
-                hint=f"leave out {property}, or mend the function",
-            )
+        kind = numbers[0].dtype.kind
+        try:
+            checked |= _check(name, function, numbers, arity, claims)
+        except OperandError:
+            if kind in kinds:
+                raise
+        else:
+            holding.add(kind)
+    missing = next((each for each in claims if each not in checked), None)
+    if missing is not None:
+        raise OperandError(
+            f"Expected numbers for which {name} shows that it is {_said(missing)}, found none that "
+            "it takes",
+            hint=f"leave out {missing}, or mend the function",
+        )
+    return "".join(sorted(holding))
+
+
+def _check(
+    name: str, function: Function, numbers: Numbers, arity: int, claims: Mapping[str, Any]
+) -> set[str]:
+    """The properties that numbers were found for. Raises OperandError."""
+    checked = set()
+    for property, value in claims.items():
+        for equation, given, left, right in _cases(property, function, numbers, arity, value):
+            checked.add(property)
+            _compare(name, property, equation, given, left, right)
+    return checked
 
 
 def _cases(
@@ -77,6 +96,7 @@ def _samples(arity: int) -> Iterator[tuple[Any, ...]]:
     random = np.random.default_rng(27)
     count = max(arity, 3)
     yield tuple(random.integers(-9, 10, COUNT) for _ in range(count))
+    yield tuple(random.integers(0, 10, COUNT).astype(np.uint64) for _ in range(count))
     yield tuple(random.standard_normal(COUNT) * 3 for _ in range(count))
     yield tuple(random.standard_normal(COUNT).astype(np.float32) for _ in range(count))
     yield tuple(
@@ -108,8 +128,9 @@ def _idempotent(f: Function, x: Numbers, arity: int, _: Any) -> Iterator[Case]:
 def _identity(f: Function, x: Numbers, arity: int, e: Any) -> Iterator[Case]:
     yield f"f({e}, x) = x", x[:1], f(e, x[0]), x[0]
     yield f"f(x, {e}) = x", x[:1], f(x[0], e), x[0]
-    alone = (np.asarray(e),)
-    yield f"f({e}, x) = x", alone, f(e, alone[0]), alone[0]
+    own = x[0].dtype
+    alone = np.full(1, e, own if holds(own, e) else None)
+    yield f"f({e}, x) = x", (alone,), f(e, alone), alone
 
 
 def _annihilator(f: Function, x: Numbers, arity: int, a: Any) -> Iterator[Case]:
@@ -145,14 +166,17 @@ def _compare(
     numbers = [np.broadcast_to(each, one.shape).flat[first].item() for each in given]
     shown = ", ".join(f"{letter} = {x!r}" for letter, x in zip("xyz", numbers, strict=False))
     raise OperandError(
-        f"Expected {name} to be {_SAID.get(property, f'of the {property} that is declared')}, "
-        f"{equation}, found {one.flat[first].item()!r} and {other.flat[first].item()!r} for "
-        f"{shown}",
+        f"Expected {name} to be {_said(property)}, {equation}, found {one.flat[first].item()!r} "
+        f"and {other.flat[first].item()!r} for {shown}",
         hint=f"leave out {property}, or mend the function",
     )
 
 
-_SAID = {each: each.replace("_", " ") for each in ("zero_preserving", *BINARY[:3])}
+def _said(property: str) -> str:
+    """What a function is that has a property."""
+    if property in ("identity", "annihilator"):
+        return f"of the {property} that is declared"
+    return property.replace("_", " ")
 
 
 def first_difference(one: Any, other: Any) -> int | None:
