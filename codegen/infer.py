@@ -34,6 +34,7 @@ from codegen.libraries.scalar_functions import (
     CFunction,
     combines,
     common_type,
+    find_function,
     function_of,
     spelling_of,
 )
@@ -135,4 +136,4 @@ def supports(scalar: ScalarType, op: str) -> bool:
 
 def updates(scalar: ScalarType, op: str) -> bool:
     """Whether `place op= value` is defined of a type: by an operator, or a function of both."""
-    return (op in UPDATES and supports(scalar, op)) or combines(op, scalar)
+    return (op in UPDATES and supports(scalar, op)) or combines(find_function(op), scalar)

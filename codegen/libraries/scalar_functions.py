@@ -130,12 +130,12 @@ def has_function(name: str, argument: ScalarType) -> bool:
 
 def find_function(name: str) -> ScalarFunction | None:
     """The function called `name`, of the table or added to it; None where there is none."""
-    return FUNCTIONS.get(name) or ADDED.functions.get(name)
+    return FUNCTIONS.get(name) or ADDED.get(name)
 
 
 def function_of(name: str) -> ScalarFunction:
     """The function called `name`. Raises KeyError where there is none."""
-    return FUNCTIONS.get(name) or ADDED.functions[name]
+    return ADDED.get(name) or FUNCTIONS[name]
 
 
 def spelling_of(name: str, argument: ScalarType) -> Spelling:
@@ -143,11 +143,11 @@ def spelling_of(name: str, argument: ScalarType) -> Spelling:
     return function_of(name).spellings[argument.name]
 
 
-def combines(name: str, element: ScalarType) -> bool:
+def combines(function: ScalarFunction | None, element: ScalarType) -> bool:
     """Whether a function makes one value of two in the same type, as updates do."""
-    function = find_function(name)
-    takes = function is not None and function.arity == 2 and element.name in function.spellings
-    return takes and function.result_type(element) == element  # type: ignore[union-attr]
+    if function is None or function.arity != 2 or element.name not in function.spellings:
+        return False
+    return function.result_type(element) == element
 
 
 def common_type(types: Sequence[ScalarType]) -> ScalarType:
@@ -338,14 +338,21 @@ FUNCTIONS: Mapping[str, ScalarFunction] = {function.name: function for function 
 class Added:
     """Functions that are added while a process runs; what a name stands for never changes."""
 
-    __slots__ = ("functions",)
+    __slots__ = ("_functions", "_makers")
 
     def __init__(self) -> None:
-        self.functions: dict[str, ScalarFunction] = {}
+        self._functions: dict[str, ScalarFunction] = {}
+        self._makers: dict[str, Callable[[], ScalarFunction]] = {}
 
-    def add(self, function: ScalarFunction) -> None:
-        """Let `build.apply` find a function, whose name tells its text."""
-        self.functions.setdefault(function.name, function)
+    def add(self, name: str, make: Callable[[], ScalarFunction]) -> None:
+        """Let kernels call a function, made when one does first; its name tells its text."""
+        self._makers.setdefault(name, make)
+
+    def get(self, name: str) -> ScalarFunction | None:
+        """The function of a name, None where none was added."""
+        if name not in self._functions and name in self._makers:
+            self._functions[name] = self._makers[name]()
+        return self._functions.get(name)
 
 
 ADDED = Added()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace as replaced
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ from codegen.records import dataclass
 from codegen.types import SCALARS
 from taco_py.call.prepare import forget_texts
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
-from taco_py.lower.function_bodies import function_of_body
-from taco_py.notation.dtypes import holds
+from taco_py.notation.dtypes import expression_dtype, holds
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.functions.function_table import ALIASES, COMPOSED, FUNCTIONS, REDUCTIONS
 from taco_py.notation.functions.properties import check_properties
@@ -26,7 +26,6 @@ from taco_py.notation.nodes import Expr
 from taco_py.notation.operators import Operator
 from taco_py.notation.rewrites.reduce import written_out
 from taco_py.notation.tree import map_accesses
-from taco_py.values.user_functions import c_text_of
 
 KEYWORDS = ("and", "or", "not", "inf", "nan", "True", "False")
 
@@ -103,8 +102,7 @@ def function(
             f"Expected a name without a function, found {name}, which has another body",
             hint="give it another name, or pass replace=True",
         )
-    if made.function is not None:
-        ADDED.add(made.function)
+    ADDED.add(made.operator.c_operator, made.function)
     if DEFINED.bodies.get(name) != made.digest:
         DEFINED.define(name, made.operator, made.digest)
         forget_texts()
@@ -113,11 +111,11 @@ def function(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Made:
-    """An operator, what tells its body, and the function that kernels call for it, if they do."""
+    """An operator, what tells its body, and what makes the function that kernels call for it."""
 
     operator: Operator
     digest: str
-    function: KernelFunction | None
+    function: Callable[[], KernelFunction]
 
 
 def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) -> _Made:
@@ -138,12 +136,30 @@ def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) 
         body=_substituting(written, names), evaluate=_numeric(traced, names), **algebra,
     )  # fmt: skip
     kinds = check_properties(name, operator.evaluate, len(names), declared)
-    if not operator.reduces:
-        return _Made(operator, digest, None)
-    dtypes_of_kinds = (np.dtype(each) for each in SCALARS)
-    types = [d.name for d in dtypes_of_kinds if d.kind in kinds and holds(d, operator.identity)]
-    function = function_of_body(operator.c_operator, names, written, types)
-    return _Made(replaced(operator, loops=tuple(function.spellings)), digest, function)
+    if operator.reduces:
+        operator = replaced(operator, loops=tuple(_reducible(operator, names, written, kinds)))
+    return _Made(operator, digest, partial(_kernel_function, operator.c_operator, names, written))
+
+
+def _reducible(
+    operator: Operator, names: tuple[str, ...], body: Expr, kinds: str
+) -> Iterator[str]:
+    """The types that a function makes one value of two in, of these kinds, and that have its
+    identity."""
+    for dtype in map(np.dtype, SCALARS):
+        try:
+            found = expression_dtype(body, dict.fromkeys(names, dtype))
+        except OperandTypeError:
+            continue
+        if found == dtype and dtype.kind in kinds and holds(dtype, operator.identity):
+            yield dtype.name
+
+
+def _kernel_function(name: str, names: tuple[str, ...], body: Expr) -> KernelFunction:
+    """What kernels call that do more than to compute the body: to reduce by it, say."""
+    from taco_py.lower.function_bodies import function_of_body
+
+    return function_of_body(name, names, body, SCALARS)
 
 
 def _by_text(
@@ -156,6 +172,8 @@ def _by_text(
             f"Expected a body of {name}, or both numpy= and c=",
             hint=f'write tp.function("{name}", numpy=lambda x: …, c="…")',
         )
+    from taco_py.values.user_functions import c_text_of
+
     found = c_text_of(name, numpy, c, dtypes)
     loops, arity = tuple(found.counterpart.results), len(found.parameters)
     algebra = _algebra(name, arity, declared)
@@ -176,7 +194,7 @@ def _by_text(
                 f"it reduces, found {what}",
                 hint="leave associative= out, or say the types with dtypes=",
             )
-    return _Made(operator, digest, found.function)
+    return _Made(operator, digest, lambda: found.function)
 
 
 def _algebra(name: str, arity: int, declared: Mapping[str, Any]) -> dict[str, Any]:

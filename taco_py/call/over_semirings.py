@@ -56,7 +56,7 @@ class Over:
         """What tells calls apart besides their operands."""
         mask = self.mask
         known = None if mask is None else (mask.by_value, mask.complement)
-        return ("semiring", self.semiring, known, self.replace)
+        return ("semiring", self.semiring, *self.semiring.functions, known, self.replace)
 
     @property
     def is_usual(self) -> bool:

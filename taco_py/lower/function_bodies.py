@@ -8,7 +8,7 @@
           );
       }
 
-A traced body is put in the place of its calls, and this is what reduces by it.
+A traced body is put in the place of its calls; this is what reduces by it, and what semirings call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codegen.emit.expressions import expression
 from codegen.infer import c_function
 from codegen.ir import Apply, Var
 from codegen.libraries.c_text import c_name, definition
-from codegen.libraries.scalar_functions import SAME, CFunction, ScalarFunction
+from codegen.libraries.scalar_functions import CFunction, ScalarFunction
 from codegen.tree import find
 from codegen.types import scalar
 from taco_py.concrete.nodes import Workspace, WorkspaceKind
@@ -36,36 +36,34 @@ from taco_py.notation.nodes import Access, Expr
 def function_of_body(
     name: str, parameters: tuple[str, ...], body: Expr, types: Iterable[str]
 ) -> ScalarFunction:
-    """Make a scalar function of a traced body, for the types that it has values of its own type in.
+    """Make a scalar function of a traced body, for the types that it is defined for.
 
     name  tells the body: two functions of one name are the same
     """
-    spellings = {}
+    results = {}
     for type in types:
-        found = _spelling(name, parameters, body, type)
-        if found is not None:
-            spellings[type] = found
-    return ScalarFunction(name, len(parameters), SAME, spellings)
+        try:
+            results[type] = expression_dtype(body, dict.fromkeys(parameters, np.dtype(type))).name
+        except OperandTypeError:  # also of a number that the type does not hold
+            continue
+    spellings = {
+        type: _spelling(name, parameters, body, type, result) for type, result in results.items()
+    }
+    return ScalarFunction(name, len(parameters), results, spellings)
 
 
 def _spelling(
-    name: str, parameters: tuple[str, ...], body: Expr, type: str
-) -> CFunction | None:
-    dtypes = dict.fromkeys(parameters, np.dtype(type))
-    try:
-        if expression_dtype(body, dtypes) != np.dtype(type):
-            return None
-    except OperandTypeError:  # also of a number that the type does not hold
-        return None
+    name: str, parameters: tuple[str, ...], body: Expr, type: str, result: str
+) -> CFunction:
     names = {each: f"a{place}" for place, each in enumerate(parameters)}
-    value = lower_value(_world(names, type), EMPTY_SCOPE, body, scalar(type))
+    value = lower_value(_world(names, type), EMPTY_SCOPE, body, scalar(result))
     calls = [c_function(call) for call in find(value, Apply)]
     uses = dict.fromkeys(each for call in calls for each in (*call.uses, call))
     return CFunction(
         c_name(name, type),
         vectorizes=all(call.vectorizes for call in calls),
         is_long=any(call.is_long for call in calls),
-        definition=definition(name, tuple(names.values()), expression(value), type, type),
+        definition=definition(name, tuple(names.values()), expression(value), type, result),
         uses=tuple(uses),
     )
 
