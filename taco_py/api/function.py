@@ -141,9 +141,7 @@ def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) 
     return _Made(operator, digest, partial(_kernel_function, operator.c_operator, names, written))
 
 
-def _reducible(
-    operator: Operator, names: tuple[str, ...], body: Expr, kinds: str
-) -> Iterator[str]:
+def _reducible(operator: Operator, names: tuple[str, ...], body: Expr, kinds: str) -> Iterator[str]:
     """The types that a function makes one value of two in, of these kinds, and that have its
     identity."""
     for dtype in map(np.dtype, SCALARS):
@@ -182,9 +180,6 @@ def _by_text(
         name, name, arity, found.function.name, 4, linear=(False,) * arity, loops=loops,
         evaluate=found.counterpart, **algebra,
     )  # fmt: skip
-    check_properties(
-        name, operator.evaluate, arity, declared, "".join(np.dtype(each).kind for each in loops)
-    )
     for type in loops if operator.reduces else ():
         gives = found.counterpart.results[type]
         if gives != type or not holds(np.dtype(type), operator.identity):
@@ -194,6 +189,8 @@ def _by_text(
                 f"it reduces, found {what}",
                 hint="leave associative= out, or say the types with dtypes=",
             )
+    kinds = "".join(np.dtype(each).kind for each in loops)
+    check_properties(name, operator.evaluate, arity, declared, kinds)
     return _Made(operator, digest, lambda: found.function)
 
 

@@ -77,6 +77,4 @@ def _world(names: dict[str, str], type: str) -> Environment:
     none = cast("Any", None)
     iterators: dict[Access, Any] = {Access(each, ()): {} for each in names}
     dtypes = dict.fromkeys(names, dtype)
-    return Environment(
-        none, none, none, {}, workspaces, {}, {}, iterators, dtypes, {}
-    )
+    return Environment(none, none, none, {}, workspaces, {}, {}, iterators, dtypes, {})
