@@ -135,7 +135,8 @@ def _types(name: str, dtypes: Any) -> tuple[str, ...]:
     wrong = [each.name for each in found if each.name not in SCALARS]
     if wrong or not found:
         raise OperandTypeError(
-            f"Expected dtypes that kernels compute in for {name}, found {', '.join(wrong) or 'none'}",
+            f"Expected dtypes that kernels compute in for {name}, found "
+            f"{', '.join(wrong) or 'none'}",
             hint=f"they are {', '.join(SCALARS)}",
         )
     order = {kind: place for place, kind in enumerate("buifc")}

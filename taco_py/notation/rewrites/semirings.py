@@ -442,10 +442,11 @@ def _multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
     zeros = tuple(None if isinstance(arg, Literal) else 0 for arg in args)
     if all(zero is None for zero in zeros):
         return Call(operator, args)
-    name = operator.name if operator.name in DEFINED.operators else operator.evaluate.__name__
+    ufunc = isinstance(operator.evaluate, np.ufunc)
+    name = operator.evaluate.__name__ if ufunc else operator.name
     product = replace(
-        operator, name=name, symbol=name, precedence=4, body=None, signs=(), identity=None, right_identity=None, linear=(False, False), scales=False,
-        annihilators=zeros,
+        operator, name=name, symbol=name, precedence=4, body=None, signs=(), identity=None,
+        right_identity=None, linear=(False, False), scales=False, annihilators=zeros,
     )  # fmt: skip
     return Call(product, args)
 
