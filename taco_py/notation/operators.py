@@ -9,6 +9,7 @@ is an entry in this table.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
@@ -144,6 +145,17 @@ class Operator:
 
     def __str__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the compiler's own operators by name, for their functions have none."""
+        if COMPILER.get(self.name) == self:
+            return compilers_own, (self.name,)
+        return copyreg.__newobj__, (Operator,), self.__getstate__()  # type: ignore[attr-defined]
+
+
+def compilers_own(name: str) -> Operator:
+    """The compiler's own operator of a name."""
+    return COMPILER[name]
 
 
 ADD = Operator(
