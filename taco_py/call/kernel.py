@@ -228,7 +228,7 @@ class Kernel:
             return out
         return hand_out(self._scipys(data, kind), kind)
 
-    def _begun(self, objects: Mapping[str, Any], out: Array) -> tuple[str, Mapping[str, Any]]:
+    def _begun(self, objects: dict[str, Any], out: Array) -> tuple[str, dict[str, Any]]:
         """The operand that `out` itself is, or "", and the operands with it."""
         if self.over is not None:
             self.over.refuse_out(bool(self.begin), self.assignment)
