@@ -16,6 +16,8 @@ from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
 from taco_py.notation.checks import accesses, refuse_subscripts
+from taco_py.notation.nodes import Reduce
+from taco_py.notation.tree import walk
 from taco_py.values.settings import check_budget, merged
 
 SCOPES = {scope.value: scope for scope in Scope}
@@ -64,6 +66,14 @@ def frontier(
                 f"Expected different indices in each access, found {access.tensor} with one twice",
                 access.span,
                 "take the diagonal first",
+            )
+    for node, _ in walk(assignment.value):
+        if isinstance(node, Reduce) and not node.operator.additive:
+            raise ScheduleError(
+                f"Expected sums alone, whose schedules are compared, found a reduction by "
+                f"{node.operator}",
+                node.span,
+                "tp.explain says how it is computed; schedule= of tp.evaluate takes commands",
             )
     given = merged(formats, named, "formats")
     orders = {access.tensor: len(access.indices) for access in accesses(assignment)}

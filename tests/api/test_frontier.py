@@ -241,3 +241,10 @@ def test_it_is_printed_in_a_line() -> None:
         "(<Candidate forall i; forall k; forall j; A[i,j] += B[i,k] * C[k,j]: Σ"
     )
     assert repr(found[0].kernels).startswith("(<ScheduledKernel A[i,j] = sum(k, B[i,k]")
+
+
+@pytest.mark.parametrize("text", ["y[i] = max(j, A[i,j] * x[j])", "y[i] min= A[i,j]"])
+def test_other_reductions_are_refused(text: str) -> None:
+    with pytest.raises(tp.ScheduleError, match="Expected sums alone") as found:
+        tp.frontier(text, A=tp.CSR)
+    assert "^^^" in str(found.value)

@@ -55,7 +55,8 @@ _COMPARED = {each.symbol: each for each in LADDER[0]}
 
 ADDS: dict[str, Operator] = {
     "plus": ADD, "times": MUL, "min": MIN, "max": MAX, "any": MAX, "or": OR, "lor": OR, "and": AND,
-    "land": AND, "xor": XOR, "lxor": XOR, "bor": _BITS["|"], "bxor": _BITS["^"],
+    "land": AND, "xor": XOR, "lxor": XOR, "bor": _BITS["|"], "band": _BITS["&"],
+    "bxor": _BITS["^"],
 }  # fmt: skip
 """What semirings add by. "any" is the largest, so that results do not depend on the order."""
 
