@@ -94,7 +94,18 @@ def draft(
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, DimensionError.
     """
-    written = parsed(text)
+    return draft_assignment(parsed(text), formats, dtypes, index_dtype, static, over)
+
+
+def draft_assignment(
+    written: Assignment,
+    formats: Mapping[str, Any],
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
+    index_dtype: str = "int32",
+    static: Mapping[str, int] | None = None,
+    over: Over | None = None,
+) -> Draft:
+    """The same of a text that is read already, whose subscripts are indices alone."""
     target = written.target.tensor
     given = dict(formats)
     if written.operator is not None:
