@@ -117,7 +117,7 @@ def compile(
         allow=check_allow(allow),
     )
     over = read_over(semiring, as_mask(mask), replace)
-    statements = statements_of(text)
+    statements = statements_of(text, given)
     if outputs is not None or len(statements) > 1:
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)

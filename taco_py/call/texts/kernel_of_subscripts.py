@@ -1,6 +1,6 @@
 """`compile` of texts with subscripts: kernels over operands that each call makes of the user's.
 
-    y[i] = x[i+k] * w[k]    →    a kernel of y[i] = x_at_i_k[k,i] * w[k], where a call makes the view
+    y[i] = x[i+k] * w[k]    →    a kernel of y[i] = x_at_i_k[k,i] * w[k]; calls make the view
 
 Which operands are made depends on sizes, which are not known: the kernel that is compiled is that
 of small samples, and others are compiled where a call's operands ask for them.
@@ -16,10 +16,10 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.draft import Draft, draft_assignment, format_of, is_array, names_to_dtypes
-from taco_py.call.kernel import Kernel, by_place_and_name, compile_draft, typed_number
+from taco_py.call.kernel import Kernel, by_place_and_name, compile_draft
 from taco_py.call.over_semirings import Over
 from taco_py.call.prepare import Understood, accumulated
-from taco_py.diagnostics.errors import FormatError, OperandTypeError
+from taco_py.diagnostics.errors import DimensionError, FormatError, OperandTypeError
 from taco_py.formats import Format
 from taco_py.indexed.domains import Stated, bounds
 from taco_py.indexed.indexed_call import IndexedCall
@@ -205,7 +205,14 @@ def compile_subscripts(read: Understood, stated: Stated, told: Told) -> KernelOf
         else _sample(shapes[name], formats[name], dtypes[name])
         for name in names
     }
-    layout, text, made = indexed.made(samples, None)
+    try:
+        layout, text, made = indexed.made(samples, None)
+    except DimensionError as error:
+        raise DimensionError(
+            f"{error.message}, in operands of sizes that were taken to compile for",
+            error.span,
+            f"{error.hint}; an array in the place of a format says its sizes",
+        ) from error
     kernel._kernel(layout, text, made)
     return kernel
 
