@@ -182,6 +182,21 @@ def compile_subscripts(read: Understood, stated: Stated, told: Told) -> KernelOf
 
     Raises what `evaluate` raises of them: DimensionError for a border that is not stated, say.
     """
+    kernel, (layout, text, made) = _sampled(read, stated, told)
+    kernel._kernel(layout, text, made)
+    return kernel
+
+
+def draft_subscripts(read: Understood, stated: Stated, told: Told) -> Draft:
+    """Draft the assignment over indices alone that samples of the operands ask for."""
+    kernel, (layout, _, made) = _sampled(read, stated, told)
+    return kernel._draft(layout, made)
+
+
+def _sampled(
+    read: Understood, stated: Stated, told: Told
+) -> tuple[KernelOfSubscripts, tuple[Layout, str, Made]]:
+    """What can be called, nothing compiled, and what samples of the operands ask for."""
     assignment = read.assignment
     if told.over is not None and not told.over.is_usual:
         refuse_scatter(assignment.target, OVER_SEMIRINGS)
@@ -206,15 +221,13 @@ def compile_subscripts(read: Understood, stated: Stated, told: Told) -> KernelOf
         for name in names
     }
     try:
-        layout, text, made = indexed.made(samples, None)
+        return kernel, indexed.made(samples, None)
     except DimensionError as error:
         raise DimensionError(
             f"{error.message}, in operands of sizes that were taken to compile for",
             error.span,
             f"{error.hint}; an array in the place of a format says its sizes",
         ) from error
-    kernel._kernel(layout, text, made)
-    return kernel
 
 
 def _dtypes(
