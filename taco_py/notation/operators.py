@@ -70,7 +70,7 @@ class Operator:
     needs_elements: bool = field(default=False, compare=False, repr=False)
     idempotent: bool = False
     kinds: str = "biufc"
-    loops: tuple[str, ...] = ()
+    loops: tuple[str, ...] = field(default=(), repr=False)
     floating: bool = False
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
