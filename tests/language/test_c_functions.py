@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,6 @@ from tests.corpus.formats import store, to_dense
 RANDOM = np.random.default_rng(1)
 A = sp.random_array((7, 9), density=0.4, rng=RANDOM).toarray() * 4 - (RANDOM.random((7, 9)) < 0.2)
 X = RANDOM.standard_normal(9)
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    yield
-    for name in tuple(DEFINED.operators):
-        DEFINED.forget(name)
 
 
 def softsign(x: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,12 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.functions import exp, log1p, maximum, where
-from taco_py.notation.functions.defined import DEFINED
 from tests.corpus.formats import store, to_dense
 
 RANDOM = np.random.default_rng(2)
 A = sp.random_array((7, 9), density=0.4, rng=RANDOM).toarray()
 X = RANDOM.random(9)
 FORMS = ["dense", "CSR", "CSC", "COO", "ss"]
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    yield
-    for name in tuple(DEFINED.operators):
-        DEFINED.forget(name)
 
 
 def either(by: str) -> Any:
