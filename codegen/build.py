@@ -34,12 +34,12 @@ from codegen.ir import (
     Var,
 )
 from codegen.libraries.scalar_functions import (
-    FUNCTIONS,
     CFunction,
     Fixed,
     Itself,
     Operator,
     common_type,
+    function_of,
     spelling_of,
 )
 from codegen.types import INT64, ScalarType
@@ -208,7 +208,7 @@ def apply(function: str, *args: ExprLike) -> Expr:
         case Itself():
             return operands[0]
         case Fixed(value=value):
-            result = FUNCTIONS[function].result_type(common)
+            result = function_of(function).result_type(common)
             return Const(_PYTHON[result.kind](value), result)
 
 

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from codegen.ir import (
     Apply,
+    Assign,
     Binary,
     Broadcast,
     Call,
@@ -24,11 +25,19 @@ from codegen.ir import (
     Search,
     Select,
     Shuffle,
+    Store,
     Unary,
     Var,
     VectorLoad,
 )
-from codegen.libraries.scalar_functions import FUNCTIONS, CFunction, common_type, spelling_of
+from codegen.libraries.scalar_functions import (
+    CFunction,
+    combines,
+    common_type,
+    find_function,
+    function_of,
+    spelling_of,
+)
 from codegen.types import BOOL, INT64, ScalarType, vector
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
@@ -79,6 +88,15 @@ def c_function(expr: Apply) -> CFunction:
     return found
 
 
+def function_of_update(stmt: Assign | Store) -> CFunction | None:
+    """The function of C that `place op= value` calls where `op` is one; else None."""
+    if stmt.op is None or stmt.op in UPDATES:
+        return None
+    element = stmt.var.type if isinstance(stmt, Assign) else stmt.array.element
+    found = spelling_of(stmt.op, element)
+    return found if isinstance(found, CFunction) else None
+
+
 def has_atomic(element: ScalarType, op: str) -> bool:
     """Whether `place op= value` can be one operation that threads do side by side."""
     if element.kind == "bool":
@@ -96,7 +114,7 @@ def _operation_type(expr: Unary | Binary | Apply) -> ScalarType:
             truth = op in COMPARISONS or op in LOGICAL
             return BOOL if truth else wider(type_of(left), type_of(right))
         case Apply(function=function, args=args):
-            return FUNCTIONS[function].result_type(common_type([type_of(arg) for arg in args]))
+            return function_of(function).result_type(common_type([type_of(arg) for arg in args]))
         case _:
             assert_never(expr)
 
@@ -114,3 +132,8 @@ def agree(one: ScalarType, other: ScalarType) -> bool:
 def supports(scalar: ScalarType, op: str) -> bool:
     """Whether `scalar` has the binary operator `op`."""
     return op in _OF_KIND[scalar.kind]
+
+
+def updates(scalar: ScalarType, op: str) -> bool:
+    """Whether `place op= value` is defined of a type: by an operator, or a function of both."""
+    return (op in UPDATES and supports(scalar, op)) or combines(find_function(op), scalar)

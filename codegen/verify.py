@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any, assert_never
 
 from codegen.emit.abi import THREADS
-from codegen.infer import UPDATES, agree, has_atomic, supports, type_of
+from codegen.infer import agree, has_atomic, supports, type_of, updates
 from codegen.ir import (
     Allocate,
     Apply,
@@ -70,7 +70,7 @@ from codegen.ir import (
     VectorStore,
     While,
 )
-from codegen.libraries.scalar_functions import FUNCTIONS, CFunction, common_type
+from codegen.libraries.scalar_functions import CFunction, common_type, find_function
 from codegen.names import is_reserved
 from codegen.pretty import pretty
 from codegen.tree import find
@@ -198,7 +198,7 @@ class _Verifier:
         types = [self.type(arg) for arg in expr.args]
         if isinstance(expr, Call):
             return
-        function = FUNCTIONS.get(expr.function)
+        function = find_function(expr.function)
         if function is None or function.arity != len(types):
             self.fail(f"Illegal: {pretty(expr)}, no function of {len(types)} arguments")
             return
@@ -248,8 +248,7 @@ class _Verifier:
     def update(self, op: str | None, old: ScalarType, value: Expr) -> None:
         self.expect(value, old)
         if op is not None:
-            known = op in UPDATES and supports(old, op)
-            self.require(known, f"the update {op}= of a {old}")
+            self.require(updates(old, op), f"the update {op}= of a {old}")
 
     # ------------------------------------------------------------ statements
 

@@ -14,7 +14,7 @@ from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototyp
 from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_place, widened
 from codegen.emit.memory import INDENT, Lines, Scope, indent, memory, table
 from codegen.emit.threads import among_threads, leaving, parallel_for, reductions, team
-from codegen.infer import c_function, type_of
+from codegen.infer import UPDATES, c_function, function_of_update, type_of
 from codegen.ir import (
     Allocate,
     Apply,
@@ -57,6 +57,7 @@ from codegen.ir import (
     VectorStore,
     While,
 )
+from codegen.libraries.scalar_functions import CFunction, spelling_of
 from codegen.names import Names
 from codegen.target import Target
 from codegen.tree import find, walk
@@ -68,7 +69,7 @@ MATHEMATICS = "taco_math.h"
 
 def emit_c(module: Module, target: Target) -> str:
     """The C source of `module`: one exported function for each of its functions."""
-    parts = [_header(module), _includes(module), _typedefs(module)]
+    parts = [_header(module), _includes(module), _typedefs(module), *_definitions(module)]
     parts += [_function(function, target) for function in module.functions]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -92,10 +93,29 @@ def _includes(module: Module) -> str:
 
 def _own_functions(module: Module) -> Lines:
     """The header of scalar functions where one is called, and the parts of it that are needed."""
-    called = [c_function(node) for node in find(module, Apply)]
+    called = _called(module)
     parts = sorted({f"#define {each.part}" for each in called if each.part})
     own = any(each.is_own for each in called)
     return [*parts, f'#include "{MATHEMATICS}"'] if own else []
+
+
+def _called(module: Module) -> list[CFunction]:
+    """The functions of C that a module calls, each once, behind those that its definition calls."""
+    found: dict[CFunction, None] = {}
+    for node in walk(module):
+        function = None
+        if isinstance(node, Apply):
+            function = c_function(node)
+        elif isinstance(node, Assign | Store):
+            function = function_of_update(node)
+        if function is not None:
+            found |= dict.fromkeys((*function.uses, function))
+    return list(found)
+
+
+def _definitions(module: Module) -> Lines:
+    """The functions that no header defines."""
+    return [each.definition for each in _called(module) if each.definition]
 
 
 def _is_complex(node: object) -> bool:
@@ -116,6 +136,8 @@ def _is_mathematical(node: object) -> bool:
             return not function.startswith("taco_")
         case Apply():
             return not c_function(node).is_own
+        case Assign() | Store():
+            return function_of_update(node) is not None
         case Const(value=value, type=ScalarType(kind="float" | "complex")):
             return not isfinite(value)
     return False
@@ -267,6 +289,10 @@ def _update(place: str, old: Expr, scalar: ScalarType, op: str | None, value: Ex
     """`place = value`, or `place op= value` in the shortest words that C has for it."""
     if op is None:
         return f"{place} = {widened(value)};"
+    if op not in UPDATES:
+        function = spelling_of(op, scalar)
+        assert isinstance(function, CFunction)
+        return f"{place} = {function.name}({expression(old)}, {widened(value)});"
     if scalar.kind == "bool":
         return f"{place} {_BOOL_UPDATES[op]} {expression(value)};"
     if op in ("min", "max"):

@@ -15,7 +15,8 @@ the width or more give 0 or the sign, `minimum` and `maximum` pass a NaN on and 
 do not, complex numbers are ordered by real part, then imaginary part. `power` of integers takes
 exponents of 0 or more: below, NumPy raises, and here x**-n is 1 / x**n truncated, 0 for x = 0.
 
-A new function is one entry of `FUNCTIONS`. What it is in the loop IR depends on the type:
+A new function is one entry of `FUNCTIONS`; others are added while a process runs (`ADDED`), under
+names that tell their C text. What it is in the loop IR depends on the type:
 
     CFunction   a call, `Apply`, of a function of <math.h>, <complex.h> or runtime/taco_math.h
                 (whose names begin with taco_): included in a kernel's source where one is called
@@ -55,19 +56,24 @@ _REAL_OF = {"complex64": "float32", "complex128": "float64"}
 class CFunction:
     """A function of C, and whether compilers make vector code of loops that call it.
 
-    is_long  whether it takes tens of instructions, beside which it is nothing to gather arguments
-    part     the macro that makes taco_math.h define it, where it does not always
+    is_long     whether it takes tens of instructions, beside which it is nothing to gather
+                arguments
+    part        the macro that makes taco_math.h define it, where it does not always
+    definition  C text that defines it in each kernel that calls it, where no header does
+    uses        the functions of headers that the definition calls
     """
 
     name: str
     vectorizes: bool = False
     is_long: bool = False
     part: str = ""
+    definition: str = ""
+    uses: tuple[CFunction, ...] = ()
 
     @property
     def is_own(self) -> bool:
         """Whether it is one of runtime/taco_math.h."""
-        return self.name.startswith("taco_")
+        return self.name.startswith("taco_") and not self.definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +101,20 @@ Spellings = Mapping[str, Spelling]
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """A pointwise function: for the name of each type that it takes, what it is there."""
+    """A pointwise function: for the name of each type that it takes, what it is there.
+
+    result  the type that it gives: SAME, TRUTH, REAL, or by the name of the arguments' type
+    """
 
     name: str
     arity: int
-    result: str
+    result: str | Mapping[str, str]
     spellings: Spellings
 
     def result_type(self, argument: ScalarType) -> ScalarType:
         """The type of the result for arguments of one type."""
+        if not isinstance(self.result, str):
+            return scalar(self.result[argument.name])
         if self.result == TRUTH:
             return BOOL
         return (
@@ -113,13 +124,30 @@ class ScalarFunction:
 
 def has_function(name: str, argument: ScalarType) -> bool:
     """Whether there is a function called `name` of arguments of one type."""
-    function = FUNCTIONS.get(name)
+    function = find_function(name)
     return function is not None and argument.name in function.spellings
+
+
+def find_function(name: str) -> ScalarFunction | None:
+    """The function called `name`, of the table or added to it; None where there is none."""
+    return FUNCTIONS.get(name) or ADDED.get(name)
+
+
+def function_of(name: str) -> ScalarFunction:
+    """The function called `name`. Raises KeyError where there is none."""
+    return ADDED.get(name) or FUNCTIONS[name]
 
 
 def spelling_of(name: str, argument: ScalarType) -> Spelling:
     """What the function is for arguments of one type. Raises KeyError where it takes none such."""
-    return FUNCTIONS[name].spellings[argument.name]
+    return function_of(name).spellings[argument.name]
+
+
+def combines(function: ScalarFunction | None, element: ScalarType) -> bool:
+    """Whether a function makes one value of two in the same type, as updates do."""
+    if function is None or function.arity != 2 or element.name not in function.spellings:
+        return False
+    return function.result_type(element) == element
 
 
 def common_type(types: Sequence[ScalarType]) -> ScalarType:
@@ -305,3 +333,27 @@ _TABLE: tuple[ScalarFunction, ...] = (
 
 FUNCTIONS: Mapping[str, ScalarFunction] = {function.name: function for function in _TABLE}
 """The functions by name."""
+
+
+class Added:
+    """Functions that are added while a process runs; what a name stands for never changes."""
+
+    __slots__ = ("_functions", "_makers")
+
+    def __init__(self) -> None:
+        self._functions: dict[str, ScalarFunction] = {}
+        self._makers: dict[str, Callable[[], ScalarFunction]] = {}
+
+    def add(self, name: str, make: Callable[[], ScalarFunction]) -> None:
+        """Let kernels call a function, made when one does first; its name tells its text."""
+        self._makers.setdefault(name, make)
+
+    def get(self, name: str) -> ScalarFunction | None:
+        """The function of a name, None where none was added."""
+        if name not in self._functions and name in self._makers:
+            self._functions[name] = self._makers[name]()
+        return self._functions.get(name)
+
+
+ADDED = Added()
+"""The functions that were added in this process."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codegen.infer import c_function, type_of
+from codegen.infer import c_function, function_of_update, type_of
 from codegen.ir import (
     Apply,
     Array,
@@ -89,6 +89,9 @@ def lanes_of(loop: For) -> tuple[Reduction, ...] | None:
 
 def is_scalar_call(node: object) -> bool:
     """Whether `node` calls a function that compilers call for one lane after another."""
+    if isinstance(node, Assign | Store):
+        update = function_of_update(node)
+        return update is not None and not update.vectorizes
     return isinstance(node, Call) or (isinstance(node, Apply) and not c_function(node).vectorizes)
 
 

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -41,6 +41,7 @@ from codegen.toolchain.processor import (
 )
 from codegen.toolchain.store import Store
 from codegen.toolchain.thread_limits import thread_limit
+from codegen.toolchain.trial import Trial, Tried, try_out
 
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent
@@ -269,6 +270,19 @@ class KernelCache:
     def write_note(self, key: str, text: str) -> None:
         """Keep a small text that can be made again."""
         self._store.write_note(self.full_key(key), text)
+
+    def try_out(self, source: str, trials: Sequence[Trial]) -> tuple[Tried, ...]:
+        """Compile C text and call its functions on samples, in a process of its own.
+
+        Nothing of it is kept. Raises NoCompilerError, CompileError, OSError.
+        """
+        with self._store.workplace() as place:
+            try:
+                return try_out(self.compiler, place, source, trials)
+            except CompileError:
+                if not self._probe():
+                    raise
+            return try_out(self.compiler, place, source, trials)
 
     def clear(self) -> None:
         """Forget every kernel, in memory and on disk, and the blocks kept for results."""

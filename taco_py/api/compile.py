@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import DTypeLike
 
+from taco_py.api.over import as_mask, read_over
 from taco_py.call.draft import draft
 from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.prepare import by_name, statements_of
 from taco_py.formats import Format
+from taco_py.notation.checks import has_subscripts
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.settings import (
     Settings,
@@ -26,6 +28,8 @@ from taco_py.values.settings import (
 if TYPE_CHECKING:
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.call.several.kernel_of_several import KernelOfSeveral
+    from taco_py.call.texts.kernel_of_subscripts import KernelOfSubscripts
+    from taco_py.notation.rewrites.semirings import Semiring
 
 
 @overload
@@ -65,8 +69,13 @@ def compile(
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
     outputs: Sequence[str] | str | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
+    replace: bool = False,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     **named: Format | str,
-) -> Kernel | KernelOfSeveral:
+) -> Kernel | KernelOfSeveral | KernelOfSubscripts:
     """Compile assignments for operands of given formats, without data.
 
     >>> spmv = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
@@ -78,7 +87,8 @@ def compile(
     parallelize(i,CPUThread,NoRaces)
 
     Returns a `Kernel`, to be called with operands of these formats and any sizes. Of several
-    statements it has `explain()` and `source`, and nothing else.
+    statements, and of subscripts that are more than indices, it has `explain()` and `source`, and
+    nothing else.
 
     text         index notation
     formats, named  the format of each operand, and of the result unless it is to be chosen, as a
@@ -87,7 +97,12 @@ def compile(
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
-    schedule, threads, libraries, schedule_budget, forbid, allow, outputs   as in `evaluate`
+    schedule, threads, libraries, schedule_budget, forbid, allow, outputs, semiring
+                 as in `evaluate`
+    mask         the format of a mask, or `tp.complement` or `tp.by_value` of one: calls name it
+                 mask=
+    border, shape  as in `evaluate`: of all calls
+    replace      True where out= of calls may be written where the mask leaves it out too
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
@@ -101,10 +116,21 @@ def compile(
         forbid=check_forbid(forbid),
         allow=check_allow(allow),
     )
-    if outputs is not None or len(statements_of(text)) > 1:
+    over = read_over(semiring, as_mask(mask), replace)
+    statements = statements_of(text, given)
+    if outputs is not None or len(statements) > 1:
+        if over is not None and not over.is_usual:
+            over.refuse_several(statements[-1].assignment)
         from taco_py.call.several.draft_several import draft_several
         from taco_py.call.several.kernel_of_several import compile_several
 
         several = draft_several(text, given, outputs, dtypes, index_dtype, static)
         return compile_several(several, settings)
-    return compile_draft(draft(text, given, dtypes, index_dtype, static), settings)
+    (statement,) = statements
+    if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
+        from taco_py.call.texts.kernel_of_subscripts import Told, compile_subscripts
+        from taco_py.indexed.indexed_call import stated_of
+
+        told = Told(given, dtypes, index_dtype, static, over, settings)
+        return compile_subscripts(statement, stated_of(border, shape), told)
+    return compile_draft(draft(text, given, dtypes, index_dtype, static, over), settings)

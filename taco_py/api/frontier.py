@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from taco_py.api.over import as_mask, read_over
 from taco_py.asymptotic.frontier_search import Frontier
 from taco_py.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.asymptotic.tasks import Scope
@@ -15,8 +16,14 @@ from taco_py.call.prepare import accumulated, understood
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
-from taco_py.notation.checks import accesses, refuse_subscripts
-from taco_py.values.settings import check_budget, merged
+from taco_py.indexed.indexed_call import stated_of
+from taco_py.notation.checks import accesses, has_subscripts
+from taco_py.notation.nodes import Assignment, Reduce
+from taco_py.notation.tree import walk
+from taco_py.values.settings import Settings, check_budget, merged
+
+if TYPE_CHECKING:
+    from taco_py.notation.rewrites.semirings import Semiring
 
 SCOPES = {scope.value: scope for scope in Scope}
 
@@ -28,6 +35,10 @@ def frontier(
     *,
     scope: str = "all",
     schedule_budget: float | None = None,
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
+    border: str = "error",
+    shape: Sequence[int] | int | None = None,
     **named: Any,
 ) -> Frontier:
     """Find the schedules of an assignment that no other is asymptotically better than.
@@ -52,22 +63,26 @@ def frontier(
     schedule_budget  seconds, a third for the estimates; the best schedules found until then are
              returned, and `complete` is False where the search was cut; those not estimated by
              then come last, and `late` says how many they are
+    semiring, mask, border, shape  as in `compile`; the schedules are those of what is computed
+             over numbers, of the operands that subscripts ask for
 
     Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
-    written = understood(text).assignment
-    refuse_subscripts(written)
-    assignment = accumulated(written, {written.target.tensor: None})
-    for access in accesses(assignment):
-        if len(set(access.indices)) < len(access.indices):
-            raise NotationError(
-                f"Expected different indices in each access, found {access.tensor} with one twice",
-                access.span,
-                "take the diagonal first",
-            )
     given = merged(formats, named, "formats")
-    orders = {access.tensor: len(access.indices) for access in accesses(assignment)}
-    drafted = draft(text, {**{name: dense(order) for name, order in orders.items()}, **given})
+    over = read_over(semiring, as_mask(mask), False)
+    read = understood(text)
+    target = read.assignment.target.tensor
+    uses = accumulated(read.assignment, {target: None})
+    orders = {access.tensor: len(access.modes) for access in accesses(uses) if not access.is_number}
+    formats = {**{name: dense(order) for name, order in orders.items()}, **given}
+    if (border, shape) != ("error", None) or has_subscripts(read.assignment):
+        from taco_py.call.texts.kernel_of_subscripts import Told, draft_subscripts
+
+        told = Told(formats, None, "int32", None, over, Settings())
+        drafted = draft_subscripts(read, stated_of(border, shape), told)
+    else:
+        drafted = draft(text, formats, over=over)
+    _check_comparable(drafted.assignment)
     stored = {name: operand.type.format for name, operand in drafted.operands.items()}
     if not isinstance(scope, str) or scope not in SCOPES:
         raise ScheduleError(
@@ -79,3 +94,22 @@ def frontier(
     search = None if budget is None else budget * SEARCH
     found = search_frontier(drafted.assignment, stored, SCOPES[scope], search)
     return with_estimates(found, drafted.operands, drafted.request, until)
+
+
+def _check_comparable(assignment: Assignment) -> None:
+    """Raise NotationError for a diagonal, ScheduleError for reductions that are no sums."""
+    for access in accesses(assignment):
+        if len(set(access.indices)) < len(access.indices):
+            raise NotationError(
+                f"Expected different indices in each access, found {access.tensor} with one twice",
+                access.span,
+                "take the diagonal first",
+            )
+    for node, _ in walk(assignment.value):
+        if isinstance(node, Reduce) and not node.operator.additive:
+            raise ScheduleError(
+                f"Expected sums alone, whose schedules are compared, found a reduction by "
+                f"{node.operator}",
+                node.span or assignment.span,
+                "tp.explain says how it is computed; schedule= of tp.evaluate takes commands",
+            )

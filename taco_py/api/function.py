@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace as replaced
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from codegen.libraries.scalar_functions import ADDED
+from codegen.libraries.scalar_functions import ScalarFunction as KernelFunction
+from codegen.records import dataclass
+from codegen.types import SCALARS
 from taco_py.call.prepare import forget_texts
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
+from taco_py.notation.dtypes import expression_dtype, holds
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.functions.function_table import ALIASES, COMPOSED, FUNCTIONS, REDUCTIONS
 from taco_py.notation.functions.properties import check_properties
 from taco_py.notation.functions.traced import ScalarFunction, trace, value_of
 from taco_py.notation.nodes import Expr
 from taco_py.notation.operators import Operator
-from taco_py.notation.printer import to_text
 from taco_py.notation.rewrites.reduce import written_out
 from taco_py.notation.tree import map_accesses
 
@@ -24,16 +32,19 @@ KEYWORDS = ("and", "or", "not", "inf", "nan", "True", "False")
 
 def function(
     name: str,
-    body: Callable[..., Any],
+    body: Callable[..., Any] | None = None,
     *,
+    numpy: Callable[..., Any] | None = None,
+    c: str | None = None,
+    dtypes: Any = None,
     zero_preserving: bool = False,
     commutative: bool = False,
     associative: bool = False,
     idempotent: bool = False,
     identity: complex | None = None,
-    annihilator: complex | None = None,
+    annihilator: complex | tuple[complex | None, ...] | None = None,
     replace: bool = False,
-) -> Callable[..., Any]:
+) -> ScalarFunction:
     """Define a function of numbers that texts can call by its name.
 
     >>> from taco_py.functions import where
@@ -49,40 +60,155 @@ def function(
     compiler sees what the function is made of, so its types, what it is where operands store
     nothing, and vector code follow; nothing of Python is called when a text is evaluated.
 
+    >>> soft = tp.function("soft", numpy=lambda x: x / (1 + abs(x)), c="x / (1 + fabs(x))")
+    >>> tp.evaluate("y[i] = soft(r[i])", r=np.array([0.5, -3.0]))
+    array([ 0.33333333, -0.75      ])
+
+    C text stands in the kernels that call it, beside a NumPy function of arrays which says what it
+    computes: both are compared on numbers of each type, infinities and NaN among them.
+
+    A function of two arguments that is commutative and associative and has an identity reduces
+    too: f(j, A[i,j]), y[i] f= x[i], tp.Semiring(f, "times").
+
     name      of the function in texts, other than those that texts have
     body      from one or more numbers to one
+    numpy, c  in its place: a NumPy function, and C text of the same, an expression of the arguments
+              as NumPy's function calls them, or statements that return one; `T` is their type
+    dtypes    of the arguments of C text; float32 and float64 where not given. Others are converted
+              to the first that holds them
     zero_preserving, commutative, associative, idempotent, identity, annihilator
-              what is expected of it: checked on random numbers of each kind
+              what is expected of it: checked on random numbers of each kind. The annihilator may be
+              one for each argument: (0, None)
     replace   True puts it in the place of another function of that name
 
-    Returns the function, of NumPy arrays. Raises OperandError for a name that is taken, and for a
-    property that does not hold, with the numbers; OperandTypeError for what texts cannot do, and
-    NotationError for a body that is nested too deep.
+    Returns the function, of NumPy arrays. Raises OperandError for a name that is taken, for a
+    property that does not hold and for C text that computes something else, with the numbers;
+    OperandTypeError for what texts cannot do, NotationError for a body that is nested too deep and
+    for C text that does not compile, CompilerError where there is no compiler for it.
     """
     _check_name(name)
-    names = _arguments(name, body)
-    traced = _traced(name, body, names)
-    digest = hashlib.sha256(f"{names} {to_text(traced)}".encode()).hexdigest()[:16]
-    operator = Operator(
-        name, name, len(names), f"{name}_{digest}", 4,
-        annihilators=(None,) * len(names), linear=(False,) * len(names),
-        body=_substituting(written_out(traced), names), evaluate=_numeric(traced, names),
-    )  # fmt: skip
     declared = {
         "zero_preserving": zero_preserving, "commutative": commutative,
         "associative": associative, "idempotent": idempotent, "identity": identity,
         "annihilator": annihilator,
     }  # fmt: skip
-    check_properties(name, operator.evaluate, len(names), declared)
-    if DEFINED.bodies.get(name, digest) != digest and not replace:
+    by_text = c is not None or numpy is not None
+    if by_text:
+        made = _by_text(name, (body, numpy, c), dtypes, declared)
+    else:
+        made = _by_tracing(name, body, dtypes, declared)
+    if DEFINED.bodies.get(name, made.digest) != made.digest and not replace:
         raise OperandError(
             f"Expected a name without a function, found {name}, which has another body",
             hint="give it another name, or pass replace=True",
         )
-    if DEFINED.bodies.get(name) != digest:
-        DEFINED.define(name, operator, digest)
+    ADDED.add(made.operator.c_operator, made.function)
+    if DEFINED.bodies.get(name) != made.digest:
+        DEFINED.define(name, made.operator, made.digest)
         forget_texts()
     return ScalarFunction(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """An operator, what tells its body, and what makes the function that kernels call for it."""
+
+    operator: Operator
+    digest: str
+    function: Callable[[], KernelFunction]
+
+
+def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) -> _Made:
+    """The operator of a body, which is put in its place; kernels call it to reduce by it."""
+    if dtypes is not None:
+        raise OperandError(
+            f"Expected dtypes= beside c= and numpy= alone, found it beside the body of {name}",
+            hint="leave it out: the types of a body follow from what it is made of",
+        )
+    names = _arguments(name, body)
+    traced = _traced(name, body, names)
+    written = written_out(traced)
+    algebra = _algebra(name, len(names), declared)
+    told = f"{names} {written!r} {algebra}"
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    operator = Operator(
+        name, name, len(names), f"{name}_{digest}", 4, linear=(False,) * len(names),
+        body=_substituting(written, names), evaluate=_numeric(traced, names), **algebra,
+    )  # fmt: skip
+    kinds = check_properties(name, operator.evaluate, len(names), declared)
+    if operator.reduces:
+        operator = replaced(operator, loops=tuple(_reducible(operator, names, written, kinds)))
+    return _Made(operator, digest, partial(_kernel_function, operator.c_operator, names, written))
+
+
+def _reducible(operator: Operator, names: tuple[str, ...], body: Expr, kinds: str) -> Iterator[str]:
+    """The types that a function makes one value of two in, of these kinds, and that have its
+    identity."""
+    for dtype in map(np.dtype, SCALARS):
+        try:
+            found = expression_dtype(body, dict.fromkeys(names, dtype))
+        except OperandTypeError:
+            continue
+        if found == dtype and dtype.kind in kinds and holds(dtype, operator.identity):
+            yield dtype.name
+
+
+def _kernel_function(name: str, names: tuple[str, ...], body: Expr) -> KernelFunction:
+    """What kernels call that do more than to compute the body: to reduce by it, say."""
+    from taco_py.lower.function_bodies import function_of_body
+
+    return function_of_body(name, names, body, SCALARS)
+
+
+def _by_text(
+    name: str, given: tuple[Any, Any, Any], dtypes: Any, declared: Mapping[str, Any]
+) -> _Made:
+    """The operator of C text, which kernels call."""
+    body, numpy, c = given
+    if body is not None or numpy is None or c is None:
+        raise OperandTypeError(
+            f"Expected a body of {name}, or both numpy= and c=",
+            hint=f'write tp.function("{name}", numpy=lambda x: …, c="…")',
+        )
+    from taco_py.values.user_functions import c_text_of
+
+    found = c_text_of(name, numpy, c, dtypes)
+    loops, arity = tuple(found.counterpart.results), len(found.parameters)
+    algebra = _algebra(name, arity, declared)
+    digest = hashlib.sha256(f"{found.digest} {algebra}".encode()).hexdigest()[:16]
+    operator = Operator(
+        name, name, arity, found.function.name, 4, linear=(False,) * arity, loops=loops,
+        evaluate=found.counterpart, **algebra,
+    )  # fmt: skip
+    for type in loops if operator.reduces else ():
+        gives = found.counterpart.results[type]
+        if gives != type or not holds(np.dtype(type), operator.identity):
+            what = f"{gives} of {type}" if gives != type else f"{operator.identity} for {type}"
+            raise OperandError(
+                f"Expected results of {name}, and its identity, in the type of its arguments, for "
+                f"it reduces, found {what}",
+                hint="leave associative= out, or say the types with dtypes=",
+            )
+    kinds = "".join(np.dtype(each).kind for each in loops)
+    check_properties(name, operator.evaluate, arity, declared, kinds)
+    return _Made(operator, digest, lambda: found.function)
+
+
+def _algebra(name: str, arity: int, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """What is declared as the fields of an operator. Raises OperandError."""
+    annihilator = declared["annihilator"]
+    zeros = annihilator if isinstance(annihilator, tuple) else (annihilator,) * arity
+    if len(zeros) != arity:
+        raise OperandError(
+            f"Expected an annihilator of {name} for each of {arity} arguments, found {len(zeros)}",
+            hint="None stands for an argument without one, as in annihilator=(0, None)",
+        )
+    identity = declared["identity"]
+    return {
+        "commutative": bool(declared["commutative"]), "associative": bool(declared["associative"]),
+        "idempotent": bool(declared["idempotent"]), "identity": identity,
+        "right_identity": identity, "annihilators": zeros,
+    }  # fmt: skip
 
 
 def _check_name(name: str) -> None:

@@ -22,3 +22,13 @@ def read_over(semiring: Any, mask: Any, replace: bool) -> Over | None:
     from taco_py.call.over_semirings import over_of
 
     return over_of(semiring, mask, replace)
+
+
+def as_mask(mask: Any) -> Any:
+    """Return the mask that letters or the name of a format are meant as, and any other itself."""
+    if not isinstance(mask, str):
+        return mask
+    from taco_py.formats import Format
+    from taco_py.notation.rewrites.masks import Mask
+
+    return Mask(Format.parse(mask))

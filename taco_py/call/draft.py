@@ -12,16 +12,19 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from codegen.records import dataclass
+from taco_py.call.over_semirings import Over, Written, written_over
 from taco_py.call.prepare import accumulated, parsed, understood
 from taco_py.diagnostics.errors import FormatError, OperandError, OperandTypeError
+from taco_py.fill import fill_of as fill_text
 from taco_py.formats import Format, dense
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
 from taco_py.notation.half_types import computed_dtype
-from taco_py.notation.nodes import Assignment
-from taco_py.notation.rewrites.fills import with_fills
+from taco_py.notation.nodes import Assignment, Literal
+from taco_py.notation.rewrites.fills import stored_alone, with_fills
 from taco_py.notation.rewrites.wide_sums import wide_sums
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
@@ -35,6 +38,8 @@ from taco_py.values.results import result_kind
 from taco_py.values.settings import check_static, check_static_index, merged
 from taco_py.values.tensor import Tensor, as_format
 
+MASK = "mask"
+"""What calls of a kernel under a mask name it by."""
 NOMINAL_SIZE = 1000
 NOMINAL_DENSITY = 0.01
 """What the loop order is chosen for when no data is at hand."""
@@ -48,6 +53,7 @@ class Draft:
     begin    the operand that a result is added to, as `y` in y += value; "" where there is none
     assumed  the indices whose sizes are not known
     same     the operand that another name of it, read in another type, stands for
+    over     the semiring and the mask, None for numbers
     """
 
     assignment: Assignment
@@ -59,6 +65,7 @@ class Draft:
     begin: str = ""
     assumed: tuple[str, ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
+    over: Over | None = None
 
     @property
     def size_note(self) -> str:
@@ -79,20 +86,76 @@ def draft(
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
+    over: Over | None = None,
 ) -> Draft:
     """`text` over operands of `formats`, which are by name; an array stands for its own format.
 
+    over  the semiring and the mask, which stands for its own format too
+
     Raises NotationError, OperandError, FormatError, OperandTypeError, DimensionError.
     """
-    written = parsed(text)
+    return draft_assignment(parsed(text), formats, dtypes, index_dtype, static, over)
+
+
+def draft_assignment(
+    written: Assignment,
+    formats: Mapping[str, Any],
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
+    index_dtype: str = "int32",
+    static: Mapping[str, int] | None = None,
+    over: Over | None = None,
+) -> Draft:
+    """The same of a text that is read already, whose subscripts are indices alone."""
     target = written.target.tensor
-    assignment = accumulated(written, {target: None})  # y += value has y among its operands
     given = dict(formats)
     if written.operator is not None:
         given.setdefault(target, dense(len(written.target.indices)))
-    drafted = _drafted(assignment, target, given, dtypes, index_dtype, static)
+    zero = None
+    if over is not None:
+        found = _over_numbers(written, given, dtypes, over)
+        written, zero = found.assignment, found.zero
+        if over.mask is not None:
+            given[found.mask] = over.mask.array
+    assignment = accumulated(written, {target: None})  # y += value has y among its operands
+    drafted = _drafted(assignment, target, given, dtypes, index_dtype, static, zero)
     begin = "" if written.operator is None else target
-    return replace(_with_wide_sums(drafted, begin), begin=begin)
+    if over is None or not over.semiring.computes_truths:
+        drafted = _with_wide_sums(drafted, begin)
+    return replace(drafted, begin=begin, over=over)
+
+
+def _over_numbers(
+    written: Assignment,
+    given: Mapping[str, Any],
+    dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
+    over: Over,
+) -> Written:
+    """The assignment over numbers that one over a semiring, under a mask, is.
+
+    Raises OperandError where an operand is called as the mask is, and as `written_over`.
+    """
+    target = written.target
+    whole = accumulated(written, {target.tensor: None})
+    names = operand_names(whole)
+    if over.mask is not None and MASK in (*names, target.tensor):
+        raise OperandError(
+            f"Expected a text without {MASK}, by which a call names its mask, found it there",
+            written.span,
+            hint="call the tensor otherwise",
+        )
+    check_names(whole, [name for name in given if name != target.tensor or name in names])
+    orders = {a.tensor: len(a.indices) for a in (target, *accesses(written))}
+    if over.mask is not None:
+        given, names = {**given, MASK: over.mask.array}, (*names, MASK)
+        orders[MASK] = len(target.indices)
+    named = names_to_dtypes(names, dtypes)
+    types = {}
+    for name in names:
+        own = describe(given[name], name) if is_array(given[name]) else None
+        form = format_of(given[name], orders[name], name)
+        dtype = named[name] if own is None else own.operand.type.dtype
+        types[name] = TensorType(form, dtype).computable
+    return written_over(written, types, over, MASK)
 
 
 def _with_wide_sums(drafted: Draft, added: str) -> Draft:
@@ -177,7 +240,9 @@ def _drafted(
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
     index_dtype: str,
     static: Mapping[str, int] | None,
+    zero: Literal | None = None,
 ) -> Draft:
+    """zero  what a sparse result does not store, None for 0"""
     names = operand_names(assignment)
     check_names(assignment, [name for name in given if name != target or name in names])
     sizes = check_static(static)
@@ -193,10 +258,13 @@ def _drafted(
     operands = _operands(assignment, given, known, types, index, dict(sizes))
     chosen = {name: operands[name].type.format for name in names}
     assignment = with_fills(assignment, fills_of(operands))
-    kind = _kind(assignment, given.get(target), chosen, arrays)
-    wanted = kind.format
     dtype = result_dtype(assignment, {n: o.type.promoted for n, o in operands.items()})
-    request = Request(TensorType(wanted, computed_dtype(dtype).name, index), sizes)
+    stored = assignment if zero is None else stored_alone(assignment)
+    kind = _kind(stored, given.get(target), chosen, arrays)
+    fill = ""
+    if zero is not None and is_sparse(kind.format):
+        assignment, fill = stored, fill_text(zero.value, dtype)
+    request = Request(TensorType(kind.format, computed_dtype(dtype).name, index, fill=fill), sizes)
     known_sizes = {**dict(sizes), **_sizes_of(assignment, {n: o.shape for n, o in known.items()})}
     met = unique(i for a in accesses(assignment) for i in a.indices)
     assumed = tuple(index for index in met if index not in known_sizes)

@@ -14,6 +14,7 @@ from taco_py.call.compute import rounded, task_of, told_rounding, writable
 from taco_py.call.conform import conforming
 from taco_py.call.draft import Draft
 from taco_py.call.libraries import libraries_of, without_libraries
+from taco_py.call.over_semirings import Over, unfilled
 from taco_py.call.prepare import Prepared
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.errors import (
@@ -47,7 +48,7 @@ from taco_py.values.operands import (
     informer,
     is_number,
 )
-from taco_py.values.result_table import ResultKind
+from taco_py.values.result_table import TENSOR, ResultKind
 from taco_py.values.results import hand_out, kind_for
 from taco_py.values.settings import (
     Settings,
@@ -56,7 +57,7 @@ from taco_py.values.settings import (
     check_threads,
     merged,
 )
-from taco_py.values.tensor import as_data
+from taco_py.values.tensor import as_data, with_fill
 
 if TYPE_CHECKING:
     from taco_py.show.graphs import Drawing
@@ -86,6 +87,7 @@ class Kernel:
     kernels: dict[tuple[str, str], CompiledKernel]
     begin: str = ""
     same: Mapping[str, str] = field(default_factory=dict)
+    over: Over | None = None
     ways: Ways = field(default_factory=Ways)
     writing: Ways = field(default_factory=Ways)
 
@@ -164,7 +166,7 @@ class Kernel:
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
         told = (self.assignment, self.plan, self.formats, self.types, self.kind, self.dtype)
-        return compile_plan, (*told, self.settings, self.begin, dict(self.same))
+        return compile_plan, (*told, self.settings, self.begin, dict(self.same), self.over)
 
     def __repr__(self) -> str:
         """The assignment, and each operand's format and dtype, in one line."""
@@ -208,9 +210,7 @@ class Kernel:
                 result = call(objects, limit) if out is None else call(objects, out, limit)
                 if result is not None:
                     return result
-        begin = self.begin if out is not None and self.begin not in objects else ""
-        if begin:
-            objects = {begin: out, **objects}
+        begin, objects = ("", objects) if out is None else self._begun(objects, out)
         given, sizes = self._given(objects)
         shape = self._shape(sizes)
         kind = self._kind(given)
@@ -226,7 +226,20 @@ class Kernel:
             if not np.may_share_memory(data.values, out):  # else it was written there
                 np.copyto(out, data.values, casting="unsafe")
             return out
-        return hand_out(data, kind)
+        return hand_out(self._scipys(data, kind), kind)
+
+    def _begun(self, objects: dict[str, Any], out: Array) -> tuple[str, dict[str, Any]]:
+        """The operand that `out` itself is, or "", and the operands with it."""
+        if self.over is not None:
+            self.over.refuse_out(bool(self.begin), self.assignment)
+        if not self.begin or self.begin in objects:
+            return "", objects
+        return self.begin, {self.begin: out, **objects}
+
+    def _scipys(self, data: TensorData, kind: ResultKind) -> TensorData:
+        """A result for scipy, whose arrays have no fill value: what they do not store means it."""
+        scipys = kind.kind not in (TENSOR, "ndarray")
+        return with_fill(data, 0) if data.fill and scipys else data
 
     def _shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The result's."""
@@ -264,7 +277,7 @@ class Kernel:
         given, sizes = self._given(self._named(operands, named))
         execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
         data = rounded(assemble(self.plan, execution), self.dtype)
-        return hand_out(data, self._kind(given))
+        return hand_out(self._scipys(data, kind := self._kind(given)), kind)
 
     def compute(
         self, pattern: Any, /, *operands: Any, threads: int | None = None, **named: Any
@@ -285,7 +298,7 @@ class Kernel:
         given, sizes = self._given(self._named(operands, named))
         execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
         data = rounded(recompute(self.plan, execution, _as_pattern(pattern)), self.dtype)
-        return hand_out(data, self._kind(given))
+        return hand_out(self._scipys(data, kind := self._kind(given)), kind)
 
     def _execution(
         self,
@@ -303,7 +316,8 @@ class Kernel:
         return by_place_and_name(tuple(self.formats), operands, named)
 
     def _given(self, objects: Mapping[str, Any]) -> tuple[dict[str, Given], dict[str, int]]:
-        check_names(rename(self.assignment, tensors=self.same), objects)
+        check_names(rename(self.assignment, tensors=self.same), objects, ("out", "threads"))
+        objects = objects if self.over is None else unfilled(objects, self.over.semiring)
         found = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
         found.update((name, found[other]) for name, other in self.same.items())
         given = {
@@ -379,6 +393,7 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
         settings,
         drafted.begin,
         dict(drafted.same),
+        drafted.over,
     )
 
 
@@ -392,10 +407,11 @@ def compile_plan(
     settings: Settings,
     begin: str,
     same: Mapping[str, str],
+    over: Over | None = None,
 ) -> Kernel:
     """A plan as what can be called: all its kernels compiled, or found where they are already."""
     steps = plan.kernels
     compiled = compile_recipes([recipe_of(step) for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     told = (assignment, plan, formats, types, kind, dtype, settings)
-    return Kernel(*told, compiled, kernels, begin, same)
+    return Kernel(*told, compiled, kernels, begin, same, over)

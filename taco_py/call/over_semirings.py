@@ -29,6 +29,7 @@ from taco_py.notation.rewrites.semirings import (
     with_semiring,
     without_fill,
 )  # fmt: skip
+from taco_py.problem import TensorType
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import Given, check_names, check_orders, check_sizes, give, taken
@@ -56,7 +57,7 @@ class Over:
         """What tells calls apart besides their operands."""
         mask = self.mask
         known = None if mask is None else (mask.by_value, mask.complement)
-        return ("semiring", self.semiring, known, self.replace)
+        return ("semiring", self.semiring, *self.semiring.functions, known, self.replace)
 
     @property
     def is_usual(self) -> bool:
@@ -70,6 +71,15 @@ class Over:
             last.span,
             hint="compute each in a call of its own",
         )
+
+    def refuse_out(self, added: bool, assignment: Assignment) -> None:
+        """Raise OperandError where a kernel that writes all of out= should keep a part of it."""
+        if self.mask is not None and not self.replace and not added:
+            raise OperandError(
+                "Expected no out= of a kernel under a mask, which would write all of it, found one",
+                assignment.target.span,
+                hint="compile with replace=True, which sets that to zero, or call tp.evaluate",
+            )
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -262,3 +272,50 @@ def _merged(out: Array, found: Any, over: Over) -> Array:
         allowed[unpack(data)[0]] = True
     np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
     return out
+
+
+# ---------------------------------------------------------------- without data
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """An assignment over numbers, for operands of known types.
+
+    mask  the name of the mask among the operands, "" without one
+    zero  what a result does not store, None for 0
+    """
+
+    assignment: Assignment
+    mask: str = ""
+    zero: Literal | None = None
+
+
+def written_over(
+    assignment: Assignment, types: Mapping[str, TensorType], over: Over, mask: str
+) -> Written:
+    """Write an assignment over a semiring, under a mask, as one over numbers, for `compile`.
+
+    types  of the operands, and of the mask by its name
+    mask   its name
+
+    Raises as `with_semiring`.
+    """
+    dtypes = {name: np.dtype(type.dtype) for name, type in types.items()}
+    names = operand_names(assignment)
+    sparse = [name for name in names if not is_full(types[name].format)]
+    read = with_semiring(assignment, over.semiring, dtypes, sparse)
+    dtype = expression_dtype(read.value, dtypes)
+    own = over.semiring.zero_of(dtype)
+    zero = None if own is None or own == 0 else Literal(own, dtype=dtype.name)
+    if over.mask is None:
+        return Written(read, "", zero)
+    element = Access(mask, assignment.target.indices)
+    by_value = over.mask.by_value or types[mask].format.is_dense
+    condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
+    allowed = Call(NOT, (condition,)) if over.mask.complement else condition
+    return Written(replace(read, value=with_mask(read.value, allowed, zero)), mask, zero)
+
+
+def unfilled(objects: Mapping[str, Any], semiring: Semiring) -> dict[str, Any]:
+    """Operands as kernels over a semiring take them: what is not stored is its zero anyway."""
+    return {name: _unfilled(name, obj, semiring) for name, obj in objects.items()}

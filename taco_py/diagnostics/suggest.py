@@ -19,6 +19,19 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def nearest_of(word: str, words: Iterable[str], count: int = 3) -> list[str]:
+    """Find some words that differ little from `word`, the nearest first.
+
+    >>> nearest_of("arctan", ["atan", "tan", "exp"])
+    ['atan', 'tan']
+    """
+    from difflib import get_close_matches
+
+    found = nearest(word, words := tuple(dict.fromkeys(words)))
+    others = get_close_matches(word, [each for each in words if each not in (word, found)], count)
+    return [] if found is None else [found, *others][:count]
+
+
 def with_suggestion(hint: str, word: str, words: Iterable[str]) -> str:
     """Put the nearest word before a hint, where there is one.
 

@@ -299,8 +299,8 @@ def refuse_subscripts(assignment: Assignment) -> None:
             raise NotationError(
                 f"Expected indices alone as subscripts here, found more in {access.tensor}",
                 access.span,
-                "tp.evaluate, tp.explain and tp.evaluate_dense take arithmetic on indices and "
-                "gathers",
+                "tp.evaluate, tp.explain, tp.compile and tp.evaluate_dense take arithmetic on "
+                "indices and gathers",
             )
 
 

@@ -13,6 +13,7 @@ of such a type is rounded to it once, at the end (`computed_dtype`).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
@@ -185,7 +186,8 @@ def _typed(expr: Expr, dtypes: Mapping[str, DType]) -> _Typed:
 
 def check_defined(expr: Call | Reduce, dtype: DType) -> None:
     """Raise OperandTypeError where an operator is not defined for arguments of a dtype."""
-    if computed_dtype(dtype).kind not in expr.operator.kinds:
+    computed, loops = computed_dtype(dtype), expr.operator.loops
+    if computed.kind not in expr.operator.kinds or (loops and computed.name not in loops):
         raise _not_defined(expr, dtype)
 
 
@@ -246,7 +248,10 @@ def _evaluated(call: Call, args: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, 
 
 def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
     to = "np.int64" if call.operator.kinds == "biu" else "np.float64"
-    if dtype.kind == "c":
+    if call.operator.loops:
+        to = f"A.astype(np.{call.operator.loops[-1]}): it is defined for "
+        to += ", ".join(call.operator.loops)
+    elif dtype.kind == "c":
         to = "np.abs(A) or A.real"
     else:
         to = f"A.astype({'np.int8' if dtype.kind == 'b' else to})"
@@ -285,6 +290,8 @@ def _common(args: list[_Typed]) -> DType:
 
 
 def _converted(operator: Operator, common: DType) -> DType:
+    if operator.loops:
+        return loop_dtype(operator.loops, computed_dtype(common))
     if common.kind not in "biu":
         return common
     if operator.true_division:
@@ -294,6 +301,23 @@ def _converted(operator: Operator, common: DType) -> DType:
     if common.kind == "b" and isinstance(operator.evaluate, np.ufunc):  # shifts, // and % of truths
         return _of_truths(operator.evaluate)
     return common
+
+
+def loop_dtype(loops: Iterable[str], common: DType) -> DType:
+    """Return the first of the types of a function that a type can be cast to, as NumPy does; itself
+    where there is none."""
+    found = (np.dtype(each) for each in loops if np.can_cast(common, each, "safe"))
+    return next(found, common)
+
+
+def holds(dtype: DType, value: complex | None) -> bool:
+    """Tell whether a type has a number."""
+    if value is None:
+        return False
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = np.asarray(value).astype(dtype).item()
+    return bool(found == value or (found != found and value != value))
 
 
 def _of_truths(function: np.ufunc) -> DType:

@@ -75,6 +75,8 @@ def _unknown_character(source: Source, position: int) -> NotationError:
     hint = _HINTS.get(character)
     if source.text.startswith("...", position):
         hint = "name every index; tp.einsum takes '...'"
+    if character == "." and source.text[:position].endswith(("np", "numpy")):
+        hint = "NumPy's functions go by their names alone, as in exp(x[i])"
     if hint is None and character.isidentifier():
         hint = "names consist of the letters a-z and A-Z, digits and underscores"
     return NotationError(

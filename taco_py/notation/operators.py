@@ -9,6 +9,7 @@ is an entry in this table.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
@@ -36,6 +37,8 @@ class Operator:
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
     idempotent   whether f(x, x) = x
     kinds        NumPy's letters of the types of arguments that f is defined for
+    loops        of what a user defined: NumPy's names of the types that f is computed in, as of the
+                 loops of NumPy's functions; () where `kinds` says all
     floating     whether integers are computed in floating point, as in NumPy's functions
     divides      whether f(0, 0) is not a number
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
@@ -67,6 +70,7 @@ class Operator:
     needs_elements: bool = field(default=False, compare=False, repr=False)
     idempotent: bool = False
     kinds: str = "biufc"
+    loops: tuple[str, ...] = field(default=(), repr=False)
     floating: bool = False
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
@@ -80,6 +84,12 @@ class Operator:
     def additive(self) -> bool:
         """Whether f(x + x', y + y') = f(x, y) + f(x', y'): its arguments are terms of a sum."""
         return bool(self.signs)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether any number of values may be reduced by f, in any order, also none."""
+        begins = self.identity is not None or self.limit != 0
+        return self.arity == 2 and self.associative and self.commutative and begins
 
     @property
     def distributes(self) -> bool:
@@ -97,8 +107,10 @@ class Operator:
         given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
         if self.floating or "b" not in self.kinds:  # NumPy computes those of booleans in 16 bits
             given = [int(x) if isinstance(x, bool) else x for x in given]
+        widest = self.loops[-1] if self.loops else None
         with np.errstate(all="ignore"):
-            value: Number = np.asarray(self.evaluate(*map(np.asarray, given))).item()
+            arrays = (np.asarray(x) if widest is None else np.asarray(x, widest) for x in given)
+            value: Number = np.asarray(self.evaluate(*arrays)).item()
         return value
 
     def annihilated(self, place: int, fill: Number | None) -> Number | None:
@@ -133,6 +145,17 @@ class Operator:
 
     def __str__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the compiler's own operators by name, for their functions have none."""
+        if COMPILER.get(self.name) == self:
+            return compilers_own, (self.name,)
+        return copyreg.__newobj__, (Operator,), self.__getstate__()  # type: ignore[attr-defined]
+
+
+def compilers_own(name: str) -> Operator:
+    """The compiler's own operator of a name."""
+    return COMPILER[name]
 
 
 ADD = Operator(

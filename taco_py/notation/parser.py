@@ -27,8 +27,10 @@ from dataclasses import replace
 from functools import reduce
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.diagnostics.suggest import nearest
+from taco_py.diagnostics.source import Span
+from taco_py.diagnostics.suggest import nearest, nearest_of
 from taco_py.notation.checks import check_depth, free_indices
+from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.functions.function_table import (
     ALIASES,
     AND,
@@ -43,9 +45,14 @@ from taco_py.notation.functions.function_table import (
     REDUCTIONS,
     arity_of,
     called,
+    check_accumulates,
+    check_reduces,
     is_called,
+    is_reduction,
     make_call,
+    make_reduction,
     nonzero,
+    reduces,
 )
 from taco_py.notation.lexer import Token, TokenKind, tokenize
 from taco_py.notation.long_chains import rebalanced, rebalanced_sum
@@ -82,6 +89,7 @@ _ASSIGNMENTS: dict[str, Operator | None] = {
     "=": None, "+=": ADD, "*=": MUL, **{f"{symbol}=": op for symbol, op in _BIT.items()},
 }  # fmt: skip
 _WORDS = {"min": MIN, "max": MAX}
+_ACCUMULATE = ", ".join((*list(_ASSIGNMENTS)[1:], *(f"{word}=" for word in _WORDS)))
 """Functions that stand before the equals sign of an assignment, as in y[i] min= x[i]."""
 _NUMBERS = {"inf": float("inf"), "nan": float("nan"), "True": True, "False": False}
 _CLOSING = {"[": "]", "(": ")"}
@@ -147,10 +155,12 @@ class Parser(SubscriptRules):
 
     def assignment_operator(self, target: Access) -> Operator | None:
         """What stands between the two sides of an assignment: None for the equals sign alone."""
-        if self.token.text in _WORDS and self.ahead(1).text == "=":
-            operator = _WORDS[self.take().text]
+        word = ALIASES.get(self.token.text, self.token.text)
+        if self.ahead(1).text == "=" and (word in _WORDS or reduces(word)):
+            check_accumulates(word, self.take().span)
             self.take()
-            return operator
+            found: Operator = _WORDS.get(word) or DEFINED.operators[word]
+            return found
         if self.token.text not in _ASSIGNMENTS:
             raise self.error(f"'=' or '+=' after {target.tensor}", self.assignment_hint())
         return _ASSIGNMENTS[self.take().text]
@@ -170,6 +180,10 @@ class Parser(SubscriptRules):
                 return "einsum's subscripts go to tp.einsum; here begin as in y[i] = A[i,j] * x[j]"
             case "==":
                 return "an assignment has one equals sign"
+            case "/=":
+                return f"divide by *= of 1 over it; assignments accumulate by {_ACCUMULATE}"
+            case "//" | "%" | "**" | "<<" | ">>" if self.ahead(1).text == "=":
+                return f"assignments accumulate by {_ACCUMULATE}, whose order does not matter"
             case _:
                 return "begin with the result, as in y[i] = A[i,j] * x[j]"
 
@@ -298,8 +312,8 @@ class Parser(SubscriptRules):
         if word in _NUMBERS and self.ahead(1).text not in _CLOSING:
             self.take()
             return Literal(_NUMBERS[word], token.span)
-        if opens and word in REDUCTIONS and self.lists_indices(word):
-            return self.reduction()
+        if opens and reduces(word) and self.lists_indices(word):
+            return self.reduction(word)
         if opens and (is_called(word) or (word in REDUCTIONS and not self.holds_names())):
             return self.function(word)
         return self.index_as_number() or self.access()
@@ -322,7 +336,10 @@ class Parser(SubscriptRules):
         """Whether indices come first in the parentheses that follow, and what to reduce behind."""
         first, after = self.ahead(2), self.ahead(3).text
         if first.kind is TokenKind.NAME and after == ",":
-            return not is_called(word) or first.text in self.indices
+            number = first.text in self.operands
+            if not number and not is_reduction(word):
+                number = any(first.text in names for names in self.bound)
+            return not is_called(word) or (first.text in self.indices and not number)
         return (
             first.text == "(" and self.holds_names(2) and self.ahead(self.names_end(2)).text == ","
         )
@@ -343,7 +360,8 @@ class Parser(SubscriptRules):
             end += 1
         return end + 1
 
-    def reduction(self) -> Expr:
+    def reduction(self, word: str) -> Expr:
+        check_reduces(word, self.token.span)
         first, opening = self.take(), self.take()
         names = self.tuple_of_names() if self.at("(") else self.leading_names()
         indices = tuple(token.text for token in names)
@@ -351,27 +369,31 @@ class Parser(SubscriptRules):
         body = self.nested(self.expression, opening)
         self.bound.pop()
         self.closed(opening, "an operator or ')'", self.spelling_hint() or _SUM_HINT)
-        return REDUCTIONS[first.text](indices, body, self.since(first))
+        return make_reduction(word, indices, body, self.since(first))
 
     def function(self, word: str) -> Expr:
         """A function of its arguments, or a reduction over the indices that nothing else binds."""
         first, opening = self.take(), self.take()
         args: list[Expr] = []
-        while not args or self.at(","):
+        while (not args and not self.at(")")) or self.at(","):
             if args:
                 self.take()
             args.append(self.nested(self.expression, opening))
         self.closed(opening, "an operator or ')'", self.spelling_hint())
         span = self.since(first)
-        if word in REDUCTIONS and len(args) == 1:
+        if len(args) == 1 and (word in REDUCTIONS or (word in DEFINED.operators and reduces(word))):
+            check_reduces(word, first.span)
             bound = {index for names in self.bound for index in names}
             indices = tuple(index for index in free_indices(args[0]) if index not in bound)
-            return REDUCTIONS[word](indices, args[0], span)
+            if not indices:
+                raise nothing_to_reduce(first.text, args[0], span)
+            return make_reduction(word, indices, args[0], span)
         count = arity_of(word) if is_called(word) else 1
         if len(args) != count:
             names = ", ".join(("x[i]", "y[i]", "z[i]")[:count])
             raise NotationError(
-                f"Expected {count} argument{'s' * (count > 1)} of {first.text}, found {len(args)}",
+                f"Expected {count} argument{'s' * (count > 1)} of {first.text}, found "
+                f"{len(args) or 'none'}",
                 span,
                 f"write it as in {first.text}({names})",
             )
@@ -404,7 +426,7 @@ class Parser(SubscriptRules):
             opening = self.take()
             if first.text not in REDUCTIONS and self.holds_accesses():
                 raise NotationError(
-                    f"Expected a function, found {first.text}", first.span, no_function(first.text)
+                    f"Expected a function, found {first.text}", first.span, like(first.text)
                 )
             hint = _SUM_HINT if first.text in REDUCTIONS else no_function(first.text)
             indices = self.names(")", hint, opening, first.text)
@@ -460,6 +482,25 @@ def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
         if depth > 0 and token.kind is TokenKind.NAME and after.text != "[":
             found.add(token.text)
     return frozenset(found)
+
+
+def nothing_to_reduce(name: str, body: Expr, span: Span) -> NotationError:
+    """The error of a reduction whose indices are all bound around it."""
+    found = ", ".join(free_indices(body))
+    return NotationError(
+        f"Expected an index to reduce by {name}, found "
+        + (f"{found}, which the left-hand side or a reduction around it has" if found else "none"),
+        span,
+        f"an index that stands here alone is reduced, as j in y[i] = {name}(A[i,j])",
+    )
+
+
+def like(name: str) -> str:
+    """Say which functions may have been meant by a name that is none."""
+    first, *others = nearest_of(name, (*called(), *REDUCTIONS, *ALIASES)) or [""]
+    near = f"did you mean {first}? " if first else ""
+    near += f"near are {', '.join(others)} too; " if others else ""
+    return f'{near}docs/functions.md lists functions, and tp.function("{name}", …) makes one'
 
 
 def no_function(name: str) -> str:

@@ -261,9 +261,7 @@ def check_given(
             raise OperandError(
                 f"Expected an operand {access.tensor}, found {_listed(given)}",
                 access.span,
-                _how_to_pass(
-                    access.tensor, [name for name in given if name not in wanted], options
-                ),
+                _how_to_pass(access, [name for name in given if name not in wanted], options),
             )
     for name in given:
         if name not in wanted:
@@ -274,13 +272,15 @@ def check_given(
             )
 
 
-def _how_to_pass(name: str, left: Sequence[str], options: Collection[str]) -> str:
+def _how_to_pass(access: Access, left: Sequence[str], options: Collection[str]) -> str:
     """The remedy for an operand that is missing; `left` are given and not used."""
+    name = access.tensor
     if name in options:
         return f'{name}= is an option of the call; pass the operand in a mapping, {{"{name}": …}}'
     found = nearest(name, left)
     meant = "" if found is None else f", where {found}= was given: did you mean {name}?"
-    return f"pass it by name: {name}=…{meant}"
+    number = f"; an index stands in brackets too, as in x[{name}]"
+    return f"pass it by name: {name}=…{meant or number * (not access.indices)}"
 
 
 def _how_to_use(name: str, wanted: Sequence[str], options: Collection[str]) -> str:

@@ -54,7 +54,7 @@ def contraction_of(
 def factors_of(problem: Problem) -> tuple[Access, Access] | None:
     """The two factors of a sum of products; None for anything else."""
     (term, *more) = split_terms(problem.assignment.value)
-    if more or term.negative:
+    if more or term.negative or not term.operator.additive:
         return None
     match term.body:
         case Call(operator, (Access() as left, Access() as right)) if operator == MUL:

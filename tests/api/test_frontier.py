@@ -241,3 +241,29 @@ def test_it_is_printed_in_a_line() -> None:
         "(<Candidate forall i; forall k; forall j; A[i,j] += B[i,k] * C[k,j]: Σ"
     )
     assert repr(found[0].kernels).startswith("(<ScheduledKernel A[i,j] = sum(k, B[i,k]")
+
+
+@pytest.mark.parametrize("text", ["y[i] = max(j, A[i,j] * x[j])", "y[i] min= A[i,j]"])
+def test_other_reductions_are_refused(text: str) -> None:
+    with pytest.raises(tp.ScheduleError, match="Expected sums alone") as found:
+        tp.frontier(text, A=tp.CSR)
+    assert "^^^" in str(found.value)
+
+
+def test_masks_are_operands() -> None:
+    """What a mask leaves out is not computed: its entries bound the loops of a schedule."""
+    text = "C[i,j] = A[i,k] * B[k,j]"
+    found = tp.frontier(text, A=tp.CSR, B=tp.CSR, mask="csr", schedule_budget=20)
+    assert any("mask[i,j]" in str(each.cost) for each in found)
+    truths = tp.frontier(text, A=tp.CSR, B=tp.CSR, semiring="or_and", schedule_budget=20)
+    assert len(truths) > 0
+    with pytest.raises(tp.ScheduleError, match="found a reduction by min"):
+        tp.frontier(text, A=tp.CSR, B=tp.CSR, semiring="min_plus")
+
+
+def test_subscripts_ask_for_operands() -> None:
+    found = tp.frontier("y[i] = x[i+k] * w[k]", x="d", w="d")
+    assert "x_at_i_k[k,i]" in repr(found)
+    with pytest.raises(tp.DimensionError, match="taken to compile for"):
+        tp.frontier("y[i] = x[i-1]")
+    assert len(tp.frontier("y[i] = x[i-1] * w[i]", border="fill", shape=9)) > 0

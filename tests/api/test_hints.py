@@ -99,7 +99,7 @@ def refused(call: Callable[[], Any]) -> str:
         (lambda: tp.evaluate("y[i] = x[i]", x=X, border="fil"), "did you mean fill?"),
         (lambda: tp.evaluate("y[i] = x[i]", x=X, shape="5"), "as in shape=(100,)"),
         (lambda: tp.evaluate("y[i] = x[i]", x=X, shape=(1, 2)), "one size for each mode"),
-        (lambda: tp.frontier("y[i] = x[i+1]"), "take arithmetic on indices"),
+        (lambda: tp.frontier("y[i] = x[i-1]"), "an array in the place of a format"),
         (lambda: tp.evaluate("m[i] = mx(j, A[i,j])", A=A), "did you mean max?"),
         (lambda: tp.evaluate("m[i] = floor(z[i])", z=X * 1j), "np.abs(A) or A.real"),
         (lambda: tp.evaluate("s = max((k), x[i])", x=X), "as in sum(k, x[k])"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,6 @@ from tests.corpus.formats import store, to_dense
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((7, 9), density=0.4, rng=RANDOM).toarray() * 4 - (RANDOM.random((7, 9)) < 0.2)
 X = RANDOM.standard_normal(9)
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    yield
-    for name in tuple(DEFINED.operators):
-        DEFINED.forget(name)
 
 
 def huber(x: Any) -> Any:

@@ -167,12 +167,61 @@ ERRORS = [
     (
         "y = sqr(x[i])",
         "Expected a function, found sqr\n  y = sqr(x[i])\n      ^^^\n"
-        "hint: sqr(…) takes the names of indices; did you mean sqrt?",
+        "hint: did you mean sqrt? near are square too; docs/functions.md lists functions, and "
+        'tp.function("sqr", …) makes one',
     ),
     (
         "y = hypot(x[i])",
         "Expected 2 arguments of hypot, found 1\n  y = hypot(x[i])\n      ^^^^^^^^^^^\n"
         "hint: write it as in hypot(x[i], y[i])",
+    ),
+    (
+        "y = exp()",
+        "Expected 1 argument of exp, found none\n  y = exp()\n      ^^^^^\n"
+        "hint: write it as in exp(x[i])",
+    ),
+    (
+        "y = np.exp(x[i])",
+        "Expected a name, a number, brackets or one of + - * / = +=, found '.'\n"
+        "  y = np.exp(x[i])\n        ^\n"
+        "hint: NumPy's functions go by their names alone, as in exp(x[i])",
+    ),
+    (
+        "y[i] /= x[i]",
+        "Expected '=' or '+=' after y, found '/='\n  y[i] /= x[i]\n       ^^\n"
+        "hint: divide by *= of 1 over it; assignments accumulate by +=, *=, |=, ^=, &=, min=, max=",
+    ),
+    (
+        "y[i] **= x[i]",
+        "Expected '=' or '+=' after y, found '**'\n  y[i] **= x[i]\n       ^^\n"
+        "hint: assignments accumulate by +=, *=, |=, ^=, &=, min=, max=, whose order does not "
+        "matter",
+    ),
+    (
+        "y[i] hypot= A[i,j]",
+        "Expected an associative and commutative function with an identity to reduce by, found "
+        "hypot, which is none\n  y[i] hypot= A[i,j]\n       ^^^^^\n"
+        "hint: the reductions are sum, prod, min, max, any, all, count, mean, var, argmin, argmax; "
+        "hypot of the number j of an index is added up by sum(j, hypot(j, …))",
+    ),
+    (
+        "y[i] = fmin(j, A[i,j])",
+        "Expected an associative and commutative function with an identity to reduce by, found "
+        "fmin, which is none\n  y[i] = fmin(j, A[i,j])\n         ^^^^\n"
+        "hint: the reductions are sum, prod, min, max, any, all, count, mean, var, argmin, argmax; "
+        "fmin of the number j of an index is added up by sum(j, fmin(j, …))",
+    ),
+    (
+        "y[i] sum= A[i,j]",
+        "Expected a function of two numbers before the equals sign, found sum\n"
+        "  y[i] sum= A[i,j]\n       ^^^\n"
+        "hint: write y[i] = sum(j, …), or accumulate by +=, *=, min= or max=",
+    ),
+    (
+        "y[i] = mean(x[i])",
+        "Expected an index to reduce by mean, found i, which the left-hand side or a reduction "
+        "around it has\n  y[i] = mean(x[i])\n         ^^^^^^^^^^\n"
+        "hint: an index that stands here alone is reduced, as j in y[i] = mean(A[i,j])",
     ),
     (
         "y = a < b < c",

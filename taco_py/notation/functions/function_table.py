@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import NotationError
 from taco_py.diagnostics.source import Span
 from taco_py.notation.functions.averages import Places, mean, variance
 from taco_py.notation.functions.defined import DEFINED
@@ -283,6 +284,62 @@ REDUCTIONS: dict[str, Callable[[tuple[str, ...], Expr, Span], Expr]] = {
     "argmax": partial(_PLACES.of, MAX),
 }
 """What texts reduce by, each with what makes its expression of indices and a body."""
+
+
+def is_reduction(name: str) -> bool:
+    """Whether a name is that of a reduction, or of a user's function that reduces."""
+    return name in REDUCTIONS or (name in DEFINED.operators and DEFINED.operators[name].reduces)
+
+
+def reduces(name: str) -> bool:
+    """Whether a name is that of a reduction, or of a function of two that one may be meant by."""
+    return name in REDUCTIONS or (is_called(name) and arity_of(name) == 2)
+
+
+def check_reduces(name: str, span: Span | None) -> None:
+    """Raise NotationError where a function cannot reduce any number of values."""
+    if is_reduction(name):
+        return
+    operator = DEFINED.operators.get(name)
+    if operator is None:
+        what, remedy = "which is none", f"the reductions are {', '.join(REDUCTIONS)}"
+    else:
+        needed = {
+            "associative=True": operator.associative, "commutative=True": operator.commutative,
+            "identity=": operator.identity is not None,
+        }  # fmt: skip
+        missing = ", ".join(each for each, there in needed.items() if not there)
+        what = "which is not declared so: the result would depend on the order of the values"
+        remedy = f'say {missing} in tp.function("{name}", …) if it is, where that is checked'
+    raise NotationError(
+        f"Expected an associative and commutative function with an identity to reduce by, found "
+        f"{name}, {what}",
+        span,
+        f"{remedy}; {name} of the number j of an index is added up by sum(j, {name}(j, …))",
+    )
+
+
+def check_accumulates(name: str, span: Span | None) -> None:
+    """Raise NotationError where an assignment cannot accumulate by a function."""
+    if name not in _ACCUMULATE:
+        check_reduces(name, span)
+    if name in REDUCTIONS and name not in _ACCUMULATE:
+        raise NotationError(
+            f"Expected a function of two numbers before the equals sign, found {name}",
+            span,
+            f"write y[i] = {name}(j, …), or accumulate by +=, *=, min= or max=",
+        )
+
+
+_ACCUMULATE = ("min", "max")
+"""Reductions that assignments accumulate by under their names."""
+
+
+def make_reduction(name: str, indices: tuple[str, ...], body: Expr, span: Span) -> Expr:
+    """Make the expression of a reduction by its name, a user's function among them."""
+    if name in REDUCTIONS:
+        return REDUCTIONS[name](indices, body, span)
+    return _reduction(DEFINED.operators[name])(indices, body, span)
 
 
 def arity_of(name: str) -> int:

@@ -12,9 +12,9 @@ in operators and fill values, so that regions, plans, kernels and the oracle fol
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import reduce
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -22,7 +22,19 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.dtypes import DType, expression_dtype
-from taco_py.notation.functions.function_table import AND, LADDER, MAX, MIN, OR, WHERE, XOR, nonzero
+from taco_py.notation.functions.defined import DEFINED
+from taco_py.notation.functions.function_table import (
+    AND,
+    LADDER,
+    MAX,
+    MIN,
+    OR,
+    WHERE,
+    XOR,
+    check_reduces,
+    nonzero,
+)
+from taco_py.notation.functions.traced import ScalarFunction
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import (
     ADD,
@@ -43,7 +55,8 @@ _COMPARED = {each.symbol: each for each in LADDER[0]}
 
 ADDS: dict[str, Operator] = {
     "plus": ADD, "times": MUL, "min": MIN, "max": MAX, "any": MAX, "or": OR, "lor": OR, "and": AND,
-    "land": AND, "xor": XOR, "lxor": XOR, "bor": _BITS["|"], "bxor": _BITS["^"],
+    "land": AND, "xor": XOR, "lxor": XOR, "bor": _BITS["|"], "band": _BITS["&"],
+    "bxor": _BITS["^"],
 }  # fmt: skip
 """What semirings add by. "any" is the largest, so that results do not depend on the order."""
 
@@ -80,8 +93,9 @@ class Semiring:
     >>> tp.Semiring("min", "plus", zero=float("inf"), one=0)
     Semiring(add='min', multiply='plus', zero=inf, one=0)
 
-    add       name of an associative and commutative operator, as "min"
-    multiply  name of an operator of two arguments, as "plus", "first" or "pair"
+    add       name of an associative and commutative operator, as "min", or a function of
+              `tp.function` that is declared so
+    multiply  name of an operator of two arguments, as "plus", "first" or "pair", or such a function
     zero      what is added up where nothing is stored; None for what `add` does not change a number
               by, in the type that is computed in: the largest number of it for "min"
     one       what `multiply` does not change a number by; None where that is not needed
@@ -94,19 +108,25 @@ class Semiring:
     multiply: str
     zero: Number | None = None
     one: Number | None = None
+    adds: Operator = field(init=False, repr=False)
+    multiplies: Operator | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.add not in ADDS:
-            raise _no_add(self.add)
-        if self.multiply not in (*MULTIPLIES, *CHOICES):
-            names = (*MULTIPLIES, *CHOICES)
-            raise NotationError(
-                f"Expected a name of what a semiring multiplies by, found {self.multiply!r}",
-                hint=with_suggestion(_names(names), str(self.multiply), names),
-            )
-        _check_neutral("zero", self.zero, ADDS[self.add])
-        if self.multiply in MULTIPLIES:
-            _check_neutral("one", self.one, MULTIPLIES[self.multiply])
+        for part in ("add", "multiply"):
+            given = getattr(self, part)
+            if isinstance(given, ScalarFunction):
+                object.__setattr__(self, part, given.__name__)
+        object.__setattr__(self, "adds", _adds(self.add))
+        object.__setattr__(self, "multiplies", _multiplies(self.multiply))
+        _check_neutral("zero", self.zero, self.adds)
+        if self.multiplies is not None:
+            _check_neutral("one", self.one, self.multiplies)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """What tells the functions of users that it may be made of."""
+        operators = (each for each in (self.adds, self.multiplies) if each is not None)
+        return tuple(each.c_operator for each in operators)
 
     @property
     def name(self) -> str:
@@ -121,15 +141,15 @@ class Semiring:
     @property
     def computes_truths(self) -> bool:
         """Whether it adds up truths: numbers are compared with 0 first."""
-        return ADDS[self.add] in _TRUTHS or (self.add, self.multiply) == ("any", "pair")
+        return self.adds in _TRUTHS or (self.add, self.multiply) == ("any", "pair")
 
     def zero_of(self, dtype: DType) -> Number | None:
         """Return what is added up where nothing is stored, in a type; None where there is none.
 
         Raises OperandTypeError for a zero that the type does not hold.
         """
-        own = ADDS[self.add].identity_of(dtype)
-        if self.zero is None or self.zero == ADDS[self.add].identity_of(np.dtype(np.float64)):
+        own = self.adds.identity_of(dtype)
+        if self.zero is None or self.zero == self.adds.identity_of(np.dtype(np.float64)):
             return own
         if dtype.kind in "biu" and np.asarray(self.zero).astype(dtype) != self.zero:
             raise OperandTypeError(
@@ -144,7 +164,36 @@ def _names(names: Collection[str]) -> str:
     return f"the names are {', '.join(names)}"
 
 
-def _no_add(name: str) -> NotationError:
+def _adds(name: Any) -> Operator:
+    """The operator to add by of a name. Raises NotationError."""
+    if isinstance(name, str) and name in ADDS:
+        return ADDS[name]
+    if isinstance(name, str) and name in DEFINED.operators:
+        operator: Operator = DEFINED.operators[name]
+        if operator.reduces:
+            return operator
+        check_reduces(name, None)
+    raise _no_add(name)
+
+
+def _multiplies(name: Any) -> Operator | None:
+    """The operator to multiply by of a name; None for a choice. Raises NotationError."""
+    if isinstance(name, str) and name in CHOICES:
+        return None
+    found = None
+    if isinstance(name, str):
+        found = MULTIPLIES.get(name) or DEFINED.operators.get(name)
+    if found is None or found.arity != 2:
+        names = (*MULTIPLIES, *CHOICES)
+        what = f"{name!r}" + (f" of {found.arity} arguments" if found is not None else "")
+        raise NotationError(
+            f"Expected a name of what a semiring multiplies by, found {what}",
+            hint=with_suggestion(_names(names), str(name), names),
+        )
+    return found
+
+
+def _no_add(name: Any) -> NotationError:
     if name in MULTIPLIES or name in CHOICES:
         return NotationError(
             f"Expected an associative and commutative operator to add by, found {name!r}, which is "
@@ -227,7 +276,7 @@ def with_semiring(
     """
     if semiring.is_arithmetic:
         return assignment
-    if sparse and semiring.zero is None and _has_no_zero(ADDS[semiring.add]):
+    if sparse and semiring.zero is None and _has_no_zero(semiring.adds):
         raise OperandError(
             f"Expected a semiring with a zero, for {', '.join(sparse)} does not store all elements",
             assignment.span,
@@ -263,10 +312,10 @@ class _World:
     @property
     def add(self) -> Operator:
         """What sums are made by; of truths a plain sum is "or", which plans know more about."""
+        found = self.semiring.adds
         if self.semiring.computes_truths and self.semiring.add != "and":
-            found = ADDS[self.semiring.add]
             return _SUMS_OF_TRUTHS.get(found.name, found)
-        return ADDS[self.semiring.add]
+        return found
 
     def read(self, expr: Expr) -> Expr:
         """Read an expression that no product is around."""
@@ -309,9 +358,9 @@ class _World:
     def product(self, expr: Call) -> Expr:
         """Multiply; what one factor does not store is 0 and not stored in the product."""
         multiply, factors = self.semiring.multiply, _factors(expr)
-        if multiply in CHOICES:
+        operator = self.semiring.multiplies
+        if operator is None:
             return self.chosen(CHOICES[multiply], factors)
-        operator = MULTIPLIES[multiply]
         if len(factors) > 2 and not operator.associative:
             raise NotationError(
                 f"Expected two factors, for {multiply} is not associative, found {len(factors)}",
@@ -394,10 +443,11 @@ def _multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
     zeros = tuple(None if isinstance(arg, Literal) else 0 for arg in args)
     if all(zero is None for zero in zeros):
         return Call(operator, args)
+    ufunc = isinstance(operator.evaluate, np.ufunc)
+    name = operator.evaluate.__name__ if ufunc else operator.name
     product = replace(
-        operator, name=operator.evaluate.__name__, symbol=operator.evaluate.__name__, precedence=4,
-        signs=(), identity=None, right_identity=None, linear=(False, False), scales=False,
-        annihilators=zeros,
+        operator, name=name, symbol=name, precedence=4, body=None, signs=(), identity=None,
+        right_identity=None, linear=(False, False), scales=False, annihilators=zeros,
     )  # fmt: skip
     return Call(product, args)
 
