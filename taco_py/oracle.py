@@ -123,7 +123,7 @@ def evaluate_stored(
     sizes = _sizes(assignment, arrays)
     check_elements(assignment, sizes)
     dtypes = _dtypes(arrays)
-    leaves = {name: _Leaf(array, _places(name, array, stored)) for name, array in arrays.items()}
+    leaves = {name: _leaf(name, array, stored) for name, array in arrays.items()}
     world = _World(leaves, dtypes, sum_type)
     target = assignment.target
     with np.errstate(all="ignore"):
@@ -180,10 +180,16 @@ def _computed(array: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Leaf:
-    """An operand, and where it stores something."""
+    """An operand, where it stores something, and what it is elsewhere; None of dense ones."""
 
     array: Array
     stored: Array
+    fill: Number | None
+
+
+def _leaf(name: str, array: Array, stored: Mapping[str, ArrayLike] | None) -> _Leaf:
+    fill = None if stored is None or name not in stored else 0
+    return _Leaf(array, _places(name, array, stored), fill)
 
 
 def _places(name: str, array: Array, stored: Mapping[str, ArrayLike] | None) -> Array:
@@ -337,7 +343,7 @@ def _constant(operator: Operator, fills: Sequence[Number | None]) -> bool:
 
 def _access(access: Access, leaf: _Leaf) -> _Value:
     """The array itself, or its diagonal over indices that occur more than once."""
-    fill = None if leaf.stored.all() else 0
+    fill = None if leaf.stored.all() and leaf.stored.size else leaf.fill
     value = _Value(access.indices, leaf.array, leaf.stored, fill)
     for index in access.indices:
         while value.indices.count(index) > 1:

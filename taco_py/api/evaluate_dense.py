@@ -192,7 +192,7 @@ def _gathered(
             found[own] = read.arrays[own]
             if own in read.stored:
                 places[own] = read.stored[own]
-            if _is_sparse(given.get(source)):
+            if own in places and _is_sparse(given.get(source)):
                 columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
                 values, shape = found[own][columns], found[own].shape
                 found[own] = stored_like(given[source], data, columns, values, shape)
