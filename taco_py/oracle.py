@@ -257,10 +257,13 @@ class _World:
         return self if wide == terms or self.wide is not None else replace(self, wide=wide)
 
     def answers(self, expr: Call) -> bool:
-        """Whether an operation has another dtype than its arguments, as a comparison has."""
+        """Whether an operation has another dtype than its arguments, as a comparison has, or is one
+        of truths that would be another of numbers."""
         ones = _with_ones(expr)
         assert isinstance(ones, Call)
-        return expression_dtype(ones, self.dtypes) != operand_dtype(ones, self.dtypes)
+        own = operand_dtype(ones, self.dtypes)
+        truths = expr.operator.of_truths is not None and own.kind == "b"
+        return truths or expression_dtype(ones, self.dtypes) != own
 
 
 def _with_ones(expr: Expr) -> Expr:
@@ -294,6 +297,8 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             if fill is not None and _constant(expr.operator, fills):
                 value = np.where(stored, value, value.dtype.type(fill))
             return _Value(indices, value, stored, fill)
+        case Reduce() if world.wide is not None and expr.operator.reduces_truths:
+            return _read(_evaluate(expr, replace(world, wide=None)), world.wide)
         case Reduce():
             return _reduce(expr, _evaluate(expr.body, world.inside(expr)))
         case _:

@@ -134,10 +134,13 @@ def _uses_in_sum(
 
 
 def _answers(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
-    """Tell whether an operation has another type than its arguments, as a comparison has."""
+    """Tell whether an operation has another type than its arguments, as a comparison has, or is one
+    of truths that would be another of numbers, or none."""
     if not isinstance(expr, Call):
-        return False
-    return expression_dtype(_small_numbers(expr), dtypes) != operand_dtype(expr, dtypes)
+        return isinstance(expr, Reduce) and expr.operator.reduces_truths
+    own = operand_dtype(expr, dtypes)
+    truths = expr.operator.of_truths is not None and own.kind == "b"
+    return truths or expression_dtype(_small_numbers(expr), dtypes) != own
 
 
 def with_wide_answers(
@@ -170,6 +173,8 @@ def _wide_answers(
         summed = asked if summed is not None and asked is not None else summed
     elif summed is not None and _answers(expr, dtypes):
         inside = map_children(expr, lambda arg: _wide_answers(arg, dtypes, target, None, asked))
+        if isinstance(inside, Call) and inside.operator.of_truths is not None:
+            inside = replace(inside, operator=inside.operator.of_truths)
         return Call(MUL, (Literal(1, dtype=summed.name), inside), expr.span)
     return map_children(expr, lambda part: _wide_answers(part, dtypes, target, summed, asked))
 
