@@ -219,7 +219,7 @@ def _at_subscripts(
     places, fills = {**masks, **(stored or {})}, stated.border == FILL
     read = gather(assignment, arrays, places, fills, stated.shape, added, absent)
     others = {own: absent[name] for own, name in read.sources.items() if name in masks}
-    start = None if read.written is not None else added
+    start = None if read.written is not None else initial
 
     def value_of(operands: dict[str, Any]) -> Array:
         return _evaluated(wide, read.assignment, operands, operands, start, read.stored, others)

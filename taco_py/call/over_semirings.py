@@ -207,8 +207,10 @@ def _check_shape(
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
     check_orders(assignment, shapes)
-    sizes = check_sizes(assignment, shapes)
-    wanted = tuple(sizes[index] for index in assignment.target.indices)
+    target = assignment.target
+    begun = dict(zip(target.indices, shapes.get(target.tensor, ()), strict=False))
+    sizes = {**begun, **check_sizes(assignment, shapes)}
+    wanted = tuple(sizes[index] for index in target.indices)
     if data.shape != wanted:
         raise DimensionError(
             f"Expected a mask of the result's shape {wanted}, found one of shape {data.shape}",

@@ -248,14 +248,13 @@ class _Building:
         self.reads[alias] = read
         self.containers[alias] = self.containers[source]
         if source not in self.made:
-            stored = "" if read.converted else own.type.dtype
-            self.known[alias] = replace(
-                own, type=replace(own.type, dtype=dtype.name, stored=stored)
-            )
+            type = own.type.read_as(dtype.name)
+            type = replace(type, stored="" if read.converted else own.type.dtype)
+            self.known[alias] = replace(own, type=type)
             return alias
         indices = tuple(f"i{mode}" for mode in range(len(own.shape)))
         copy = Assignment(Access(alias, indices), Access(source, indices))
-        facts = replace(own, type=replace(own.type, dtype=dtype.name))
+        facts = replace(own, type=replace(own.type.read_as(dtype.name), stored=""))
         self._made(copy, facts, self.kinds[source])
         return alias
 
