@@ -154,11 +154,13 @@ def _is_scipys(shown: Assignment, given: Mapping[str, Given], settings: Settings
 
 
 def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
-    """A Tensor whose fill value is the semiring's zero, with that of 0. Raises OperandError."""
+    """A Tensor whose fill value is the semiring's zero, or that has no use for one as it stores
+    every element, with that of 0. Raises OperandError."""
     if semiring.is_arithmetic or not isinstance(obj, Tensor) or not obj.data.fill:
         return obj
     zero = semiring.zero_of(obj.data.dtype)
-    if obj.fill_value != zero and zero == zero:
+    absent = not obj.data.format.is_dense
+    if absent and obj.fill_value != zero and zero == zero:
         raise OperandError(
             f"Expected {name} with a fill value that is the zero of {semiring.name}, {zero}, found "
             f"{obj.fill_value}",

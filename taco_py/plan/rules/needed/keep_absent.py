@@ -17,7 +17,8 @@ loops over the operand's coordinates would divide each entry by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import reduce
 from math import prod
@@ -26,7 +27,6 @@ from codegen.records import dataclass
 from taco_py.formats import dense
 from taco_py.legal.absent import (
     arg_fill,
-    call_fill,
     divides,
     fill_of,
     is_nonzero_number,
@@ -90,6 +90,8 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
 
     summed  whether a sum is around the expression
     """
+    if isinstance(expr, Call) and expr.operator == FILLED and expr.args[1] != Literal(0):
+        return  # what is absent in there is said by the other number
     for child in _ends(expr) if _multiplies(expr) else children(expr):
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
@@ -205,9 +207,7 @@ class _Stored:
         value, number = expr.args
         losing = [each for each in dict.fromkeys(accesses(value)) if self.loses(each)]
         by_value = {
-            each
-            for each in losing
-            if same(_value_without(value, each, self.fill(each)), self._number(expr))
+            each for each in losing if _tells(value, each, self.fill(each), self._number(expr))
         }
         asked = [each for each in losing if each not in told | by_value]
         needed = [each for each in asked if restricts(value, each)]
@@ -326,17 +326,31 @@ class _Stored:
         return replace(own, indices=tuple(names.get(index, index) for index in own.indices))
 
 
-def _value_without(expr: Expr, part: Access, value: Number | None) -> Number | None:
-    """The value of an expression where a part of it has a value, None where others say."""
+def _tells(expr: Expr, part: Access, value: Number | None, nothing: Number | None) -> bool:
+    """Whether an expression is `nothing` where a part of it has a value, whatever others are: of
+    some numbers that they may be."""
+    if nothing is None or value is None:
+        return False
+    others = [each for each in dict.fromkeys(accesses(expr)) if each != part]
+    for numbers in itertools.product((2, -3, 0.5), repeat=min(len(others), 3)):
+        values: dict[Access, Number] = dict(zip(others, itertools.cycle(numbers), strict=False))
+        if not same(_value_at(expr, {**values, part: value}), nothing):
+            return False
+    return True
+
+
+def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
+    """The value of an expression for values of its accesses; None of a sum."""
     match expr:
         case Access():
-            return value if expr == part else None
+            return values[expr]
         case Literal(number):
             return number
         case Call(operator, args) if operator.at_absent is None:
-            return call_fill(operator, [_value_without(arg, part, value) for arg in args])
+            numbers = tuple(_value_at(arg, values) for arg in args)
+            return None if None in numbers else operator.at(numbers)
         case Call(_, args):
-            return _value_without(args[0], part, value)
+            return _value_at(args[0], values)
         case Reduce():
             return None
 
