@@ -26,6 +26,7 @@ from taco_py.notation.checks import (
 )
 from taco_py.notation.dtypes import (
     DType,
+    answers,
     check_defined,
     expression_dtype,
     in_place_dtype,
@@ -257,13 +258,10 @@ class _World:
         return self if wide == terms or self.wide is not None else replace(self, wide=wide)
 
     def answers(self, expr: Call) -> bool:
-        """Whether an operation has another dtype than its arguments, as a comparison has, or is one
-        of truths that would be another of numbers."""
+        """Whether an operation has another dtype than its arguments, as a comparison has."""
         ones = _with_ones(expr)
         assert isinstance(ones, Call)
-        own = operand_dtype(ones, self.dtypes)
-        truths = expr.operator.of_truths is not None and own.kind == "b"
-        return truths or expression_dtype(ones, self.dtypes) != own
+        return answers(ones, self.dtypes)
 
 
 def _with_ones(expr: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""Results and temporaries with fill values: in which levels, types and statements they have them."""
+"""Results and temporaries with fill values: in which levels, types and statements these are."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.corpus.formats import store, to_dense
 @pytest.mark.parametrize("text", ["R[i,j] = A[i,j] + b[i]", "R[j,i] = max(A[i,j], b[i])"])
 def test_dense_levels_hold_the_fill_value(text: str, form: str) -> None:
     """A row in which one element is stored is stored whole, where an operand has whole rows."""
-    A = store(np.where(np.eye(4, 5) > 0, 2.0, 0.0), form)
+    a = store(np.where(np.eye(4, 5) > 0, 2.0, 0.0), form)
     b = tp.Tensor.from_coo(np.array([[1]]), [7.0], (4,), axis=0, format="s", fill_value=3.0)
-    found = tp.evaluate(text, A=A, b=b)
-    np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, A=A, b=b))
+    found = tp.evaluate(text, A=a, b=b)
+    np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, A=a, b=b))
 
 
 def test_statements_read_them_in_other_types() -> None:
-    A = tp.tensor(np.array([[1, 0, 2], [0, 0, 0]], np.uint64), format="ds")
+    a = tp.tensor(np.array([[1, 0, 2], [0, 0, 0]], np.uint64), format="ds")
     text = "t[i,j] = not A[i,j]; y[i] = mean(j, t[i,j])"
-    t, y = tp.evaluate(text, A=A, outputs=("t", "y"))
+    t, y = tp.evaluate(text, A=a, outputs=("t", "y"))
     np.testing.assert_array_equal(to_dense(t), [[False, True, False], [True, True, True]])
     np.testing.assert_allclose(to_dense(y), [1 / 3, 1])
 
@@ -48,13 +48,13 @@ def test_statements_that_need_elements_are_repeated(last: str) -> None:
 @pytest.mark.parametrize("semiring", ["max_plus", "min_plus", "max_times", "min_times"])
 def test_what_a_part_of_a_product_does_not_store_stays_absent(semiring: str, dtype: str) -> None:
     """Sums are moved into products, whose zeros annihilate nothing in types that wrap around."""
-    D = sp.csr_array((np.array([2, -2], dtype), ([0, 3], [0, 1])), shape=(4, 2))
-    E = sp.csr_array((np.array([1, 2, 3], dtype), ([0, 1, 1], [0, 2, 3])), shape=(2, 4))
+    left = sp.csr_array((np.array([2, -2], dtype), ([0, 3], [0, 1])), shape=(4, 2))
+    right = sp.csr_array((np.array([1, 2, 3], dtype), ([0, 1, 1], [0, 2, 3])), shape=(2, 4))
     b = np.array([2, 0, -2, -1], dtype)
     for text in ("R[i] = b[i] * D[i,k] + b[i]", "R[i] = D[i,k] * E[j,i] * b[i]"):
-        found = tp.evaluate(text, {"b": b, "D": D, **({"E": E} if "E" in text else {})},
+        found = tp.evaluate(text, {"b": b, "D": left, **({"E": right} if "E" in text else {})},
                             semiring=semiring)  # fmt: skip
-        wanted = tp.evaluate_dense(text, {"b": b, "D": D, **({"E": E} if "E" in text else {})},
+        wanted = tp.evaluate_dense(text, {"b": b, "D": left, **({"E": right} if "E" in text else {})},
                                    semiring=semiring)  # fmt: skip
         np.testing.assert_array_equal(to_dense(found), wanted)
 

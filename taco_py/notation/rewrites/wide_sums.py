@@ -27,7 +27,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.notation.checks import operand_names
-from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, sum_dtype
+from taco_py.notation.dtypes import DType, answers, expression_dtype, operand_dtype, sum_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.notation.tree import children, map_children
@@ -134,13 +134,12 @@ def _uses_in_sum(
 
 
 def _answers(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
-    """Tell whether an operation has another type than its arguments, as a comparison has, or is one
-    of truths that would be another of numbers, or none."""
+    """Tell whether an operation has another type than its arguments, as a comparison has."""
     if not isinstance(expr, Call):
         return isinstance(expr, Reduce) and expr.operator.reduces_truths
-    own = operand_dtype(expr, dtypes)
-    truths = expr.operator.of_truths is not None and own.kind == "b"
-    return truths or expression_dtype(_small_numbers(expr), dtypes) != own
+    ones = _small_numbers(expr)
+    assert isinstance(ones, Call)
+    return answers(ones, dtypes)
 
 
 def with_wide_answers(
