@@ -52,10 +52,9 @@ def test_what_a_part_of_a_product_does_not_store_stays_absent(semiring: str, dty
     right = sp.csr_array((np.array([1, 2, 3], dtype), ([0, 1, 1], [0, 2, 3])), shape=(2, 4))
     b = np.array([2, 0, -2, -1], dtype)
     for text in ("R[i] = b[i] * D[i,k] + b[i]", "R[i] = D[i,k] * E[j,i] * b[i]"):
-        found = tp.evaluate(text, {"b": b, "D": left, **({"E": right} if "E" in text else {})},
-                            semiring=semiring)  # fmt: skip
-        wanted = tp.evaluate_dense(text, {"b": b, "D": left, **({"E": right} if "E" in text else {})},
-                                   semiring=semiring)  # fmt: skip
+        given = {"b": b, "D": left, **({"E": right} if "E" in text else {})}
+        found = tp.evaluate(text, given, semiring=semiring)
+        wanted = tp.evaluate_dense(text, given, semiring=semiring)
         np.testing.assert_array_equal(to_dense(found), wanted)
 
 

@@ -76,11 +76,14 @@ class Program:
 
 
 class Draft:
-    """The sizes, and the operands that a text has so far."""
+    """The sizes, and the operands that a text has so far.
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
-        self.sizes = {"i": 4, "j": random.choice((1, 3, 5)), "k": random.choice((1, 2, 3))}
+    stretches  whether dense operands may have a mode of size 1 for an index of another size
+    """
+
+    def __init__(self, random: Random, *, stretches: bool = False) -> None:
+        self.random, self.stretches = random, stretches
+        self.sizes = {"i": 4, "j": random.choice((3, 5)), "k": random.choice((2, 3))}
         if random.random() < 0.05:
             self.sizes[random.choice("ijk")] = 0
         self.dtypes = random.sample(DTYPES, 2) if random.random() < 0.5 else [random.choice(DTYPES)]
@@ -90,13 +93,13 @@ class Draft:
     def operand(self, name: str, modes: str, dtype: str = "") -> str:
         """The text of an access, whose operand is drawn where there is none."""
         if name not in self.specs and name not in self.made:
-            shape = tuple(self._size(index) for index in modes)
+            shape = tuple(self.sizes[index] for index in modes)
             drawn = dtype or self.random.choice(self.dtypes)
-            self.specs[name] = drawn_spec(self.random, shape, drawn)
+            spec = drawn_spec(self.random, shape, drawn)
+            if spec.form == "dense" and shape and self.stretches and self.random.random() < 0.1:
+                spec = Spec((1, *shape[1:]), drawn, "dense")
+            self.specs[name] = spec
         return f"{name}[{','.join(modes)}]"
-
-    def _size(self, index: str) -> int:
-        return 1 if self.random.random() < 0.03 else self.sizes[index]
 
     def leaf(self, random: Random) -> Term:
         """An operand over its own indices, a literal, or an index as a number."""
@@ -193,7 +196,7 @@ def _kept(random: Random, value: Term) -> tuple[str, Term]:
 
 
 def _expression(random: Random) -> Program:
-    draft = Draft(random)
+    draft = Draft(random, stretches=random.random() < 0.2)
     value = term(random, random.choice((1, 2, 2, 3)), draft.leaf)
     if not draft.specs:
         value = draft.leaf(random)
