@@ -14,7 +14,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import split_terms, sums_outside, whole_reduction
+from taco_py.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
@@ -90,10 +90,10 @@ def split_assignment(
 
     A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
-    if whole_reduction(program.last.value) is not None:
+    if _is_reduction(program):
         own = (*catalogue.NORMAL, *catalogue.REDUCTIONS)
         program = tried(own, program, context)
-        if whole_reduction(program.last.value) is not None:
+        if _is_reduction(program):
             return tried(catalogue.ABSENT, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
@@ -101,6 +101,13 @@ def split_assignment(
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
     return tried(catalogue.ABSENT, split, context).with_after
+
+
+def _is_reduction(program: Program) -> bool:
+    """Whether a program reduces by another operator than a sum, into a value where it is dense."""
+    value = program.last.value
+    dense = program.facts[program.result].type.format.is_dense
+    return whole_reduction(value) is not None or (dense and accumulating(value) is not None)
 
 
 def _check_written(schedule: Schedule | None) -> None:
