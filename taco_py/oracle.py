@@ -26,6 +26,7 @@ from taco_py.notation.checks import (
 )
 from taco_py.notation.dtypes import (
     DType,
+    answers,
     check_defined,
     expression_dtype,
     in_place_dtype,
@@ -123,7 +124,7 @@ def evaluate_stored(
     sizes = _sizes(assignment, arrays)
     check_elements(assignment, sizes)
     dtypes = _dtypes(arrays)
-    leaves = {name: _Leaf(array, _places(name, array, stored)) for name, array in arrays.items()}
+    leaves = {name: _leaf(name, array, stored) for name, array in arrays.items()}
     world = _World(leaves, dtypes, sum_type)
     target = assignment.target
     with np.errstate(all="ignore"):
@@ -180,10 +181,16 @@ def _computed(array: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Leaf:
-    """An operand, and where it stores something."""
+    """An operand, where it stores something, and what it is elsewhere; None of dense ones."""
 
     array: Array
     stored: Array
+    fill: Number | None
+
+
+def _leaf(name: str, array: Array, stored: Mapping[str, ArrayLike] | None) -> _Leaf:
+    fill = None if stored is None or name not in stored else 0
+    return _Leaf(array, _places(name, array, stored), fill)
 
 
 def _places(name: str, array: Array, stored: Mapping[str, ArrayLike] | None) -> Array:
@@ -254,7 +261,7 @@ class _World:
         """Whether an operation has another dtype than its arguments, as a comparison has."""
         ones = _with_ones(expr)
         assert isinstance(ones, Call)
-        return expression_dtype(ones, self.dtypes) != operand_dtype(ones, self.dtypes)
+        return answers(ones, self.dtypes)
 
 
 def _with_ones(expr: Expr) -> Expr:
@@ -288,6 +295,8 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             if fill is not None and _constant(expr.operator, fills):
                 value = np.where(stored, value, value.dtype.type(fill))
             return _Value(indices, value, stored, fill)
+        case Reduce() if world.wide is not None and expr.operator.reduces_truths:
+            return _read(_evaluate(expr, replace(world, wide=None)), world.wide)
         case Reduce():
             return _reduce(expr, _evaluate(expr.body, world.inside(expr)))
         case _:
@@ -337,7 +346,7 @@ def _constant(operator: Operator, fills: Sequence[Number | None]) -> bool:
 
 def _access(access: Access, leaf: _Leaf) -> _Value:
     """The array itself, or its diagonal over indices that occur more than once."""
-    fill = None if leaf.stored.all() else 0
+    fill = None if leaf.stored.all() and leaf.stored.size else leaf.fill
     value = _Value(access.indices, leaf.array, leaf.stored, fill)
     for index in access.indices:
         while value.indices.count(index) > 1:

@@ -192,7 +192,7 @@ def _gathered(
             found[own] = read.arrays[own]
             if own in read.stored:
                 places[own] = read.stored[own]
-            if _is_sparse(given.get(source)):
+            if own in places and _is_sparse(given.get(source)):
                 columns, data = np.nonzero(np.asarray(places[own])), taken(given[source], source)
                 values, shape = found[own][columns], found[own].shape
                 found[own] = stored_like(given[source], data, columns, values, shape)
@@ -219,7 +219,7 @@ def _at_subscripts(
     places, fills = {**masks, **(stored or {})}, stated.border == FILL
     read = gather(assignment, arrays, places, fills, stated.shape, added, absent)
     others = {own: absent[name] for own, name in read.sources.items() if name in masks}
-    start = None if read.written is not None else added
+    start = None if read.written is not None else initial
 
     def value_of(operands: dict[str, Any]) -> Array:
         return _evaluated(wide, read.assignment, operands, operands, start, read.stored, others)

@@ -164,11 +164,13 @@ def _is_scipys(shown: Assignment, given: Mapping[str, Given], settings: Settings
 
 
 def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
-    """A Tensor whose fill value is the semiring's zero, with that of 0. Raises OperandError."""
+    """A Tensor whose fill value is the semiring's zero, or that has no use for one as it stores
+    every element, with that of 0. Raises OperandError."""
     if semiring.is_arithmetic or not isinstance(obj, Tensor) or not obj.data.fill:
         return obj
     zero = semiring.zero_of(obj.data.dtype)
-    if obj.fill_value != zero and zero == zero:
+    absent = not obj.data.format.is_dense
+    if absent and obj.fill_value != zero and zero == zero:
         raise OperandError(
             f"Expected {name} with a fill value that is the zero of {semiring.name}, {zero}, found "
             f"{obj.fill_value}",
@@ -217,8 +219,10 @@ def _check_shape(
     for name, axes in squeezed:
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
     check_orders(assignment, shapes)
-    sizes = check_sizes(assignment, shapes)
-    wanted = tuple(sizes[index] for index in assignment.target.indices)
+    target = assignment.target
+    begun = dict(zip(target.indices, shapes.get(target.tensor, ()), strict=False))
+    sizes = {**begun, **check_sizes(assignment, shapes)}
+    wanted = tuple(sizes[index] for index in target.indices)
     if data.shape != wanted:
         raise DimensionError(
             f"Expected a mask of the result's shape {wanted}, found one of shape {data.shape}",

@@ -89,12 +89,10 @@ def gather(
         inside = _inside(grids, array.shape, extents)
         if not fills and not inside.all():
             raise DimensionError(f"Expected positions inside of {access.tensor}", access.span)
-        mask = np.asarray(stored.get(access.tensor, np.broadcast_to(True, array.shape)))
-        outside = access.tensor not in stored  # a zero of a dense array is a zero that is stored
         found[name] = _at(array, grids, inside, array.dtype.type(absent.get(access.tensor, 0)))
-        places[name] = _at(mask, grids, inside, outside)
-        if not extents and access.subscripts:
-            places[name] = np.asarray(True)
+        alone = not extents and access.subscripts  # one element is a number
+        if access.tensor in stored and not alone:
+            places[name] = _at(np.asarray(stored[access.tensor]), grids, inside, False)
         return Access(name, access.indices, access.span)
 
     value = map_accesses(assignment.value, plain)

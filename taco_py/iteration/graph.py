@@ -469,7 +469,8 @@ def _nonlinear(problem: Problem, statement: Statement) -> Iterable[Access]:
     for assign in reversed(tuple(assignments(statement))):
         tensors = [a.tensor for a in accesses(assign.value)]
         inside = suspects.get(assign.target.tensor)
-        for access, linear in with_linearity(assign.value):
+        adds = assign.operator is None or assign.operator.additive
+        for access, linear in with_linearity(assign.value, adds):
             apart = not linear or tensors.count(access.tensor) > 1
             if access.tensor in filled:
                 loops = filled[access.tensor] if apart else inside

@@ -68,10 +68,13 @@ def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bo
     """
     if isinstance(expr, Access):
         yield expr, linear
-    for place, child in enumerate(children(expr)):
-        operator = expr.operator if isinstance(expr, Call | Reduce) else None
-        keeps = operator is not None and (operator.additive or operator.linear[place])
-        yield from with_linearity(child, linear and keeps)
+    if isinstance(expr, Reduce):
+        yield from with_linearity(expr.body, linear and expr.operator.additive)
+    if isinstance(expr, Call):
+        operator = expr.operator
+        for place, arg in enumerate(expr.args):
+            keeps = operator.additive or operator.linear[place]
+            yield from with_linearity(arg, linear and keeps)
 
 
 def operand_names(assignment: Assignment) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -135,6 +136,19 @@ def sum_dtype(terms: DType, target: DType | None = None) -> DType:
     if target is not None:
         return np.promote_types(terms, target)
     return np.dtype(np.uint64 if terms.kind == "u" else np.int64)
+
+
+def answers(call: Call, dtypes: Mapping[str, DType]) -> bool:
+    """Tell whether an operation has another dtype than its arguments, or would have of numbers.
+
+    A comparison answers in truths, also where it compares these. It is computed in the dtype of its
+    arguments wherever it stands: the sum of `not a[i]` adds up truths, not the other way round.
+    """
+    own = operand_dtype(call, dtypes)
+    if own.kind != "b":
+        return expression_dtype(call, dtypes) != own
+    numbers = replace(call, args=tuple(Literal(1, dtype="int64") for _ in call.args))
+    return call.operator.of_truths is not None or expression_dtype(numbers, {}).kind == "b"
 
 
 def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:

@@ -41,6 +41,8 @@ class Operator:
                  loops of NumPy's functions; () where `kinds` says all
     floating     whether integers are computed in floating point, as in NumPy's functions
     divides      whether f(0, 0) is not a number
+    of_truths    what f is of truths where that is another function than of whole numbers: ~True is
+                 False, ~1 is -2. Truths are then no numbers to it, also in sums.
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
@@ -74,6 +76,7 @@ class Operator:
     floating: bool = False
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
+    of_truths: Operator | None = None
     leads: bool = False
     everywhere: bool = False
     exponent: int | None = field(default=None, repr=False)
@@ -130,6 +133,11 @@ class Operator:
     def closes(self) -> bool:
         """Whether sums of products in its arguments stay inside: f is neither a sum nor linear."""
         return not self.additive and not any(self.linear)
+
+    @property
+    def reduces_truths(self) -> bool:
+        """Whether a reduction by f is of truths, and one itself."""
+        return isinstance(self.identity, bool)
 
     def identity_of(self, dtype: np.dtype[Any]) -> Number | None:
         """Return e of a type with f(e, x) = f(x, e) = x for all x of it, or None."""

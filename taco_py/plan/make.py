@@ -94,7 +94,7 @@ def split_assignment(
         own = (*catalogue.NORMAL, *catalogue.REDUCTIONS)
         program = tried(own, program, context)
         if _is_reduction(program):
-            return program.with_after
+            return tried(catalogue.ABSENT, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):

@@ -135,9 +135,9 @@ class _Writer(CallState):
         users = tuple(self.readings.values())
         wrong = [condition for reading in users for condition in reading.wrong]
         wrong += self.disagreeing()
-        sizes = self.sizes()
-        every = (*task.before, task.assignment)
-        wrong += [f"not {sizes[node.index]}" for each in every for node in need_elements(each)]
+        for each in (*task.before, task.assignment):
+            sizes = self.sizes(each)
+            wrong += [f"not {sizes[node.index]}" for node in need_elements(each)]
         yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
         for number, step in enumerate(task.plan.steps):

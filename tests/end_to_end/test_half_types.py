@@ -322,3 +322,16 @@ def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
     with pytest.raises(tp.MissingExtraError, match=r"tacopy\[bfloat16\]"):
         tp.evaluate("y[i] = 2 * x[i]", x=np.ones(3), dtype="bfloat16")
+
+
+def test_several_statements_ask_for_a_wider_type() -> None:
+    text, given = "t[i] = min(j, E[j,i]); s[i] = t[i] * 2", {"E": np.ones((3, 4), np.float16)}
+    for compute in (tp.evaluate, tp.evaluate_dense):
+        with pytest.raises(
+            tp.OperandTypeError, match="32 bits or more for several statements"
+        ) as e:
+            compute(text, given)
+        assert "dtype=" in str(e.value)
+    assert tp.evaluate(text, given, dtype="float32").tolist() == [2, 2, 2, 2]
+    with pytest.raises(tp.OperandTypeError, match="found dtype= of float16"):
+        tp.evaluate(text, {"E": np.ones((3, 4))}, dtype="float16", casting="same_kind")

@@ -128,7 +128,7 @@ def _nominal(type: TensorType, shape: tuple[int, ...]) -> Operand:
 def _read(facts: Mapping[str, Operand], read: Read) -> Operand:
     """The facts of an operand that is read in another type."""
     own = facts[read.source]
-    return replace(own, type=replace(own.type, dtype=read.dtype.name, stored=own.type.element))
+    return replace(own, type=own.type.read_as(read.dtype.name))
 
 
 def _shapes(

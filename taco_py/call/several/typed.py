@@ -22,11 +22,13 @@ from codegen.records import dataclass
 from taco_py.call.several.sequence import Statement, Statements
 from taco_py.call.widened import read_types
 from taco_py.cost.estimate import result_size
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.fill import fill_of as fill_text
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import all_indices, operand_names, rename, unique
 from taco_py.notation.dtypes import DType, result_dtype
+from taco_py.notation.half_types import is_half
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.operators import Number
 from taco_py.notation.rewrites.fills import stored_alone, with_fills
@@ -105,11 +107,25 @@ def typed(
 
     Raises OperandError, DimensionError, FormatError, OperandTypeError.
     """
+    _check_no_halves(operands, wishes)
     building = _Building(statements, wishes, dict(operands), dict(containers))
     for statement in statements.steps:
         building.add(statement)
     building.check_static()
     return building.typed()
+
+
+def _check_no_halves(operands: Mapping[str, Operand], wishes: Wishes) -> None:
+    """Raise OperandTypeError for 16 bits, to which each statement would have to be rounded."""
+    asked = {} if wishes.dtype is None else {"dtype=": np.dtype(wishes.dtype)}
+    types = {name: np.dtype(facts.type.dtype) for name, facts in operands.items()}
+    for name, dtype in (asked or types).items():
+        if is_half(dtype):
+            raise OperandTypeError(
+                f"Expected numbers of 32 bits or more for several statements, found {name} of "
+                f"{dtype}",
+                hint='compute in dtype="float32", or each statement in a call of its own',
+            )
 
 
 def kinds_of(
@@ -248,14 +264,13 @@ class _Building:
         self.reads[alias] = read
         self.containers[alias] = self.containers[source]
         if source not in self.made:
-            stored = "" if read.converted else own.type.dtype
-            self.known[alias] = replace(
-                own, type=replace(own.type, dtype=dtype.name, stored=stored)
-            )
+            type = own.type.read_as(dtype.name)
+            type = replace(type, stored="" if read.converted else own.type.dtype)
+            self.known[alias] = replace(own, type=type)
             return alias
         indices = tuple(f"i{mode}" for mode in range(len(own.shape)))
         copy = Assignment(Access(alias, indices), Access(source, indices))
-        facts = replace(own, type=replace(own.type, dtype=dtype.name))
+        facts = replace(own, type=replace(own.type.read_as(dtype.name), stored=""))
         self._made(copy, facts, self.kinds[source])
         return alias
 

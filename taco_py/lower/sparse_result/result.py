@@ -35,9 +35,11 @@ from codegen.ir import (
     While,
 )
 from codegen.records import dataclass
+from taco_py.fill import as_number
 from taco_py.formats import Format, LevelKind
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, TensorArrays, level_functions
+from taco_py.lower.numbers import number
 from taco_py.notation.nodes import Access
 from taco_py.provenance.relations import Interval
 
@@ -217,12 +219,13 @@ class Result:
             yield from self._zeros(level, group)
 
     def _zeros(self, level: int, group: Group) -> Iterator[Stmt]:
-        """All values below an entry, where all levels there are dense."""
+        """All values below an entry, where all levels there are dense: the fill value at first."""
         if any(g.first > level for g in self.groups) or level + 1 == len(self.sizes):
             return
         block = build.mul(*self.sizes[level + 1 :])
         start = build.mul(group.counter, block)
-        nothing = build.zero(self.arrays.values.element)
+        element, type = self.arrays.values.element, self.arrays.type
+        nothing = number(as_number(type.fill, np.dtype(type.dtype)).item(), element)
         yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:

@@ -31,6 +31,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from taco_py.notation.checks import check_bindings, free_of_parts, unique
+from taco_py.notation.functions.function_table import nonzero
 from taco_py.notation.long_chains import product
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, NONZERO, SUB
@@ -80,6 +81,10 @@ def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
     here = summed_here(expr, kept, free)
     inside = {*kept, *here, expr.index} if isinstance(expr, Reduce) else {*kept, *here}
     result = map_children(expr, lambda child: _reduced(child, inside, free))
+    if isinstance(result, Reduce) and result.operator.reduces_truths:
+        inner = result.body  # a sum of truths is a number
+        if isinstance(inner, Reduce) and not inner.operator.reduces_truths:
+            result = replace(result, body=nonzero(inner))
     for index in reversed(here):
         result = Reduce(ADD, index, result, expr.span)
     return result

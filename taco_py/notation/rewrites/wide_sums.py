@@ -27,7 +27,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.notation.checks import operand_names
-from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, sum_dtype
+from taco_py.notation.dtypes import DType, answers, expression_dtype, operand_dtype, sum_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.notation.tree import children, map_children
@@ -136,8 +136,10 @@ def _uses_in_sum(
 def _answers(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
     """Tell whether an operation has another type than its arguments, as a comparison has."""
     if not isinstance(expr, Call):
-        return False
-    return expression_dtype(_small_numbers(expr), dtypes) != operand_dtype(expr, dtypes)
+        return isinstance(expr, Reduce) and expr.operator.reduces_truths
+    ones = _small_numbers(expr)
+    assert isinstance(ones, Call)
+    return answers(ones, dtypes)
 
 
 def with_wide_answers(
@@ -170,6 +172,8 @@ def _wide_answers(
         summed = asked if summed is not None and asked is not None else summed
     elif summed is not None and _answers(expr, dtypes):
         inside = map_children(expr, lambda arg: _wide_answers(arg, dtypes, target, None, asked))
+        if isinstance(inside, Call) and inside.operator.of_truths is not None:
+            inside = replace(inside, operator=inside.operator.of_truths)
         return Call(MUL, (Literal(1, dtype=summed.name), inside), expr.span)
     return map_children(expr, lambda part: _wide_answers(part, dtypes, target, summed, asked))
 

@@ -17,7 +17,8 @@ loops over the operand's coordinates would divide each entry by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import reduce
 from math import prod
@@ -31,6 +32,7 @@ from taco_py.legal.absent import (
     is_nonzero_number,
     reduced_fill,
     restricting,
+    restricts,
     same,
 )
 from taco_py.legal.types import has_special_values
@@ -38,7 +40,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, KEPT, MUL, PRESENT, Number, Operator
+from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, PRESENT, SELECTED, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
@@ -55,14 +57,10 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         changed, access = _before(program, site, context, sum_, why)
         value = exchange(site.term(program), sum_, access)
         program = yield Rewrite(site.put(changed, value), why)
-    for asking in tuple(_asking(site.term(program))):
-        stored = _Stored(program, site, context)
-        answered: Expr = asking
-        if any(map(stored.loses, accesses(asking.args[0]))):
-            answered = stored.answered(asking) or asking
-        if answered is not asking:
-            value = exchange(site.term(program), asking, answered)
-            program = yield Rewrite(site.put(stored.program, value), WHY)
+    stored = _Stored(program, site, context)
+    value = stored.settled(site.term(program))
+    if value != site.term(program):
+        program = yield Rewrite(site.put(stored.program, value), WHY)
     for product in tuple(_products(site.term(program))):
         kept, stored = product, _Stored(program, site, context)
         for part in stored.factors(product):
@@ -86,20 +84,14 @@ def _before(
     return replace(changed, results=program.results), access
 
 
-def _asking(expr: Expr) -> Iterator[Call]:
-    """The operations that ask whether their argument is stored, the innermost first."""
-    for child in children(expr):
-        yield from _asking(child)
-    if isinstance(expr, Call) and expr.operator.at_absent is not None:
-        yield expr
-
-
 def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
     """The products and quotients that make another number than 0 of 0, the innermost first, each
     with all of its factors.
 
     summed  whether a sum is around the expression
     """
+    if isinstance(expr, Call) and expr.operator == FILLED and expr.args[1] != Literal(0):
+        return  # what is absent in there is said by the other number
     for child in _ends(expr) if _multiplies(expr) else children(expr):
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
@@ -187,6 +179,50 @@ class _Stored:
         """Whether a temporary stores elements that have no terms."""
         return self.is_made(access) and self.stored(access) is not None
 
+    def settled(self, expr: Expr, told: frozenset[Access] = frozenset()) -> Expr:
+        """The expression, where what asks whether its argument is stored is answered.
+
+            filled(a + filled(T, 0), inf)    is inf where T is that, as T is where it stores nothing
+            filled(a * filled(T, 0), inf)    → filled(selected(T_1, a * filled(T, 0), inf), inf)
+
+        told  the temporaries of which nobody has to ask: what is around says what is without them
+        """
+        if isinstance(expr, Reduce):
+            return replace(expr, body=self.settled(expr.body, told))
+        if not isinstance(expr, Call):
+            return expr
+        if expr.operator == FILLED and not self._only_lists(expr):
+            return self._settled_fill(expr, told)
+        if expr.operator.at_absent is not None and expr.operator != FILLED:
+            losing = any(map(self.loses, accesses(expr.args[0])))
+            return (self.answered(expr) if losing else None) or expr
+        return replace(expr, args=tuple(self.settled(arg, told) for arg in expr.args))
+
+    def _only_lists(self, expr: Call) -> bool:
+        """Whether a whole right-hand side asks what a result with a fill value has to list."""
+        whole = self.site.term(self.program) == expr and same(self._number(expr), 0)
+        return whole and bool(self.program.facts[self.site.target].type.fill)
+
+    def _settled_fill(self, expr: Call, told: frozenset[Access]) -> Expr:
+        value, number = expr.args
+        losing = [each for each in dict.fromkeys(accesses(value)) if self.loses(each)]
+        by_value = {
+            each for each in losing if _tells(value, each, self.fill(each), self._number(expr))
+        }
+        asked = [each for each in losing if each not in told | by_value]
+        needed = [each for each in asked if restricts(value, each)]
+        if len(needed) < len(asked) or value in asked:
+            return self.answered(expr) or expr
+        inside = self.settled(value, told | by_value | {*needed})
+        for each in needed:
+            if (there := self.stored(each)) is not None:
+                inside = Call(SELECTED, (self.in_temporary(there), inside, number))
+        return replace(expr, args=(inside, number))
+
+    def _number(self, expr: Call) -> Number | None:
+        """What an expression is filled with."""
+        return fill_of(expr.args[1], lambda _: None)
+
     def answered(self, asking: Call) -> Expr | None:
         """What asks whether its argument is stored, by what tells it: in a temporary. None where
         no temporary has a part in that."""
@@ -200,7 +236,7 @@ class _Stored:
         there = self.in_temporary(found)
         if not others:
             return there
-        if others == [Literal(0)]:
+        if same(self._number(asking), 0):
             return Call(KEPT, (value, there))
         return Call(WHERE, (there, value, *others))
 
@@ -271,13 +307,16 @@ class _Stored:
         return fill_of(expr, self._fill_of_access)
 
     def _fill_of_access(self, access: Access) -> Number | None:
-        return 0 if self.stored(access) is not None else None
+        if self.stored(access) is None:
+            return None
+        made = self.is_made(access)
+        return self.fill(self.program.define(access.tensor).assignment.value) if made else 0
 
     def of_temporary(self, access: Access) -> Access | None:
         """Where a temporary has terms, at the indices of an access to it."""
         define = self.program.define(access.tensor).assignment
         if access.tensor not in self.made:
-            absent = same(self.fill(define.value), 0)
+            absent = self.fill(define.value) is not None
             found = self.stored(define.value) if absent else None
             self.made[access.tensor] = None if found is None else self.in_temporary(found)
         own = self.made[access.tensor]
@@ -285,6 +324,35 @@ class _Stored:
             return None
         names = dict(zip(define.target.indices, access.indices, strict=True))
         return replace(own, indices=tuple(names.get(index, index) for index in own.indices))
+
+
+def _tells(expr: Expr, part: Access, value: Number | None, nothing: Number | None) -> bool:
+    """Whether an expression is `nothing` where a part of it has a value, whatever others are: of
+    some numbers that they may be."""
+    if nothing is None or value is None:
+        return False
+    others = [each for each in dict.fromkeys(accesses(expr)) if each != part]
+    for numbers in itertools.product((2, -3, 0.5), repeat=min(len(others), 3)):
+        values: dict[Access, Number] = dict(zip(others, itertools.cycle(numbers), strict=False))
+        if not same(_value_at(expr, {**values, part: value}), nothing):
+            return False
+    return True
+
+
+def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
+    """The value of an expression for values of its accesses; None of a sum."""
+    match expr:
+        case Access():
+            return values[expr]
+        case Literal(number):
+            return number
+        case Call(operator, args) if operator.at_absent is None:
+            numbers = tuple(_value_at(arg, values) for arg in args)
+            return None if None in numbers else operator.at(numbers)
+        case Call(_, args):
+            return _value_at(args[0], values)
+        case Reduce():
+            return None
 
 
 def _joined(operator: Operator, parts: Iterable[Expr | None]) -> Expr:

@@ -1,0 +1,51 @@
+"""Truths in sums: what is of truths stays so, and what is added up are zeros and ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from tests.corpus.formats import to_dense
+
+A = np.array([[True, False, False], [True, True, True]])
+B = np.array([[1.0, 2.0, 0.0], [np.inf, 0.0, 0.5]])
+CASES: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
+    ("s = sum(i, j, ~A[i,j])", lambda a, b: (~a).sum()),
+    ("y[i] = sum(j, ~A[i,j])", lambda a, b: (~a).sum(1)),
+    ("s = sum(i, j, ~isfinite(B[i,j]))", lambda a, b: (~np.isfinite(b)).sum()),
+    ("s = sum(i, j, ~(B[i,j] > 1))", lambda a, b: (~(b > 1)).sum()),
+    ("s = max(i, prod(j, ~(B[i,j] > 2)))", lambda a, b: (~(b > 2)).prod(1).max()),
+    ("s = sum(i, j, not A[i,j])", lambda a, b: (~a).sum()),
+    ("y[i] = sum(j, not B[i,j])", lambda a, b: (b == 0).sum(1)),
+    ("s = sum(i, j, A[i,j] and B[i,j])", lambda a, b: (a & (b != 0)).sum()),
+    ("s = sum(i, j, not (A[i,j] or B[i,j] > 1))", lambda a, b: (~(a | (b > 1))).sum()),
+    ("s = sum(i, j, A[i,j] == (B[i,j] > 1))", lambda a, b: (a == (b > 1)).sum()),
+    ("s = sum(i, j, isfinite(A[i,j]))", lambda a, b: np.isfinite(a).sum()),
+    ("s = sum(i, j, logical_xor(A[i,j], B[i,j]))", lambda a, b: np.logical_xor(a, b).sum()),
+    ("s = mean(i, j, not A[i,j])", lambda a, b: (~a).mean()),
+    ("s = sum(i, all(j, A[i,j]))", lambda a, b: a.all(1).sum()),
+    ("s = sum(i, any(j, B[i,j] > 1) + all(j, A[i,j]))",
+     lambda a, b: (b > 1).any(1).sum() + a.all(1).sum()),
+    ("s = any(j, B[i,j]) * 2", lambda a, b: 2 * (b.any())),
+    ("s = all(j, A[i,j]) / 2", lambda a, b: a.sum(0).all() / 2),
+    ("s = all(i, any(j, A[i,j]))", lambda a, b: a.any(1).all()),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "coo", "tensor"])
+@pytest.mark.parametrize(("text", "numpys"), CASES)
+def test_they_are_numpys(text: str, numpys: Callable[[Any, Any], Any], form: str) -> None:
+    given = {name: array for name, array in (("A", A), ("B", B)) if f"{name}[" in text}
+    expected = np.asarray(numpys(A, B))
+    if form == "tensor":
+        given = {name: tp.tensor(array, format="ss") for name, array in given.items()}
+    elif form != "dense":
+        given = {name: sp.csr_array(array).asformat(form) for name, array in given.items()}
+    for found in (tp.evaluate(text, given), tp.evaluate_dense(text, given)):
+        np.testing.assert_array_equal(to_dense(found), expected)
+        assert to_dense(found).dtype == expected.dtype

@@ -1,0 +1,110 @@
+"""What random programs give, beside what the dense oracle gives."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import taco_py as tp
+from taco_py.notation.rewrites.semirings import ADDS
+from tests.language.programs import Program
+
+Array = np.ndarray[Any, Any]
+
+
+def outcome(program: Program, seed: int) -> str:
+    """ "equal", "refused" where evaluate and the oracle raise the same, else what differs."""
+    operands, options = program.given(seed)
+    form = {} if program.form is None else {"format": program.form}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = _computed(lambda: tp.evaluate_dense(program.text, operands, **options))
+        found = _computed(lambda: tp.evaluate(program.text, operands, **options, **form))
+    if isinstance(wanted, Exception) or isinstance(found, Exception):
+        return _refused(wanted, found, program)
+    pairs = zip(_each(found), _each(wanted), strict=True)
+    outcomes = (_compared(program, one, other) for one, other in pairs)
+    return next((each for each in outcomes if each != "equal"), "equal")
+
+
+def _refused(wanted: Any, found: Any, program: Program) -> str:
+    ours = isinstance(found, tp.TacoError) and not isinstance(found, tp.InternalError)
+    theirs = isinstance(wanted, tp.TacoError) and not isinstance(wanted, tp.InternalError)
+    if ours and theirs:
+        return "refused"
+    if ours and isinstance(found, tp.FormatError) and program.form is not None:
+        return "refused"
+    return f"the oracle: {_said(wanted)}, evaluate: {_said(found)}"
+
+
+def _said(value: Any) -> str:
+    return f"{value!r:.300}" if isinstance(value, Exception) else "a result"
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _compared(program: Program, found: Any, wanted: Array) -> str:
+    zero = _zero(program, wanted)
+    array = _to_dense(found, zero)
+    if wanted.dtype != array.dtype or wanted.shape != array.shape:
+        return f"{array.dtype}{array.shape}, the oracle {wanted.dtype}{wanted.shape}"
+    with np.errstate(all="ignore"):
+        near = _near(program, array, wanted)
+    if near.all():
+        return "equal"
+    place = tuple(int(k) for k in np.argwhere(~near)[0]) if array.ndim else ()
+    return f"{array[place]} at {place}, the oracle {wanted[place]}"
+
+
+def _near(program: Program, found: Array, wanted: Array) -> Array:
+    same = (found == wanted) | ((found != found) & (wanted != wanted))
+    if wanted.dtype.kind == "c":
+        same |= ~np.isfinite(found) & ~np.isfinite(wanted)
+    if wanted.dtype.kind in "fc" and program.loose:
+        same |= ~np.isfinite(found) | ~np.isfinite(wanted)
+    if wanted.dtype.kind not in "fc":
+        return np.asarray(same)
+    narrow = any(s.dtype in NARROW for s in program.specs.values())
+    near = 2e-3 if wanted.dtype == np.float16 else 1e-4 if narrow else 1e-6
+    if program.exact and not narrow and wanted.dtype.kind == "f":
+        near = 1e-13
+    largest = max(np.abs(wanted[np.isfinite(wanted)]).max(initial=0), 1)
+    room = near * np.abs(wanted) + near / 10 * min(program.bound, 1e3 * largest)
+    return np.asarray(same | (np.abs(found - wanted) <= room))
+
+
+NARROW = ("float32", "complex64", "float16", "int8", "int16", "uint8", "uint16", "bool")
+"""Types that functions compute in float32."""
+
+
+def _zero(program: Program, wanted: Array) -> Any:
+    """What scipy.sparse arrays do not store: 0, or the zero of the semiring."""
+    name = program.options.get("semiring")
+    if name is None:
+        return wanted.dtype.type(0)
+    return wanted.dtype.type(ADDS[name.split("_")[0]].identity_of(wanted.dtype))
+
+
+def _to_dense(result: Any, zero: Any) -> Array:
+    if isinstance(result, tp.Tensor):
+        return result.to_numpy()
+    if not sp.issparse(result):
+        return np.asarray(result)
+    if zero == 0:
+        return np.asarray(result.toarray())
+    array = np.full(result.shape, zero, result.dtype)
+    entries = result.tocoo()
+    array[entries.coords] = entries.data
+    return array
+
+
+def _computed(call: Any) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return error
