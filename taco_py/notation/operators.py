@@ -21,6 +21,25 @@ Number = bool | int | float | complex
 
 
 @dataclass(frozen=True, slots=True)
+class Law:
+    """What an operator distributes over, and where.
+
+    add          the name of the operator that adds up
+    kinds        NumPy's letters of the types for whose numbers it does
+    annihilates  those of the types in which the identity of `add` annihilates the operator:
+                 inf + x = inf, but the largest integer + 1 is the smallest one
+    inside       whether it does only where no result is outside of the type's numbers
+    zero         what takes the place of the identity: of numbers that are never negative, 0
+    """
+
+    add: str
+    kinds: str
+    annihilates: str = ""
+    inside: bool = False
+    zero: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """A pointwise function of one or two arguments.
 
@@ -35,6 +54,7 @@ class Operator:
     needs_elements  whether a reduction of no elements is an error, as in NumPy
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
     idempotent   whether f(x, x) = x
+    over         what f distributes over: f(add(x, y), z) = add(f(x, z), f(y, z)), in either argument
     kinds        NumPy's letters of the types of arguments that f is defined for
     floating     whether integers are computed in floating point, as in NumPy's functions
     divides      whether f(0, 0) is not a number
@@ -72,6 +92,7 @@ class Operator:
     divides: bool = False
     leads: bool = False
     everywhere: bool = False
+    over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     exponent: int | None = field(default=None, repr=False)
     body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
@@ -114,6 +135,14 @@ class Operator:
         same = zero is not None and (fill == zero or (fill != fill and zero != zero))
         return zero if same else None
 
+    def law(self, add: Operator, dtype: np.dtype[Any]) -> Law | None:
+        """Return what is known of f over sums by `add` of a type, where it distributes over them:
+        f(add(x, y), z) = add(f(x, z), f(y, z))."""
+        if not (self.associative and self.commutative):
+            return None
+        laws = (law for law in self.over if law.add == add.name and dtype.kind in law.kinds)
+        return next(laws, None)
+
     @property
     def closes(self) -> bool:
         """Whether sums of products in its arguments stay inside: f is neither a sum nor linear."""
@@ -138,11 +167,15 @@ class Operator:
 ADD = Operator(
     "add", "+", 2, "+", 1, commutative=True, associative=True, identity=0, right_identity=0,
     signs=(1, 1), evaluate=np.add,
+    over=(Law("min", "iuf", "f", inside=True), Law("max", "iuf", "f", inside=True)),
 )  # fmt: skip
 SUB = Operator("sub", "-", 2, "-", 1, right_identity=0, signs=(1, -1), evaluate=np.subtract)
 MUL = Operator(
     "mul", "*", 2, "*", 2, commutative=True, associative=True, identity=1, right_identity=1,
     annihilators=(0, 0), linear=(True, True), evaluate=np.multiply,
+    over=(
+        Law("min", "b"), Law("max", "b", "b"), Law("logical_and", "b"), Law("bitwise_xor", "b", "b"),
+    ),
 )  # fmt: skip
 DIV = Operator(
     "div", "/", 2, "/", 2, right_identity=1, annihilators=(0, None), linear=(True, False),

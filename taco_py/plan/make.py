@@ -91,16 +91,25 @@ def split_assignment(
     A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
     if whole_reduction(program.last.value) is not None:
-        own = (*catalogue.NORMAL, *catalogue.REDUCTIONS)
-        program = tried(own, program, context)
+        program = _reduced(tried(catalogue.NORMAL, program, context), context)
         if whole_reduction(program.last.value) is not None:
-            return program.with_after
+            return tried(catalogue.ABSENT, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
     if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
     return tried(catalogue.ABSENT, split, context).with_after
+
+
+def _reduced(program: Program, context: Context) -> Program:
+    """The program of a reduction by another operator than a sum, in the steps that its laws allow."""
+    program = tried(catalogue.REDUCTION, program, context)
+    for step in tuple(program.defines):
+        if whole_reduction(step.assignment.value) is not None:
+            own = tried(catalogue.REDUCED, program.only(step.target), context)
+            program = program.spliced(own)
+    return tried(catalogue.STORED, program, context)
 
 
 def _check_written(schedule: Schedule | None) -> None:

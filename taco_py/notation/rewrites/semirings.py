@@ -30,6 +30,7 @@ from taco_py.notation.operators import (
     FILLED,
     KEPT,
     MUL,
+    Law,
     SELECTED,
     STORED,
     SUB,
@@ -263,10 +264,23 @@ class _World:
     @property
     def add(self) -> Operator:
         """What sums are made by; of truths a plain sum is "or", which plans know more about."""
+        found = ADDS[self.semiring.add]
         if self.semiring.computes_truths and self.semiring.add != "and":
-            found = ADDS[self.semiring.add]
             return _SUMS_OF_TRUTHS.get(found.name, found)
-        return ADDS[self.semiring.add]
+        zero = self.semiring.zero
+        if zero is None or zero == found.identity_of(np.dtype(np.float64)):
+            return found
+        return replace(found, identity=zero, limit=0, needs_elements=False)
+
+    @property
+    def multiply(self) -> Operator:
+        """What products are made by. A zero that is declared and annihilates makes a semiring of
+        any two operators: max and * of numbers that are never negative."""
+        operator, zero = MULTIPLIES[self.semiring.multiply], self.semiring.zero
+        if any(operator.annihilated(place, zero) is None for place in range(2)):
+            return operator
+        law = Law(self.add.name, "biuf", "biuf", inside=True, zero=zero)
+        return replace(operator, over=(*operator.over, law))
 
     def read(self, expr: Expr) -> Expr:
         """Read an expression that no product is around."""
@@ -311,7 +325,7 @@ class _World:
         multiply, factors = self.semiring.multiply, _factors(expr)
         if multiply in CHOICES:
             return self.chosen(CHOICES[multiply], factors)
-        operator = MULTIPLIES[multiply]
+        operator = self.multiply
         if len(factors) > 2 and not operator.associative:
             raise NotationError(
                 f"Expected two factors, for {multiply} is not associative, found {len(factors)}",
@@ -321,7 +335,7 @@ class _World:
         if operator in _TRUTHS:
             return self.of_truths(operator, factors)
         found = reduce(
-            lambda left, right: _multiplied(operator, left, right), map(self.cut, factors)
+            lambda left, right: multiplied(operator, left, right), map(self.cut, factors)
         )
         return replace(found, span=expr.span) if isinstance(found, Call) else found
 
@@ -330,7 +344,7 @@ class _World:
         truths = [self.as_truth(self.cut(each)) for each in factors]
         if operator == AND:
             return reduce(lambda left, right: Call(MUL, (left, right)), truths)
-        return reduce(lambda left, right: _multiplied(operator, left, right), truths)
+        return reduce(lambda left, right: multiplied(operator, left, right), truths)
 
     def as_truth(self, expr: Expr) -> Expr:
         if isinstance(expr, Literal):
@@ -385,7 +399,7 @@ def _factors(expr: Expr) -> tuple[Expr, ...]:
     return (expr,)
 
 
-def _multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
+def multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
     """Call an operator that has a value only where both arguments are stored, and else 0.
 
     A number is stored everywhere.

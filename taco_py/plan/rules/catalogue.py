@@ -36,6 +36,7 @@ from taco_py.plan.rules.layout import (
     locate_entries,
     order_result,
     store_temporary,
+    store_zero,
     values_only,
 )
 from taco_py.plan.rules.needed import (
@@ -112,7 +113,10 @@ REST: Entries = (
 )
 """What is done to the assignment after its terms were split."""
 
-ABSENT: Entries = ((keep_absent.RULE, "after all splits: which temporaries are dense is known"),)
+ABSENT: Entries = (
+    (store_zero.RULE, "before keep_absent: what holds the zero need not be asked"),
+    (keep_absent.RULE, "after all splits: which temporaries are dense is known"),
+)
 """What is done to the assignments of the program once all are split."""
 
 OPERANDS: Entries = (
@@ -176,7 +180,11 @@ UNDER_COMMANDS = frozenset(
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
 
-REDUCTIONS: Entries = tuple(
+REDUCTION: Entries = ((contract.RULE, "first: what is left of its products are steps of their own"),)
+"""What is done to a reduction by another operator than a sum."""
+REDUCED: Entries = tuple(
     entry for entry in PREPARATION if entry[0].name in ("count_absent", "reduce_first")
 )
-"""What is done to a text that is a reduction by another operator than a sum."""
+"""What is done to each of the steps that it is made in."""
+STORED: Entries = tuple(entry for entry in REST if entry[0].name == "store_temporary")
+"""What is done to these steps together."""
