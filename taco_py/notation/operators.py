@@ -26,17 +26,17 @@ class Law:
 
     add          the name of the operator that adds up
     kinds        NumPy's letters of the types for whose numbers it does
-    annihilates  those of the types in which the identity of `add` annihilates the operator:
-                 inf + x = inf, but the largest integer + 1 is the smallest one
-    inside       whether it does only where no result is outside of the type's numbers
-    zero         what takes the place of the identity: of numbers that are never negative, 0
+    zero         the identity of `add`, where that annihilates the operator too: inf of min and +.
+                 An infinity is, of integers, the last of them.
+    annihilates  the types in which it does: inf + x = inf, but the largest integer + 1 is the least
+    inside       whether it distributes only where no result is outside of the type's numbers
     """
 
     add: str
     kinds: str
+    zero: Number | None = None
     annihilates: str = ""
     inside: bool = False
-    zero: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +167,18 @@ class Operator:
 ADD = Operator(
     "add", "+", 2, "+", 1, commutative=True, associative=True, identity=0, right_identity=0,
     signs=(1, 1), evaluate=np.add,
-    over=(Law("min", "iuf", "f", inside=True), Law("max", "iuf", "f", inside=True)),
+    over=(
+        Law("min", "iuf", float("inf"), "f", inside=True),
+        Law("max", "iuf", -float("inf"), "f", inside=True),
+    ),
 )  # fmt: skip
 SUB = Operator("sub", "-", 2, "-", 1, right_identity=0, signs=(1, -1), evaluate=np.subtract)
 MUL = Operator(
     "mul", "*", 2, "*", 2, commutative=True, associative=True, identity=1, right_identity=1,
     annihilators=(0, 0), linear=(True, True), evaluate=np.multiply,
     over=(
-        Law("min", "b"), Law("max", "b", "b"), Law("logical_and", "b"), Law("bitwise_xor", "b", "b"),
+        Law("min", "b"), Law("max", "b", -float("inf"), "b"), Law("logical_and", "b"),
+        Law("bitwise_xor", "b", 0, "b"),
     ),
 )  # fmt: skip
 DIV = Operator(

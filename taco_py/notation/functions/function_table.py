@@ -76,7 +76,8 @@ def _power(x: Any, y: Any) -> Any:
 def _extremum(name: str, evaluate: np.ufunc, limit: int, other: str) -> Operator:
     return _binary(
         name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
-        kinds=REAL, needs_elements=True, over=(Law(name, REAL), Law(other, REAL, REAL)),
+        kinds=REAL, needs_elements=True, 
+        over=(Law(name, REAL), Law(other, REAL, -limit * float("inf"), REAL)),
     )  # fmt: skip
 
 
@@ -89,7 +90,7 @@ AND = Operator(
 OR = Operator(
     "logical_or", "logical_or", 2, "||", 4, commutative=True, associative=True, idempotent=True,
     identity=False, right_identity=False, evaluate=np.logical_or,
-    over=(Law("logical_and", "b", "b"),),
+    over=(Law("logical_and", "b", True, "b"),),
 )  # fmt: skip
 XOR = Operator(
     "logical_xor", "logical_xor", 2, "!=", 4, commutative=True, associative=True, identity=False,
@@ -130,7 +131,8 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
             "&", np.bitwise_and, -1, "&", commutative=True, associative=True, idempotent=True,
             identity=-1, right_identity=-1, annihilators=ABSENT, kinds=INTEGERS,
             over=(
-                Law("bitwise_or", INTEGERS, INTEGERS), Law("bitwise_xor", INTEGERS, INTEGERS),
+                Law("bitwise_or", INTEGERS, 0, INTEGERS),
+                Law("bitwise_xor", INTEGERS, 0, INTEGERS),
             ),
         ),
     ),

@@ -30,10 +30,10 @@ from taco_py.notation.operators import (
     FILLED,
     KEPT,
     MUL,
-    Law,
     SELECTED,
     STORED,
     SUB,
+    Law,
     Number,
     Operator,
 )  # fmt: skip
@@ -279,7 +279,7 @@ class _World:
         operator, zero = MULTIPLIES[self.semiring.multiply], self.semiring.zero
         if any(operator.annihilated(place, zero) is None for place in range(2)):
             return operator
-        law = Law(self.add.name, "biuf", "biuf", inside=True, zero=zero)
+        law = Law(self.add.name, "biuf", zero, "biuf", inside=True)
         return replace(operator, over=(*operator.over, law))
 
     def read(self, expr: Expr) -> Expr:
@@ -408,12 +408,23 @@ def multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
     zeros = tuple(None if isinstance(arg, Literal) else 0 for arg in args)
     if all(zero is None for zero in zeros):
         return Call(operator, args)
-    product = replace(
-        operator, name=operator.evaluate.__name__, symbol=operator.evaluate.__name__, precedence=4,
-        signs=(), identity=None, right_identity=None, linear=(False, False), scales=False,
-        annihilators=zeros,
+    return Call(_absent_with(operator, zeros), args)
+
+
+def _absent_with(operator: Operator, zeros: tuple[Number | None, ...]) -> Operator:
+    """An operator with other annihilators, and no law that was about its own."""
+    name = operator.evaluate.__name__
+    return replace(
+        operator, name=name, symbol=name, precedence=4, signs=(), identity=None,
+        right_identity=None, linear=(False, False), scales=False, annihilators=zeros,
     )  # fmt: skip
-    return Call(product, args)
+
+
+PRODUCTS: dict[str, Operator] = {
+    each.name: each
+    for each in (_absent_with(operator, (0, 0)) for operator in (ADD, MUL, MIN, MAX))
+}
+"""Products of semirings, by the names that they print as."""
 
 
 # ---------------------------------------------------------------- masks

@@ -67,9 +67,9 @@ class RingProduct(Product):
 
     def zero_annihilates(self, dtype: DType) -> bool:
         """Whether the product with the semiring's zero, stored as any number, is the zero."""
-        zero = 0 if self.zero is None else self.zero.value
-        own = self.add.identity_of(dtype) if self.law.zero is None else self.law.zero
-        return dtype.kind in self.law.annihilates and same(zero, own)
+        zero, own = 0 if self.zero is None else self.zero.value, self.add.identity_of
+        is_of_law = same(own(np.dtype(np.float64)), self.law.zero)
+        return dtype.kind in self.law.annihilates and is_of_law and same(zero, own(dtype))
 
 
 def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | None:
@@ -78,7 +78,8 @@ def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | No
     min(k, filled(add(filled(min(j, filled(add(A, B), inf)), 0), x), inf))
     → min over k and j of the product of A, B and x
 
-    None where what multiplies does not distribute over what adds up.
+    None where what multiplies does not distribute over what adds up, and where it would not tell
+    its zero from what is absent: 0 | x is x.
     """
     if whole_reduction(expr) is None:
         return None
@@ -96,6 +97,8 @@ def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | No
     if len(set(indices)) < len(indices):
         return None
     product = RingProduct(body.operator, factors, term.operator, zero, law)
+    if zero is None and not product.zero_annihilates(dtype):
+        return None
     return replace(term, reduced=indices, body=product.of(factors)), product
 
 

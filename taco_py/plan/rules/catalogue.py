@@ -180,7 +180,9 @@ UNDER_COMMANDS = frozenset(
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
 
-REDUCTION: Entries = ((contract.RULE, "first: what is left of its products are steps of their own"),)
+REDUCTION: Entries = (
+    (contract.RULE, "first: what is left of its products are steps of their own"),
+)
 """What is done to a reduction by another operator than a sum."""
 REDUCED: Entries = tuple(
     entry for entry in PREPARATION if entry[0].name in ("count_absent", "reduce_first")

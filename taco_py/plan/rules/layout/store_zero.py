@@ -1,7 +1,9 @@
-"""Store a semiring's zero in a dense temporary where no product is, where that annihilates products.
+"""Store a semiring's zero in a dense temporary where no product is, if it annihilates products.
 
-    T[j] = filled(min(k, filled(plus_stored(B[j,k], x[k]), inf)), 0)                       T in d
-    → T[j] = min(k, filled(plus_stored(B[j,k], x[k]), inf))
+    T[j] = filled(min(k, filled(add(B[j,k], x[k]), inf)), 0.0)
+    y[i] = min(j, filled(add(A[i,j], T[j]), inf))
+    → T[j] = min(k, filled(add(B[j,k], x[k]), inf))
+      y[i] = min(j, filled(add(A[i,j], T[j]), inf))
 
 Absent, and infinite, are then the same to what reads it: inf + x = inf. Nobody has to ask where the
 temporary has products, as `keep_absent` would in another one.
