@@ -54,7 +54,7 @@ class Operator:
     needs_elements  whether a reduction of no elements is an error, as in NumPy
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
     idempotent   whether f(x, x) = x
-    over         what f distributes over: f(add(x, y), z) = add(f(x, z), f(y, z)), in either argument
+    over         what f distributes over: f(add(x, y), z) = add(f(x, z), f(y, z)), and so in z
     kinds        NumPy's letters of the types of arguments that f is defined for
     floating     whether integers are computed in floating point, as in NumPy's functions
     divides      whether f(0, 0) is not a number

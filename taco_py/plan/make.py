@@ -103,7 +103,7 @@ def split_assignment(
 
 
 def _reduced(program: Program, context: Context) -> Program:
-    """The program of a reduction by another operator than a sum, in the steps that its laws allow."""
+    """The program of a reduction by another operator than a sum, in steps that its laws allow."""
     program = tried(catalogue.REDUCTION, program, context)
     for step in tuple(program.defines):
         if whole_reduction(step.assignment.value) is not None:

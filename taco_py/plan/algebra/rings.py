@@ -154,7 +154,7 @@ class _Flat:
             parts = [self.of(arg) for arg in expr.args]
             factors = tuple(chain.from_iterable(own for own, _ in parts))
             found: tuple[str, ...] = ()
-            for (own, indices), others in zip(parts, reversed(parts), strict=True):
+            for (_, indices), others in zip(parts, reversed(parts), strict=True):
                 if any(i in free_indices(f) for i in indices for f in others[0]):
                     return tuple(expr.args), ()
                 found += indices

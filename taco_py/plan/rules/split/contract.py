@@ -91,7 +91,9 @@ def _of_numbers(program: Program, expr: Expr) -> tuple[Term, Product] | None:
     """The one term that an expression is, and its product; None where it is none."""
     (term, *more) = split_terms(expr)
     product = as_product(term.body, program.dtypes)
-    return None if more or term.negative or product is None else (term, product)
+    if more or term.negative or not term.operator.additive or product is None:
+        return None
+    return term, product
 
 
 def _along(program: Program, site: Site, context: Context, chain: _Chain, path: Path) -> Outcome:
