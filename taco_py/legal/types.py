@@ -151,7 +151,7 @@ def wraps_early(type: Type) -> bool:
     """Tell whether sums of a few usual numbers are outside of a type.
 
     >>> those(wraps_early)
-    int8 int16 int32 uint8 uint16 uint32
+    'int8 int16 int32 uint8 uint16 uint32'
     """
     return _kind(type) in "ui" and np.dtype(type).itemsize < 8
 

@@ -38,6 +38,11 @@ class Law:
     annihilates: str = ""
     inside: bool = False
 
+    def is_annihilated(self, zero: Number, add: Operator, dtype: np.dtype[Any]) -> bool:
+        """Tell whether products with a zero of a type are that zero."""
+        is_of_law = add.identity_of(np.dtype(np.float64)) == self.zero
+        return dtype.kind in self.annihilates and is_of_law and zero == add.identity_of(dtype)
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:

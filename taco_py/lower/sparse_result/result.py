@@ -38,6 +38,7 @@ from codegen.records import dataclass
 from taco_py.formats import Format, LevelKind
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, TensorArrays, level_functions
+from taco_py.lower.numbers import number
 from taco_py.notation.nodes import Access
 from taco_py.provenance.relations import Interval
 
@@ -217,12 +218,13 @@ class Result:
             yield from self._zeros(level, group)
 
     def _zeros(self, level: int, group: Group) -> Iterator[Stmt]:
-        """All values below an entry, where all levels there are dense."""
+        """All values below an entry, where all levels there are dense: 0, or the result's fill
+        value, which is that of elements that nothing is assigned to."""
         if any(g.first > level for g in self.groups) or level + 1 == len(self.sizes):
             return
         block = build.mul(*self.sizes[level + 1 :])
         start = build.mul(group.counter, block)
-        nothing = build.zero(self.arrays.values.element)
+        nothing = number(self.arrays.type.fill_value.item(), self.arrays.values.element)
         yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:

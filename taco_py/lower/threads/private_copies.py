@@ -123,9 +123,7 @@ def _of_scalar(copies: Copies, arrays: WorkspaceArrays) -> Copies:
     own = Var(copies.env.names.fresh(arrays.scalar.name), arrays.element)
     parts = copies.local(f"{arrays.scalar.name}_parts", arrays)
     operator = arrays.workspace.operator
-    add = Assign(
-        arrays.scalar, build.load(parts, copies.other), operator.c_operator, Role.VALUES
-    )
+    add = Assign(arrays.scalar, build.load(parts, copies.other), operator.c_operator, Role.VALUES)
     return replace(
         copies,
         env=copies.with_workspace(replace(arrays, scalar=own)),

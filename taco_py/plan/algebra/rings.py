@@ -19,7 +19,6 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, split_terms, whole_reduction
-from taco_py.legal.absent import same
 from taco_py.legal.types import product_wraps_alone, wraps_early
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
@@ -67,9 +66,8 @@ class RingProduct(Product):
 
     def zero_annihilates(self, dtype: DType) -> bool:
         """Whether the product with the semiring's zero, stored as any number, is the zero."""
-        zero, own = 0 if self.zero is None else self.zero.value, self.add.identity_of
-        is_of_law = same(own(np.dtype(np.float64)), self.law.zero)
-        return dtype.kind in self.law.annihilates and is_of_law and same(zero, own(dtype))
+        zero = 0 if self.zero is None else self.zero.value
+        return self.law.is_annihilated(zero, self.add, dtype)
 
 
 def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | None:

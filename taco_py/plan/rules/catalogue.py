@@ -24,6 +24,7 @@ from taco_py.plan.rules.kernel import (
     gallop,
     look_up_row,
     share_inside,
+    share_scatter,
     static_short_sizes,
 )
 from taco_py.plan.rules.layout import (
@@ -132,6 +133,7 @@ KERNELS: Entries = (
     (look_up_row.RULE, "before gallop: a row that is looked up is not merged"),
     (gallop.RULE, "of the merges that are left"),
     (share_inside.RULE, "of the loops as they are now"),
+    (share_scatter.RULE, "after share_inside: of loops whose iterations have elements in common"),
     (static_short_sizes.RULE, "after choose_way: of loops alone"),
     (add_term_by_term.RULE, "last: only where no other command shapes the loops"),
 )
