@@ -66,7 +66,11 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
     )
     team = Team(piece, count, Block(tuple(own_workspaces(env, forall))), body)
     code = (*shares.edges(edges, count, even), *copies.before, team, *copies.after)
-    if forall.mode.parallel is Race.TEMPORARY and copies.large and not any(True for _ in workspaces_of(forall)):
+    if (
+        forall.mode.parallel is Race.TEMPORARY
+        and copies.large
+        and not any(True for _ in workspaces_of(forall))
+    ):
         alone = Block(tuple(lower(env, replace(scope, serial=True))))
         yield build.if_(build.eq(count, 1), alone, Block(code))
     else:

@@ -55,14 +55,17 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         changed, access = _before(program, site, context, sum_, why)
         value = exchange(site.term(program), sum_, access)
         program = yield Rewrite(site.put(changed, value), why)
-    for asking in tuple(_asking(site.term(program))):
-        stored = _Stored(program, site, context)
+    left = 0
+    while left < len(every := tuple(_asking(site.term(program)))):
+        asking, stored = every[left], _Stored(program, site, context)
         answered: Expr = asking
         if any(map(stored.loses, accesses(asking.args[0]))):
             answered = stored.answered(asking) or asking
-        if answered is not asking:
-            value = exchange(site.term(program), asking, answered)
-            program = yield Rewrite(site.put(stored.program, value), WHY)
+        if answered is asking:
+            left += 1
+            continue
+        value = exchange(site.term(program), asking, answered)
+        program = yield Rewrite(site.put(stored.program, value), WHY)
     for product in tuple(_products(site.term(program))):
         kept, stored = product, _Stored(program, site, context)
         for part in stored.factors(product):
@@ -104,7 +107,8 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
         meets = [end for end in _ends(expr) if not is_nonzero_number(end)]
-        if any(map(_divides, _inside(expr))) or (len(meets) > 1 and not summed):
+        asked = any(_divides(each) or _tells_zero(each) for each in _inside(expr))
+        if asked or (len(meets) > 1 and not summed):
             yield expr
 
 
@@ -115,6 +119,17 @@ def _multiplies(expr: Expr) -> bool:
 
 def _divides(expr: Expr) -> bool:
     return isinstance(expr, Call) and divides(expr) and not is_nonzero_number(expr.args[1])
+
+
+def _tells_zero(expr: Expr) -> bool:
+    """Whether a stored zero is another number to an operation than what is absent: it is x in the
+    product 0 + x of a semiring, of which nothing is left where 0 is not stored."""
+    assert isinstance(expr, Call)
+    operator = expr.operator
+    places = [place for place, zero in enumerate(operator.annihilators) if zero == 0]
+    return operator.arity == 2 and any(
+        operator.at((0, 1) if place == 0 else (1, 0)) != 0 for place in places
+    )
 
 
 def _inside(expr: Expr) -> Iterator[Expr]:
@@ -174,7 +189,8 @@ class _Stored:
 
     def factors(self, product: Expr) -> list[Expr]:
         """What is stored where the factors are whose temporaries store elements without terms."""
-        if not has_special_values(expression_dtype(product, self.program.dtypes)):
+        special = has_special_values(expression_dtype(product, self.program.dtypes))
+        if not special and not any(map(_tells_zero, _inside(product))):
             return []
         found = (
             self.stored(factor)
