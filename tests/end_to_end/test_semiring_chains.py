@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -85,3 +86,35 @@ def test_chains_equal_one_reduction_of_the_whole_product(data) -> None:
         check(spec, semiring, operands)
     except tp.OperandTypeError:
         assert dtype[0] in "fb" or "band" in str(semiring)
+
+
+NESTED = (
+    "y[i] = A[i,j] * B[j,k] * x[k]",
+    "y[i] = A[i,j] * (B[j,k] * x[k])",
+    "y[i,l] = A[i,j] * B[j,k] * C[k,l]",
+    "y[i] = A[i,j] * B[j,k] * x[k] + x[i]",
+    "y[i] = A[i,j] * (B[j,k] * x[k] + x[j])",
+)
+
+
+@pytest.mark.parametrize("text", NESTED)
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float64", "uint8"])
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times", "min_min", "min_first"])
+def test_sums_inside_products_are_absent_where_nothing_is_added_up(text, dtype, semiring) -> None:
+    rng = np.random.default_rng(1)
+    size = 40
+
+    def matrix():
+        places = rng.random((size, size)) < 0.05
+        return sp.csr_array(np.where(places, rng.integers(1, 9, places.shape), 0).astype(dtype))
+
+    drawn = {"A": matrix(), "B": matrix(), "C": matrix(), "x": rng.integers(1, 9, size)}
+    drawn["x"] = drawn["x"].astype(dtype)
+    operands = {name: each for name, each in drawn.items() if f"{name}[" in text}
+    found = tp.evaluate(text, semiring=semiring, **operands)
+    expected = np.asarray(tp.evaluate_dense(text, semiring=semiring, **operands))
+    if sp.issparse(found):
+        at = found.tocoo()
+        np.testing.assert_array_equal(at.data, expected[at.coords])
+    else:
+        np.testing.assert_array_equal(found, expected)

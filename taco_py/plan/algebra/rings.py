@@ -95,7 +95,7 @@ def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | No
     if len(set(indices)) < len(indices):
         return None
     product = RingProduct(body.operator, factors, term.operator, zero, law)
-    if zero is None and not product.zero_annihilates(dtype):
+    if not product.zero_annihilates(dtype):
         return None
     return replace(term, reduced=indices, body=product.of(factors)), product
 

@@ -23,6 +23,7 @@ from functools import reduce
 from math import prod
 
 from codegen.records import dataclass
+from taco_py.concrete.terms import whole_reduction
 from taco_py.formats import dense
 from taco_py.legal.absent import (
     arg_fill,
@@ -40,6 +41,7 @@ from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, KEPT, MUL, PRESENT, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
+from taco_py.plan.algebra.rings import holds_zero
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, assignments
@@ -56,7 +58,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         value = exchange(site.term(program), sum_, access)
         program = yield Rewrite(site.put(changed, value), why)
     left = 0
-    while left < len(every := tuple(_asking(site.term(program)))):
+    while left < len(every := tuple(_asking_of(program, site))):
         asking, stored = every[left], _Stored(program, site, context)
         answered: Expr = asking
         if any(map(stored.loses, accesses(asking.args[0]))):
@@ -87,6 +89,14 @@ def _before(
         type = replace(facts.type, format=dense(len(facts.shape)))
         changed = changed.with_facts({access.tensor: replace(facts, type=type)})
     return replace(changed, results=program.results), access
+
+
+def _asking_of(program: Program, site: Site) -> Iterator[Call]:
+    """Those of an assignment, but for what says which elements a sparse tensor stores: others
+    are no more than the numbers that stand for them."""
+    term = site.term(program)
+    says = not program.is_full(site.target) and whole_reduction(term) not in (None, term)
+    return _asking(children(term)[0] if says else term)
 
 
 def _asking(expr: Expr) -> Iterator[Call]:
@@ -235,6 +245,9 @@ class _Stored:
             return made is not None
         form = self.program.facts[access.tensor].type.format
         target = made.assignment.target
+        readers = [each.assignment.value for each in self.program.readers(access.tensor)]
+        if holds_zero(made.assignment.value, target, readers, self.program.dtypes):
+            return False  # elements without terms are what is absent to those who read it
         pairs = zip(form.stored(target.indices), form.levels, strict=True)
         listed = {index for index, level in pairs if not level.full}
         return not form.levels[0].full or not listed <= self.below_roots(made.assignment.value)
