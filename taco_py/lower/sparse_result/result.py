@@ -222,7 +222,7 @@ class Result:
             yield from self._zeros(level, group)
 
     def _zeros(self, level: int, group: Group) -> Iterator[Stmt]:
-        """All values below an entry, where all levels there are dense: what stands for elements that
+        """All values below an entry, where all levels there are dense: what elements are that
         nothing is assigned to."""
         if any(g.first > level for g in self.groups) or level + 1 == len(self.sizes):
             return
