@@ -17,14 +17,13 @@ Array = np.ndarray[Any, Any]
 def bfs_levels(A: Any, source: int) -> Array:
     A = tp.tensor(A)  # the same arrays, which are checked once, not at each step
     n = A.shape[0]
-    level = np.full(n, -1)
+    level, unseen = np.full(n, -1), np.ones(n, bool)
     reached, depth = np.array([source]), 0
     while reached.size:
-        level[reached] = depth
+        level[reached], unseen[reached] = depth, False
         frontier = tp.Tensor.from_coo([reached], np.ones(reached.size, bool), (n,))
-        step = tp.einsum("ij,i->j", A, frontier, semiring="any_pair", mask=level < 0, format="s")
-        coords, allowed = step.to_coo()
-        reached, depth = coords[allowed, 0], depth + 1
+        step = tp.einsum("ij,i->j", A, frontier, semiring="any_pair", mask=unseen, format="d")
+        reached, depth = np.flatnonzero(step), depth + 1
     return level
 
 

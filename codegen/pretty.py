@@ -248,8 +248,9 @@ def _simple(
             return f"{past}{array.name}[{_expression(index)}:+] = {_expression(value)}"
         case Fill(array=array, start=start, count=count, value=value):
             return f"{array.name}[{_span(start, count)}] = {_expression(value)}"
-        case Sort(array=array, start=start, count=count):
-            return f"sort {array.name}[{_span(start, count)}]"
+        case Sort(array=array, start=start, count=count, marks=marks):
+            by = "" if marks is None else f" by {marks.name}"
+            return f"sort {array.name}[{_span(start, count)}]{by}"
         case Prefetch(array=array, index=index):
             return f"prefetch {array.name}[{_expression(index)}]"
         case Invoke():

@@ -426,9 +426,12 @@ class _Verifier:
                 self.index(start)
                 self.index(count)
                 self.expect(value, array.element)
-            case Sort(start=start, count=count):
+            case Sort(start=start, count=count, marks=marks):
                 self.index(start)
                 self.index(count)
+                if marks is not None:
+                    self.depth_of(marks)
+                    self.require(marks.element.name == "bool", f"marks {marks}, not of truths")
                 sortable = array.element.name in ("int32", "int64")
                 self.require(sortable, f"{array}, of {array.element}, sorted")
             case Prefetch(index=index):

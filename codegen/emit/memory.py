@@ -84,9 +84,12 @@ def memory(
             return _set_length(stmt, scope)
         case Fill():
             return _fill(stmt, scope)
-        case Sort(array=array, start=start, count=count):
+        case Sort(array=array, start=start, count=count, marks=marks):
             sort = f"taco_sort_int{array.element.bits}"
-            return [f"{sort}({_address(array, start)}, {widened(count)});"]
+            integers = f"{_address(array, start)}, {widened(count)}"
+            if marks is None:
+                return [f"{sort}({integers});"]
+            return [f"{sort}_marked({integers}, {marks.name});"]
         case Invoke():
             return _invoke(stmt, scope)
         case Expect(condition=condition):

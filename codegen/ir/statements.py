@@ -176,12 +176,16 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """Sort `count` integers of `array` from `start` on, ascending."""
+    """Sort `count` integers of `array` from `start` on, ascending.
+
+    marks  truths, which tell for each integer whether it is there; none is there twice
+    """
 
     array: Array
     start: Expr
     count: Expr
     role: Role = Role.CONTROL
+    marks: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

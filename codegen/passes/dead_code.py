@@ -117,6 +117,8 @@ def _uses(node: object) -> _Uses:
         cls = below.__class__
         if cls in _READERS:
             arrays.add(below.array)
+        elif cls is Sort and below.marks is not None:
+            arrays.add(below.marks)
         elif cls is Declare or cls is For:
             declared[below.var] += 1
         elif cls in _TABLE_READERS:

@@ -575,8 +575,11 @@ typedef union {
  *
  * Sorted input costs one scan; short or nearly sorted input insertion sort; middling input a merge of
  * insertion-sorted runs of 16; long input a least-significant-digit radix sort over the bytes in which
- * the values differ. Should scratch memory be missing, heap sort does without.
+ * the values differ. Should scratch memory be missing, heap sort does without. Where an array of marks
+ * tells which values there are, long input whose values lie close together is read from the marks.
  */
+
+#define TACO_MARKS_PER_VALUE 16 /* so many marks are read in the time that one value is sorted in */
 
 #define TACO_DEFINE_SORT(name, type)                                                                   \
     static inline void name##_insertion(type *a, int64_t n)                                            \
@@ -592,7 +595,7 @@ typedef union {
                                                                                                        \
     TACO_FAR TACO_COLD void name##_merge(type *a, type *scratch, int64_t n);                           \
     TACO_FAR TACO_COLD void name##_heap(type *a, int64_t n);                                           \
-    TACO_FAR TACO_COLD void name##_long(type *a, int64_t n, int bits);                                 \
+    TACO_FAR TACO_COLD void name##_long(type *a, int64_t n, const bool *marks, int bits);              \
                                                                                                        \
     /* Sort a[0..n) ascending, where those that differ in their lowest `bits` bits alone do so already.\
      */                                                                                                \
@@ -601,19 +604,35 @@ typedef union {
         if (n <= 24)                                                                                   \
             name##_insertion(a, n);                                                                    \
         else                                                                                           \
-            name##_long(a, n, bits);                                                                   \
+            name##_long(a, n, NULL, bits);                                                             \
     }                                                                                                  \
                                                                                                        \
     /* Sort a[0..n) ascending. */                                                                      \
     static TACO_UNUSED void name(type *a, int64_t n)                                                   \
     {                                                                                                  \
         name##_above(a, n, 0);                                                                         \
+    }                                                                                                  \
+                                                                                                       \
+    /* Sort a[0..n) ascending, where marks[x] says whether x is in it, and no value is there twice. */ \
+    static TACO_UNUSED void name##_marked(type *a, int64_t n, const bool *marks)                       \
+    {                                                                                                  \
+        if (n <= 24)                                                                                   \
+            name##_insertion(a, n);                                                                    \
+        else                                                                                           \
+            name##_long(a, n, marks, 0);                                                               \
     }
 
 TACO_DEFINE_SORT(taco_sort_int32, int32_t)
 TACO_DEFINE_SORT(taco_sort_int64, int64_t)
 
 #if TACO_SORTING
+/* Eight bytes read as one number, whose lowest byte is the first in memory. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define TACO_FIRST_LOWEST(eight) __builtin_bswap64(eight)
+#else
+#define TACO_FIRST_LOWEST(eight) (eight)
+#endif
+
 #define TACO_DEFINE_LONG_SORT(name, type, unsigned_type)                                               \
     TACO_FAR TACO_COLD void name##_merge(type *a, type *scratch, int64_t n)                            \
     {                                                                                                  \
@@ -662,7 +681,7 @@ TACO_DEFINE_SORT(taco_sort_int64, int64_t)
         }                                                                                              \
     }                                                                                                  \
                                                                                                        \
-    /* By bytes, from those above the lowest `bits` bits on, which are 0 in `low`. */                   \
+    /* By bytes, from those above the lowest `bits` bits on, which are 0 in `low`. */                  \
     static TACO_COLD void name##_radix(type *a, type *scratch, int64_t n, type low, type high,         \
                                        int bits)                                                       \
     {                                                                                                  \
@@ -684,7 +703,22 @@ TACO_DEFINE_SORT(taco_sort_int64, int64_t)
             memcpy(a, from, (size_t)n * sizeof(type));                                                 \
     }                                                                                                  \
                                                                                                        \
-    TACO_FAR TACO_COLD void name##_long(type *a, int64_t n, int bits)                                  \
+    /* From the marks of low to high, eight at a time; each is a byte, 0 or 1. */                      \
+    static TACO_COLD void name##_read(type *a, const bool *marks, int64_t low, int64_t high)           \
+    {                                                                                                  \
+        int64_t i = low;                                                                               \
+        for (; i + 7 <= high; i += 8) {                                                                \
+            uint64_t eight;                                                                            \
+            memcpy(&eight, marks + i, 8);                                                              \
+            for (eight = TACO_FIRST_LOWEST(eight); eight; eight &= eight - 1)                          \
+                *a++ = (type)(i + (__builtin_ctzll(eight) >> 3));                                      \
+        }                                                                                              \
+        for (; i <= high; i++)                                                                         \
+            if (marks[i])                                                                              \
+                *a++ = (type)i;                                                                        \
+    }                                                                                                  \
+                                                                                                       \
+    TACO_FAR TACO_COLD void name##_long(type *a, int64_t n, const bool *marks, int bits)               \
     {                                                                                                  \
         type low = a[0], high = a[0];                                                                  \
         int64_t descents = 0;                                                                          \
@@ -695,6 +729,10 @@ TACO_DEFINE_SORT(taco_sort_int64, int64_t)
         }                                                                                              \
         if (descents == 0)                                                                             \
             return;                                                                                    \
+        if (marks != NULL && ((int64_t)high - (int64_t)low) / TACO_MARKS_PER_VALUE < n) {              \
+            name##_read(a, marks, low, high);                                                          \
+            return;                                                                                    \
+        }                                                                                              \
         type local[512];                                                                               \
         const size_t bytes = (size_t)n * sizeof(type);                                                 \
         type *scratch = n <= 512 ? local : taco_scarce(bytes) ? NULL : malloc(bytes);                  \

@@ -35,11 +35,32 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
     """`a - sum(j, b) + c` → the terms +a, -sum(j) b, +c.
 
     A sum over several added products stays one term: its loop runs over their union. A reduction by
-    another operator is one term where it is all there is, and inside of one where it is not.
+    another operator is one term where it is all there is, or is put together with others by its
+    operator: min(d, min(i, b)) → the terms d and min over i of b. Elsewhere it is inside of one.
     """
     if (reduce := whole_reduction(expr)) is not None:
         return (_reduced_by(reduce),)
+    if (operator := accumulating(expr)) is not None:
+        return tuple(_accumulated(part, operator) for part in children(expr))
     return _added(expr)
+
+
+def accumulating(expr: Expr) -> Operator | None:
+    """The operator other than a sum by which a value and a reduction by the same are put together.
+
+    min(d[j], min(i, A[i,j]))  →  min
+    """
+    match expr:
+        case Call(operator, args) if operator.associative and operator.commutative:
+            own = [isinstance(arg, Reduce) and arg.operator == operator for arg in args]
+            return operator if any(own) and not operator.additive else None
+    return None
+
+
+def _accumulated(part: Expr, operator: Operator) -> Term:
+    if isinstance(part, Reduce) and part.operator == operator:
+        return _reduced_by(part)
+    return Term(False, (), part, operator)
 
 
 def _added(expr: Expr) -> tuple[Term, ...]:
@@ -120,6 +141,8 @@ def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
     """
     if isinstance(expr, Call) and expr.operator.additive:
         return map_children(expr, lambda arg: map_terms(arg, function))
+    if accumulating(expr) is not None:
+        return map_children(expr, function)
     return function(expr)
 
 

@@ -16,14 +16,20 @@ def in_order(data: TensorData, ordered: bool, unique: bool) -> TensorData:
 
     What is found out about the coordinates is known of the tensor that is returned.
     """
-    unknown = data.sorted is None or (data.sorted and data.unique is None)
-    if unknown and ordered_format(data.format) in (CSR, CSC):
-        level = data.levels[-1]
-        assert level.pos is not None and level.crd is not None
-        is_ordered, is_distinct = coordinate_order(level.pos, level.crd)
-        known = data.unique if is_distinct is None else is_distinct
-        data = replace(data, sorted=is_ordered, unique=known)
+    data = with_order(data)
     return data if satisfies(data, ordered, unique) else canonical(data)
+
+
+def with_order(data: TensorData) -> TensorData:
+    """Look at the coordinates of a compressed matrix once, where nobody has: in one pass."""
+    unknown = data.sorted is None or (data.sorted and data.unique is None)
+    if not unknown or ordered_format(data.format) not in (CSR, CSC):
+        return data
+    level = data.levels[-1]
+    assert level.pos is not None and level.crd is not None
+    is_ordered, is_distinct = coordinate_order(level.pos, level.crd)
+    distinct = data.unique if is_distinct is None else is_distinct
+    return replace(data, sorted=is_ordered, unique=distinct)
 
 
 def satisfies(data: TensorData, ordered: bool, unique: bool) -> bool:

@@ -25,6 +25,13 @@ from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
 from taco_py.lower.absent_sums import only_values, tells_absent
+from taco_py.lower.conditions import (
+    ALWAYS,
+    condition_of,
+    condition_on,
+    lower_condition,
+    split_consumer,
+)
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
@@ -42,6 +49,7 @@ from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import operand_dtype
 from taco_py.notation.nodes import Access, Call
+from taco_py.notation.nodes import Expr as Value
 from taco_py.notation.operators import CORRECTED, FILLED
 
 Strategy = Callable[[Environment, Forall, Scope, Lower], Iterator[Stmt]]
@@ -82,8 +90,7 @@ class Lowerer:
                 yield from self._stored(self._with_fill(assign), scope)
             return
         code = tuple(self._stored(assign, scope))
-        there = build.and_(*self._marks(assign))
-        yield from code if there == build.const(True) else (build.if_(there, Block(code)),)
+        yield from _if_true(build.and_(*self._marks(assign)), code)
 
     def _with_fill(self, assign: Assign) -> Assign:
         """The assignment of its fill value, where a result with that lists a coordinate all the
@@ -106,9 +113,7 @@ class Lowerer:
         op = None if assign.operator is None else assign.operator.c_operator
         tensor = assign.target.tensor
         if tensor in self.env.workspaces:
-            arrays = self.env.workspaces[tensor]
-            value = lower_value(self.env, scope, assign.value, arrays.element)
-            yield from workspaces.accumulate(self.env, scope, arrays, value, op)
+            yield from self._accumulated(assign, scope, op)
             return
         values = self.env.tensors[tensor].values
         value = lower_value(self.env, scope, assign.value, values.element)
@@ -118,6 +123,16 @@ class Lowerer:
             yield from add_atomically(self.env, scope, scope.atomic, update)
         else:
             yield Store(values, place, value, op, Role.VALUES)
+
+    def _accumulated(self, assign: Assign, scope: Scope, op: str | None) -> Iterator[Stmt]:
+        """A value added to a workspace; to one with a list of its entries under its condition."""
+        arrays, added = self.env.workspaces[assign.target.tensor], assign.value
+        condition = None
+        if op is not None and (arrays.list is not None or arrays.table is not None):
+            condition, added = condition_of(added, arrays.workspace.initial)
+        value = lower_value(self.env, scope, added, arrays.element)
+        code = tuple(workspaces.accumulate(self.env, scope, arrays, value, op))
+        yield from _if_true(lower_condition(self.env, scope, condition), code)
 
     def _where(self, where: Where, scope: Scope) -> Iterator[Stmt]:
         arrays = self.env.workspaces[where.workspace.name]
@@ -141,11 +156,16 @@ class Lowerer:
 
     def _asked(self, where: Where, scope: Scope) -> Expr:
         """Whether the consumer reads the workspace: of `corrected(e, least, b[i] + t)` where e is
-        less."""
+        less, of `kept(t, m[i] != 0)` where m[i] is not 0."""
         consumer, access = where.consumer, where.workspace.access
+        later: set[Access] = set()
         while isinstance(consumer, Where) and not _reads(consumer.producer, access):
+            later.add(consumer.workspace.access)
             consumer = consumer.consumer
         value = consumer.value if isinstance(consumer, Assign) else None
+        condition = None if value is None else condition_on(value, access)
+        if condition is not None and not later & set(accesses(condition)):
+            return lower_condition(self.env, scope, condition)
         if not isinstance(value, Call) or value.operator != CORRECTED:
             return build.const(True)
         if any(access in accesses(arg) for arg in value.args[:2]):
@@ -197,18 +217,27 @@ class Lowerer:
             if race is Race.ORDERED and inner.carry is not None:
                 inner = replace(inner, atomic=forall.index)
             inner, located = self._enter(forall, inner)
-            below = tuple(self.statement(forall.body, inner))
+            condition, rest = self._split(forall)
+            below = tuple(self.statement(rest, inner))
             if below:
                 if inner.carry is not None and race is not None:
                     yield from empty_carry(inner.carry)
                 yield from located
                 if forall is self.env.graph.zeroing:
                     yield zero_below(self.env, inner)
-                yield from self._with_result(forall, inner, below)
+                code = tuple(self._with_result(forall, inner, below))
+                yield from _if_true(lower_condition(self.env, inner, condition), code)
 
         code = tuple(lower_loop(self.env, self.result, forall, scope, body))
         if code:
             yield Block(code)
+
+    def _split(self, forall: Forall) -> tuple[Value | None, Statement]:
+        """The condition under which a loop appends a coordinate, and what it does then."""
+        if appending_level(self.env, self.result, forall) is None:
+            return None, forall.body
+        nothing = self.env.problem.result.fill_value
+        return split_consumer(forall.body, nothing, self.env.target)
 
     def _strategy(self, forall: Forall, scope: Scope) -> Strategy | None:
         """What is still to be done before the loop itself that threads share."""
@@ -267,6 +296,11 @@ class Lowerer:
         if arrays.strides:
             return locate_strided(parent, coordinate, arrays.strides[level])
         return locate(parent, coordinate, self.env.sizes[index])
+
+
+def _if_true(condition: Expr, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Code under a condition, as it is where that is plainly true."""
+    yield from code if condition == ALWAYS else (build.if_(condition, Block(code)),)
 
 
 def _accesses_below(statement: Statement) -> tuple[Access, ...]:

@@ -70,7 +70,7 @@ def finish(arrays: WorkspaceArrays) -> Iterator[Stmt]:
     if arrays.table is not None:
         yield SortTable(arrays.table)
     elif arrays.list is not None and arrays.count is not None and arrays.workspace.ordered:
-        yield Sort(arrays.list, build.const(0), arrays.count)
+        yield Sort(arrays.list, build.const(0), arrays.count, marks=arrays.marks)
 
 
 def leave(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.concrete.terms import split_terms, sums_outside, whole_reduction
+from taco_py.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices
@@ -90,9 +90,9 @@ def split_assignment(
 
     A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
-    if whole_reduction(program.last.value) is not None:
+    if _is_reduction(program):
         program = _reduced(tried(catalogue.NORMAL, program, context), context)
-        if whole_reduction(program.last.value) is not None:
+        if _is_reduction(program):
             return tried(catalogue.ABSENT, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
     split = Search().split_result(prepared, context)
@@ -106,10 +106,17 @@ def _reduced(program: Program, context: Context) -> Program:
     """The program of a reduction by another operator than a sum, in steps that its laws allow."""
     program = tried(catalogue.REDUCTION, program, context)
     for step in tuple(program.defines):
-        if whole_reduction(step.assignment.value) is not None:
-            own = tried(catalogue.REDUCED, program.only(step.target), context)
-            program = program.spliced(own)
+        own = program.only(step.target)
+        if _is_reduction(own):
+            program = program.spliced(tried(catalogue.REDUCED, own, context))
     return tried(catalogue.STORED, program, context)
+
+
+def _is_reduction(program: Program) -> bool:
+    """Whether a program reduces by another operator than a sum, into a value where it is dense."""
+    value = program.last.value
+    dense = program.facts[program.result].type.format.is_dense
+    return whole_reduction(value) is not None or (dense and accumulating(value) is not None)
 
 
 def _check_written(schedule: Schedule | None) -> None:

@@ -3,7 +3,8 @@
     forall i (forall j C[i,j] += A[i,j];  forall j C[i,j] += d[j])
     → forall i (forall j C[i,j] = d[j];  forall j C[i,j] += A[i,j])
 
-It then need not be zeroed before, and one pass over it is saved.
+It then need not be zeroed before, and one pass over it is saved. The same holds of other operators
+that terms are put together by: min(d[j], min(i, b)).
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taco_py.concrete.nodes import Assign, Forall, Race, Sequence, Statement
-from taco_py.iteration.graph import all_iterators
-from taco_py.iteration.region import Everything, Regions
+from taco_py.iteration.graph import regions_of
+from taco_py.iteration.region import Everything
 from taco_py.legal.types import computes_exactly
-from taco_py.notation.operators import ADD
 from taco_py.problem import Problem
 from taco_py.provenance.provenance import Provenance
 
@@ -60,10 +60,10 @@ def _assigning(
     target = problem.assignment.target
     loops, body = _nest(part)
     own = {*outer, *(loop.index for loop in loops)}
-    adds = isinstance(body, Assign) and body.target == target and body.operator == ADD
+    adds = isinstance(body, Assign) and body.target == target and body.operator is not None
     if not adds or own != set(target.indices) or not all(map(_is_own, loops)):
         return None
-    regions = Regions(all_iterators(problem, whole), frozenset())
+    regions = regions_of(problem, whole)
     for index in target.indices:
         if not isinstance(regions.statement(part, index), Everything):
             return None

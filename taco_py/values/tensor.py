@@ -17,6 +17,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.fill import as_number, fill_of
 from taco_py.formats import COO, CSC, CSF, CSR, Format, named
+from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import (
     from_scipy,
@@ -200,7 +201,7 @@ class Tensor(NoOperators):
 
     def examined(self) -> TensorData:
         """Return the arrays with the order of their coordinates, which is looked up once."""
-        data = self._data
+        data = with_order(self._data)
         if data.sorted is None:
             data = replace(data, sorted=is_sorted(data))
         if data.sorted and data.unique is None:

@@ -197,9 +197,11 @@ def _memory(stmt: Any, s: State) -> None:  # noqa: C901 - one case a node
             first, length = evaluate(start, s), evaluate(count, s)
             s.touch("write", array.name, first, length)
             s.arrays[array.name][first : first + length] = evaluate(value, s)
-        case Sort(array=array, start=start, count=count):
+        case Sort(array=array, start=start, count=count, marks=marks):
             first = evaluate(start, s)
-            s.arrays[array.name][first : first + evaluate(count, s)].sort()
+            some = s.arrays[array.name][first : first + evaluate(count, s)]
+            some.sort()
+            assert marks is None or np.array_equal(np.flatnonzero(s.arrays[marks.name]), some)
         case NewTable(table=table) | ClearTable(table=table):
             s.tables[table.name] = []
         case Insert(table=table, key=key, entry=entry):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codegen.runtime.kernel_cache import KernelSource
 from codegen.runtime.signature import Kind, Parameter, Signature
-from codegen.types import FLOAT64, INT32, INT64
+from codegen.types import BOOL, FLOAT64, INT32, INT64
 
 
 def scale(factor: int = 2) -> KernelSource:
@@ -42,6 +42,11 @@ def runtime() -> KernelSource:
 
 int32_t sort32(int32_t *a, int64_t n) { taco_sort_int32(a, n); return 0; }
 int32_t sort64(int64_t *a, int64_t n) { taco_sort_int64(a, n); return 0; }
+int32_t marked32(int32_t *a, int64_t n, const bool *m)
+{
+    taco_sort_int32_marked(a, n, m);
+    return 0;
+}
 int32_t heap32(int32_t *a, int64_t n) { taco_sort_int32_heap(a, n); return 0; }
 int32_t merge64(int64_t *a, int64_t *scratch, int64_t n)
 {
@@ -133,6 +138,7 @@ int32_t allocation(int64_t *facts, int64_t n)
         (
             of("sort32", out32, n),
             of("sort64", out("a"), n),
+            of("marked32", out32, n, Parameter("m", Kind.INPUT, BOOL)),
             of("heap32", out32, n),
             of("merge64", out("a"), out("scratch"), n),
             of(

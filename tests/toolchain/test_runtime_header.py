@@ -39,6 +39,15 @@ def test_sort_is_numpys(kernel: LoadedKernel, name: str, dtype: type, n: int) ->
         np.testing.assert_array_equal(a, expected)
 
 
+@pytest.mark.parametrize("size", [40, 700, 100_003])
+@pytest.mark.parametrize("n", [n for n in LENGTHS if n < 1000])
+def test_sort_by_marks_is_numpys(kernel: LoadedKernel, n: int, size: int) -> None:
+    a = np.random.default_rng(n).permutation(size)[:n].astype(np.int32)
+    marks = np.isin(np.arange(size), a)
+    kernel.functions["marked32"](a, len(a), marks)
+    np.testing.assert_array_equal(a, np.flatnonzero(marks))
+
+
 @pytest.mark.parametrize("n", LENGTHS)
 def test_heap_sort_does_without_memory(kernel: LoadedKernel, n: int) -> None:
     for a in inputs(n, np.int32, seed=n):

@@ -76,8 +76,8 @@ def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | No
     min(k, filled(add(filled(min(j, filled(add(A, B), inf)), 0), x), inf))
     → min over k and j of the product of A, B and x
 
-    None where what multiplies does not distribute over what adds up, or its zero does not annihilate
-    products: 0 | x is x, and the largest integer + 1 the least one.
+    None where what multiplies does not distribute over what adds up, or the zero does not
+    annihilate products: 0 | x is x, and the largest integer + 1 the least one.
     """
     if whole_reduction(expr) is None:
         return None

@@ -14,6 +14,7 @@ from taco_py.plan.rules.forms import (
     flatten_product,
     inline_statement,
     multiply_out,
+    push_mask_in,
     push_sum_in,
     widen_sums,
 )
@@ -96,6 +97,7 @@ EXPRESSION: Entries = (
     (divisor_as_factor.RULE, "before divide_last, which takes the divisors that are left"),
     (divide_last.RULE, "before sums move into factors: a divisor would hold them back"),
     (sum_streamed_first.RULE, "before push_sum_in, which would move the same sums one by one"),
+    (push_mask_in.RULE, "before push_sum_in: it leaves the sum of one product"),
     (push_sum_in.RULE, "last of these: sums are where they stay when terms are split"),
 )
 """What is done to each term, one rule after the other."""

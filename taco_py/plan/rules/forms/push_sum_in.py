@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from taco_py.concrete.terms import split_terms
 from taco_py.notation.checks import free_indices
-from taco_py.notation.nodes import Expr
 from taco_py.order.streams import innermost_sums
 from taco_py.plan.algebra.products import as_product, push_in
 from taco_py.plan.context import Context
@@ -30,6 +29,7 @@ from taco_py.plan.rules.base import (
     Trials,
     terms,
 )
+from taco_py.plan.rules.term_price import term_price
 
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
@@ -52,19 +52,11 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     if kept == moved:
         yield Rewrite(site.put(program, moved))
         return
-    stays, goes = (_price(program, context, each) for each in (kept, moved))
+    stays, goes = (term_price(program, context, each) for each in (kept, moved))
     before = program
     program = yield Candidate(stays, goes, lambda: Rewrite(site.put(before, moved)), Gain.SIMPLER)
     if program is before and kept is not expr:
         yield Rewrite(site.put(program, kept))
-
-
-def _price(program: Program, context: Context, term: Expr) -> float:
-    """The price of the program of one term, after the rules that split it."""
-    alone = program.only_of(program.last)
-    draft = Site(program.result).put(alone, term)
-    split = context.following.split_term(draft, context.drafting)
-    return context.costs.program(split, context)
 
 
 RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taco_py.concrete.inner_sums import exchange_equal
-from taco_py.concrete.terms import whole_reduction
+from taco_py.concrete.terms import accumulating, whole_reduction
 from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Expr, Reduce
 from taco_py.notation.tree import children
@@ -27,19 +27,26 @@ WHY = "it reduces by another operator than a sum"
 
 def apply(program: Program, site: Site, context: Context) -> Trials:
     """Put each reduction by another operator in a temporary, the innermost first."""
-    while (found := next(_inside(program.last.value), None)) is not None:
+    while (found := next(_inside(program), None)) is not None:
         changed, access = with_temporary(program, context, found, free_indices(found), WHY)
         value = exchange_equal(program.last.value, found, access)
         assignment = replace(program.last, value=value)
         program = yield Rewrite(changed.with_assignment(assignment), WHY)
 
 
-def _inside(expr: Expr) -> Iterator[Expr]:
+def _inside(program: Program) -> Iterator[Expr]:
     """The reductions by other operators inside an expression, the innermost first; not the one that
-    it is as a whole."""
+    it is as a whole, or that a dense result is put together from."""
+    expr = program.last.value
+    into = accumulating(expr) if program.facts[program.result].type.format.is_dense else None
     whole = whole_reduction(expr)
     if whole is not None:
         yield from _within(_body(whole))
+    elif into is not None:
+        for part in children(expr):
+            if isinstance(part, Reduce) and part.operator == into:
+                part = _body(part)
+            yield from _within(part)
     else:
         yield from _within(expr)
 
