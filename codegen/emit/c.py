@@ -310,9 +310,16 @@ _BOOL_UPDATES = {
 
 
 def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
-    place = Load(stmt.array, stmt.index)
-    update = _update(expression(place), place, stmt.array.element, stmt.op, stmt.value)
-    return ["#pragma omp atomic", update] if scope.target.openmp else [update]
+    """An update in one operation: of min and max one that is tried again where another thread has
+    come between."""
+    place, element = Load(stmt.array, stmt.index), stmt.array.element
+    update = _update(expression(place), place, element, stmt.op, stmt.value)
+    if not scope.target.openmp:
+        return [update]
+    if stmt.op not in ("min", "max") or element.kind == "bool":
+        return ["#pragma omp atomic", update]
+    own = helper(stmt.op, element)
+    return [f"TACO_ATOMIC({element.c}, {own}, {expression(place)}, {expression(stmt.value)});"]
 
 
 # ---------------------------------------------------------------- loops

@@ -1264,6 +1264,18 @@ TACO_DEFINE_EXTREMA(u64, uint64_t)
 TACO_DEFINE_EXTREMA(f32, float)
 TACO_DEFINE_EXTREMA(f64, double)
 
+/* `place = update(place, value)` as one operation: tried again where another thread has come between.
+   What changes nothing is not written. */
+#define TACO_ATOMIC(type, update, place, value)                                                        \
+    do {                                                                                               \
+        type taco_old, taco_new, taco_value = (value);                                                 \
+        __atomic_load(&(place), &taco_old, __ATOMIC_RELAXED);                                          \
+        do                                                                                             \
+            taco_new = update(taco_old, taco_value);                                                   \
+        while (taco_new != taco_old && !__atomic_compare_exchange(&(place), &taco_old, &taco_new, 1,   \
+                                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED)); \
+    } while (0)
+
 /* Known to compilers that are asked for OpenMP, which those of loops in vector lanes are. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"

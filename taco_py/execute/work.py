@@ -14,6 +14,7 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number
 from taco_py.plan.ir.nodes import KernelStep
+from taco_py.plan.price import as_sum
 from taco_py.problem import Problem
 from taco_py.storage.tensor_data import TensorData
 
@@ -33,9 +34,8 @@ def bounds(problem: Problem) -> tuple[Bound, ...]:
     y[i] = (A[i,j] + X[i,j]) * x[j]       ->  size of i * size of j
     s = sum(i, x[i]) * sum(j, z[j])       ->  one + size of i + size of j
     """
-    return tuple(
-        b for term in split_terms(problem.assignment.value) for b in _bounds(problem, term)
-    )
+    terms = (as_sum(problem, term) for term in split_terms(problem.assignment.value))
+    return tuple(bound for term in terms for bound in _bounds(problem, term))
 
 
 def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:

@@ -32,7 +32,7 @@ from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Program
 from taco_py.plan.lookahead import Lookahead
 from taco_py.plan.make import Options, make_plan
-from taco_py.plan.price import keeping
+from taco_py.plan.price import as_sum, keeping
 from taco_py.plan.search import Search
 from taco_py.plan.temporaries import described
 from taco_py.schedule.commands import Reorder
@@ -155,7 +155,7 @@ def kernel_cost(
     stats = statistics(kernel.assignment, operands, request.machine)
     problem = draft_of(kernel.assignment, operands, request)
     return sum(
-        order_cost(problem, term, stats, _order(kernel, term))
+        order_cost(problem, as_sum(problem, term), stats, _order(kernel, term))
         for term in split_terms(kernel.assignment.value)
     )
 

@@ -147,6 +147,15 @@ def product_wraps_alone(own: Type, whole: Type) -> bool:
     return own != whole and _kind(own) in "ui"
 
 
+def wraps_early(type: Type) -> bool:
+    """Tell whether sums of a few usual numbers are outside of a type.
+
+    >>> those(wraps_early)
+    'int8 int16 int32 uint8 uint16 uint32'
+    """
+    return _kind(type) in "ui" and np.dtype(type).itemsize < 8
+
+
 def sum_may_widen(own: Type, whole: Type) -> bool:
     """Tell whether a sum may be computed in a wider real type, for it differs by rounding alone.
 

@@ -22,6 +22,30 @@ Number = bool | int | float | complex
 
 
 @dataclass(frozen=True, slots=True)
+class Law:
+    """What an operator distributes over, and where.
+
+    add          the name of the operator that adds up
+    kinds        NumPy's letters of the types for whose numbers it does
+    zero         the identity of `add`, where that annihilates the operator too: inf of min and +.
+                 An infinity is, of integers, the last of them.
+    annihilates  the types in which it does: inf + x = inf, but the largest integer + 1 is the least
+    inside       whether it distributes only where no result is outside of the type's numbers
+    """
+
+    add: str
+    kinds: str
+    zero: Number | None = None
+    annihilates: str = ""
+    inside: bool = False
+
+    def is_annihilated(self, zero: Number, add: Operator, dtype: np.dtype[Any]) -> bool:
+        """Tell whether products with a zero of a type are that zero."""
+        is_of_law = add.identity_of(np.dtype(np.float64)) == self.zero
+        return dtype.kind in self.annihilates and is_of_law and zero == add.identity_of(dtype)
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """A pointwise function of one or two arguments.
 
@@ -36,6 +60,7 @@ class Operator:
     needs_elements  whether a reduction of no elements is an error, as in NumPy
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
     idempotent   whether f(x, x) = x
+    over         what f distributes over: f(add(x, y), z) = add(f(x, z), f(y, z)), and so in z
     kinds        NumPy's letters of the types of arguments that f is defined for
     loops        of what a user defined: NumPy's names of the types that f is computed in, as of the
                  loops of NumPy's functions; () where `kinds` says all
@@ -79,6 +104,7 @@ class Operator:
     of_truths: Operator | None = None
     leads: bool = False
     everywhere: bool = False
+    over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     exponent: int | None = field(default=None, repr=False)
     body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
@@ -129,6 +155,14 @@ class Operator:
         same = zero is not None and (fill == zero or (fill != fill and zero != zero))
         return zero if same else None
 
+    def law(self, add: Operator, dtype: np.dtype[Any]) -> Law | None:
+        """Return what is known of f over sums by `add` of a type, where it distributes over them:
+        f(add(x, y), z) = add(f(x, z), f(y, z))."""
+        if not (self.associative and self.commutative):
+            return None
+        laws = (law for law in self.over if law.add == add.name and dtype.kind in law.kinds)
+        return next(laws, None)
+
     @property
     def closes(self) -> bool:
         """Whether sums of products in its arguments stay inside: f is neither a sum nor linear."""
@@ -169,11 +203,19 @@ def compilers_own(name: str) -> Operator:
 ADD = Operator(
     "add", "+", 2, "+", 1, commutative=True, associative=True, identity=0, right_identity=0,
     signs=(1, 1), evaluate=np.add,
+    over=(
+        Law("min", "iuf", float("inf"), "f", inside=True),
+        Law("max", "iuf", -float("inf"), "f", inside=True),
+    ),
 )  # fmt: skip
 SUB = Operator("sub", "-", 2, "-", 1, right_identity=0, signs=(1, -1), evaluate=np.subtract)
 MUL = Operator(
     "mul", "*", 2, "*", 2, commutative=True, associative=True, identity=1, right_identity=1,
     annihilators=(0, 0), linear=(True, True), evaluate=np.multiply,
+    over=(
+        Law("min", "b"), Law("max", "b", -float("inf"), "b"), Law("logical_and", "b"),
+        Law("bitwise_xor", "b", 0, "b"),
+    ),
 )  # fmt: skip
 DIV = Operator(
     "div", "/", 2, "/", 2, right_identity=1, annihilators=(0, None), linear=(True, False),

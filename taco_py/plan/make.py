@@ -91,8 +91,7 @@ def split_assignment(
     A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
     if _is_reduction(program):
-        own = (*catalogue.NORMAL, *catalogue.REDUCTIONS)
-        program = tried(own, program, context)
+        program = _reduced(tried(catalogue.NORMAL, program, context), context)
         if _is_reduction(program):
             return tried(catalogue.ABSENT, program, context).with_after
     prepared = tried(catalogue.PREPARATION, program, context)
@@ -101,6 +100,16 @@ def split_assignment(
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
     return tried(catalogue.ABSENT, split, context).with_after
+
+
+def _reduced(program: Program, context: Context) -> Program:
+    """The program of a reduction by another operator than a sum, in steps that its laws allow."""
+    program = tried(catalogue.REDUCTION, program, context)
+    for step in tuple(program.defines):
+        own = program.only(step.target)
+        if _is_reduction(own):
+            program = program.spliced(tried(catalogue.REDUCED, own, context))
+    return tried(catalogue.STORED, program, context)
 
 
 def _is_reduction(program: Program) -> bool:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
-import numpy as np
-
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.concretize import (
@@ -24,11 +22,10 @@ from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import Format
 from taco_py.iteration.graph import sparse_levels
-from taco_py.legal.absent import fill_of, restricts, same
+from taco_py.legal.absent import restricts
 from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Call, Expr, Literal
-from taco_py.notation.operators import ADD, FILLED
+from taco_py.notation.nodes import Access, Expr
 from taco_py.notation.tree import map_accesses
 from taco_py.order.loop_costs import made_as_array, storing_alone
 from taco_py.order.orders import needs_copy
@@ -38,6 +35,7 @@ from taco_py.plan.ir.formats import all_dense, reordered, with_chain
 from taco_py.plan.ir.goal import Request, draft_of, problem_of, statistics
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
 from taco_py.plan.ir.program import Program
+from taco_py.plan.price import as_sum
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.legality import check
@@ -67,19 +65,6 @@ def with_kernel(program: Program, context: Context, wanted: TensorType, names: N
     why = next((e.why for e in context.log.of("copy_into_rows") if e.target == program.result), "")
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, wanted, names, why))
     return _with_steps(program, copies.facts, wanted, steps)
-
-
-def as_sum(problem: Problem, term: Term) -> Term:
-    """The sum whose loops cost what those of a reduction by another operator do: over what makes a
-    difference to that."""
-    if term.operator.additive:
-        return term
-    full = {name for name, type in problem.operands if is_full(type.format)}
-    fill = fill_of(term.body, lambda access: None if access.tensor in full else 0)
-    nothing = term.operator.identity_of(np.dtype(problem.result.dtype))
-    restricted = nothing is not None and same(fill, nothing)
-    body = Call(FILLED, (term.body, Literal(0))) if restricted else term.body
-    return replace(term, body=body, operator=ADD)
 
 
 def kernel_in_loops_of_text(

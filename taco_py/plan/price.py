@@ -13,16 +13,19 @@ from dataclasses import replace
 from itertools import takewhile
 from math import inf, prod
 
+import numpy as np
+
 from taco_py.concrete.concretize import repeated
 from taco_py.concrete.inner_sums import distinct
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Statistics, result_size
 from taco_py.cost.machine import Machine
+from taco_py.legal.absent import fill_of, same
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.nodes import Access, Assignment, Call, Reduce
-from taco_py.notation.operators import ADD, CORRECTED
+from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
+from taco_py.notation.operators import ADD, CORRECTED, FILLED
 from taco_py.order.loop_costs import copying
 from taco_py.order.orders import best_order, known_steps, needs_copy
 from taco_py.order.steps import loops_of
@@ -95,7 +98,21 @@ def loops_price(program: Program, problem: Problem, context: Context) -> float:
     """The price of the best loops of one kernel of a program, with the copies that they need."""
     value = problem.assignment.value
     stats = context.statistics(program, value)
-    return sum(term_cost(problem, term, stats, context.effort) for term in split_terms(value))
+    terms = (as_sum(problem, term) for term in split_terms(value))
+    return sum(term_cost(problem, term, stats, context.effort) for term in terms)
+
+
+def as_sum(problem: Problem, term: Term) -> Term:
+    """The sum whose loops cost what those of a reduction by another operator do: over what makes a
+    difference to that."""
+    if term.operator.additive:
+        return term
+    full = {name for name, type in problem.operands if is_full(type.format)}
+    fill = fill_of(term.body, lambda access: None if access.tensor in full else 0)
+    nothing = term.operator.identity_of(np.dtype(problem.result.dtype))
+    restricted = nothing is not None and same(fill, nothing)
+    body = Call(FILLED, (term.body, Literal(0))) if restricted else term.body
+    return replace(term, body=body, operator=ADD)
 
 
 def meets_again(problem: Problem) -> bool:

@@ -225,7 +225,8 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
                 "whose loop is around it, and copies of whole lists are not made for each",
                 f"share the loop over {' or '.join(sorted(inside))}, or leave the loop serial",
             )
-        if assign.operator is None or assign.operator.c_operator != "+":
+        operator = assign.operator
+        if operator is None or not (operator.associative and operator.commutative):
             return Refusal("", "") if brief else _assigned(graph, loop, name)
     return ranges_refusal(graph, loop)
 

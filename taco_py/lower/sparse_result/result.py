@@ -35,12 +35,13 @@ from codegen.ir import (
     While,
 )
 from codegen.records import dataclass
-from taco_py.fill import as_number
+from taco_py.concrete.terms import whole_reduction
 from taco_py.formats import Format, LevelKind
 from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, TensorArrays, level_functions
 from taco_py.lower.numbers import number
 from taco_py.notation.nodes import Access
+from taco_py.notation.operators import Number
 from taco_py.provenance.relations import Interval
 
 ZERO = build.const(0)
@@ -65,6 +66,7 @@ class Group:
 class Result:
     """The appending side of the result's format.
 
+    nothing  what elements are that are stored beside others, and that nothing is assigned to
     base     the coordinate at which a dense outermost level begins
     is_part  whether it is put behind others: a root level that stores coordinates then has no edges
     """
@@ -74,6 +76,7 @@ class Result:
     order: tuple[str, ...]
     sizes: tuple[Expr, ...]
     groups: tuple[Group, ...]
+    nothing: Number = 0
     base: Expr = ZERO
     is_part: bool = False
 
@@ -219,13 +222,13 @@ class Result:
             yield from self._zeros(level, group)
 
     def _zeros(self, level: int, group: Group) -> Iterator[Stmt]:
-        """All values below an entry, where all levels there are dense: the fill value at first."""
+        """All values below an entry, where all levels there are dense: what elements are that
+        nothing is assigned to."""
         if any(g.first > level for g in self.groups) or level + 1 == len(self.sizes):
             return
         block = build.mul(*self.sizes[level + 1 :])
         start = build.mul(group.counter, block)
-        element, type = self.arrays.values.element, self.arrays.type
-        nothing = number(as_number(type.fill, np.dtype(type.dtype)).item(), element)
+        nothing = number(self.nothing, self.arrays.values.element)
         yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
@@ -284,4 +287,15 @@ def make_result(env: Environment) -> Result:
             groups.append(Group(level, last, counter, start, filled))
     names = tuple(env.indices[i].name for i in stored)
     sizes = tuple(env.sizes[i] for i in stored)
-    return Result(env.target, arrays, names, sizes, tuple(groups))
+    return Result(env.target, arrays, names, sizes, tuple(groups), _nothing(env))
+
+
+def _nothing(env: Environment) -> Number:
+    """The fill value of a result; of a reduction that is absent where nothing is reduced, such as a
+    temporary of it is, what changes nothing."""
+    type, value = env.problem.result, env.problem.assignment.value
+    reduce = whole_reduction(value)
+    if type.fill or reduce is None or reduce is value:
+        found: Number = type.fill_value.item()
+        return found
+    return reduce.operator.identity_of(np.dtype(type.dtype)) or 0

@@ -43,6 +43,7 @@ from taco_py.concrete.nodes import Forall, Where
 from taco_py.concrete.tree import assignments, workspaces_of
 from taco_py.lower.environment import Carry, Environment, Scope
 from taco_py.lower.ranges import Ranges, chain, open_positions
+from taco_py.lower.workspaces import initial
 from taco_py.notation.nodes import Access
 from taco_py.provenance.relations import Pos
 
@@ -63,9 +64,9 @@ def lower_atomic(env: Environment, forall: Forall, scope: Scope, lower: Lower) -
             cell = Array(env.names.fresh(f"{name}_sum"), arrays.element, Storage.LOCAL)
             workspaces[name] = replace(arrays, scalar=None, values=cell, shared=True)
             yield Allocate(cell, build.const(1))
-            yield Store(cell, build.const(0), build.zero(arrays.element), role=Role.VALUES)
-            total = build.load(cell, build.const(0))
-            after.append(Assign(arrays.scalar, total, "+", Role.VALUES))
+            yield Store(cell, build.const(0), initial(arrays), role=Role.VALUES)
+            total, operator = build.load(cell, build.const(0)), arrays.workspace.operator
+            after.append(Assign(arrays.scalar, total, operator.c_operator, Role.VALUES))
     yield from lower(replace(env, workspaces=workspaces), replace(scope, atomic=forall.index))
     yield from after
 
@@ -166,7 +167,9 @@ def lower_carrying(env: Environment, forall: Forall, scope: Scope, lower: Lower)
     yield Allocate(carry.places, count)
     yield from lower(env, replace(scope, carry=carry))
     each, place = Var(env.names.fresh("k")), Var(env.names.fresh("place"))
-    add = Store(values, place, build.load(carry.values, each), "+", Role.VALUES)
+    (operator,) = {a.operator for a in assignments(forall.body) if a.target == env.target}
+    assert operator is not None  # which `can_carry` asks for
+    add = Store(values, place, build.load(carry.values, each), operator.c_operator, Role.VALUES)
     yield For(
         each,
         build.const(0),

@@ -1,16 +1,19 @@
 """What pieces of a loop add to apart: a copy for each piece, and all copies added up in the end.
 
     one number      t_parts[piece]
-    a dense array   w_copies[piece*n ..+ n], all zero at first
+    a dense array   w_copies[piece*n ..+ n], at first what changes nothing: 0 in a sum
     a row           the same with marks and a list, and how long each list is
     the result      a dense array of those of its elements that the loops around leave
 
-The copies are added in the order of the pieces.
+The copies are added in the order of the pieces, by the operator that the loop adds by. Where that
+is min or max, ties, -0 and NaN are then those of a loop that is not shared.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import numpy as np
 
 from codegen import build
 from codegen.ir import (
@@ -19,6 +22,7 @@ from codegen.ir import (
     Assign,
     Declare,
     Expr,
+    Fill,
     For,
     LoopKind,
     Role,
@@ -36,6 +40,8 @@ from taco_py.levels import locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
 from taco_py.lower.environment import Environment, Scope, TensorArrays, WorkspaceArrays
+from taco_py.lower.numbers import number
+from taco_py.notation.operators import Number, Operator
 
 ZERO = build.const(0)
 
@@ -66,6 +72,16 @@ class Copies:
         """A new array of elements of the same type."""
         return Array(self.env.names.fresh(name), array.element, Storage.LOCAL)
 
+    def emptied(self, parts: Array, size: Expr, nothing: Number) -> Copies:
+        """The same with a new array of copies, each of `size` elements, which hold `nothing`."""
+        total = build.mul(size, self.count)
+        if nothing == 0:
+            return replace(self, before=(*self.before, Allocate(parts, total, zero=True)))
+        start = build.mul(self.piece, size)
+        fill = Fill(parts, start, size, number(nothing, parts.element), Role.VALUES)
+        before = (*self.before, Allocate(parts, total))
+        return replace(self, before=before, begin=(*self.begin, fill))
+
     def with_workspace(self, own: WorkspaceArrays) -> Environment:
         return replace(self.env, workspaces={**self.env.workspaces, own.workspace.name: own})
 
@@ -81,9 +97,11 @@ def copies_for(env: Environment, scope: Scope, forall: Forall, piece: Var, count
     if forall.mode.parallel not in APART:
         return found
     inside = {workspace.name for workspace in workspaces_of(forall)}
-    for tensor in dict.fromkeys(a.target.tensor for a in assignments(forall.body)):
+    operators = {a.target.tensor: a.operator for a in assignments(forall.body)}
+    for tensor, operator in operators.items():
         if tensor == env.target.tensor:
-            found = _of_result(found)
+            assert operator is not None  # which `apart_refusal` asks for
+            found = _of_result(found, operator)
         elif tensor not in inside:
             found = _of_workspace(found, env.workspaces[tensor])
     return found
@@ -104,12 +122,13 @@ def _of_scalar(copies: Copies, arrays: WorkspaceArrays) -> Copies:
     assert arrays.scalar is not None
     own = Var(copies.env.names.fresh(arrays.scalar.name), arrays.element)
     parts = copies.local(f"{arrays.scalar.name}_parts", arrays)
-    add = Assign(arrays.scalar, build.load(parts, copies.other), "+", Role.VALUES)
+    operator = arrays.workspace.operator
+    add = Assign(arrays.scalar, build.load(parts, copies.other), operator.c_operator, Role.VALUES)
     return replace(
         copies,
         env=copies.with_workspace(replace(arrays, scalar=own)),
         before=(*copies.before, Allocate(parts, copies.count)),
-        begin=(*copies.begin, Declare(own, build.zero(arrays.element), role=Role.VALUES)),
+        begin=(*copies.begin, Declare(own, workspaces.initial(arrays), role=Role.VALUES)),
         end=(*copies.end, Store(parts, copies.piece, own, role=Role.VALUES)),
         after=(*copies.after, copies.each(add)),
     )
@@ -122,16 +141,13 @@ def _of_array(copies: Copies, arrays: WorkspaceArrays) -> Copies:
     size, place = Var(env.names.fresh(f"{name}_size")), Var(env.names.fresh("place"))
     own = replace(arrays, values=parts, base=build.mul(copies.piece, size))
     value = build.load(parts, build.add(build.mul(copies.other, size), place))
-    add = Store(arrays.values, place, value, "+", Role.VALUES)
+    add = Store(arrays.values, place, value, arrays.workspace.operator.c_operator, Role.VALUES)
+    sized = Declare(size, dense.size(env, arrays.workspace), constant=True)
+    copies = replace(copies, before=(*copies.before, sized))
     return replace(
-        copies,
+        copies.emptied(parts, size, arrays.workspace.initial),
         env=copies.with_workspace(own),
         large=True,
-        before=(
-            *copies.before,
-            Declare(size, dense.size(env, arrays.workspace), constant=True),
-            Allocate(parts, build.mul(size, copies.count), zero=True),
-        ),
         after=(*copies.after, For(place, ZERO, size, build.block(copies.each(add)))),
     )
 
@@ -158,7 +174,7 @@ def _of_row(copies: Copies, arrays: WorkspaceArrays) -> Copies:
         build.load_index(lengths, copies.other),
         build.block(
             Declare(coordinate, build.load_index(lists, build.add(first, place)), constant=True),
-            *workspaces.into_row(env, arrays, value, "+"),
+            *workspaces.into_row(env, arrays, value, arrays.workspace.operator.c_operator),
         ),
     )
     return replace(
@@ -181,7 +197,7 @@ def _of_row(copies: Copies, arrays: WorkspaceArrays) -> Copies:
 # ---------------------------------------------------------------- the result
 
 
-def _of_result(copies: Copies) -> Copies:
+def _of_result(copies: Copies, operator: Operator) -> Copies:
     """A copy has the elements that the loops around do not tell: a level whose index they do has
     the stride 0 in it."""
     env, target = copies.env, copies.env.target
@@ -203,21 +219,21 @@ def _of_result(copies: Copies) -> Copies:
     for level in range(len(stored)):
         if scope.position(target, level) is not None:
             scope = scope.at(target, level, start)
+    sized = Declare(size, build.mul(*sizes.values()), constant=True)
+    copies = replace(copies, before=(*copies.before, sized))
+    nothing = operator.identity_of(np.dtype(arrays.type.dtype)) or 0
     return replace(
-        copies,
+        copies.emptied(parts, size, nothing),
         env=replace(env, tensors={**env.tensors, target.tensor: own}),
         scope=scope,
         large=True,
-        before=(
-            *copies.before,
-            Declare(size, build.mul(*sizes.values()), constant=True),
-            Allocate(parts, build.mul(size, copies.count), zero=True),
-        ),
-        after=(*copies.after, _add_up(copies, arrays, own, size)),
+        after=(*copies.after, _add_up(copies, arrays, own, size, operator)),
     )
 
 
-def _add_up(copies: Copies, arrays: TensorArrays, own: TensorArrays, size: Expr) -> Stmt:
+def _add_up(
+    copies: Copies, arrays: TensorArrays, own: TensorArrays, size: Expr, operator: Operator
+) -> Stmt:
     """Each element of the result with its copies added."""
     env, target = copies.env, copies.env.target
     loops: list[tuple[Var, Expr]] = []
@@ -231,7 +247,8 @@ def _add_up(copies: Copies, arrays: TensorArrays, own: TensorArrays, size: Expr)
             loops.append((place, env.sizes[index]))
         here = locate_strided(here, place, arrays.strides[level])
         there = locate_strided(there, place, own.strides[level])
-    add = Store(arrays.values, here, build.load(own.values, there), "+", Role.VALUES)
+    value = build.load(own.values, there)
+    add = Store(arrays.values, here, value, operator.c_operator, Role.VALUES)
     code: Stmt = copies.each(add)
     for place, extent in reversed(loops):
         kind = LoopKind.PARALLEL if place is loops[0][0] else LoopKind.SERIAL

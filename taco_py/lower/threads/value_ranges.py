@@ -7,8 +7,9 @@
                                               for piece in 0..pieces: t += t_parts[piece]
 
 Sums are kept apart where that is asked for: each piece adds to copies of its own, and then all
-copies are added up, in order. Pieces that do not depend on the number of threads give the same bits
-for any number of them. The loop may stand inside others; the copies are made anew each time.
+copies are added up, in order. One thread alone needs no copy of a tensor. Pieces that do not depend
+on the number of threads give the same bits for any number of them. The loop may stand inside
+others; the copies are made anew each time.
 """
 
 from __future__ import annotations
@@ -57,16 +58,23 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
         work = build.mul(work, *_rounds(env, forall.body))
     pieces = _pieces(forall, work, copies, bool(scope.bound))
     yield Declare(count, pieces, constant=True)
-    yield from shares.edges(edges, count, even)
-    yield from copies.before
     body = build.block(
         *stored_ends((first, last), piece, edges),
         *copies.begin,
         *lower(copies.env, copies.scope),
         *copies.end,
     )
-    yield Team(piece, count, Block(tuple(own_workspaces(env, forall))), body)
-    yield from copies.after
+    team = Team(piece, count, Block(tuple(own_workspaces(env, forall))), body)
+    code = (*shares.edges(edges, count, even), *copies.before, team, *copies.after)
+    if (
+        forall.mode.parallel is Race.TEMPORARY
+        and copies.large
+        and not any(True for _ in workspaces_of(forall))
+    ):
+        alone = Block(tuple(lower(env, replace(scope, serial=True))))
+        yield build.if_(build.eq(count, 1), alone, Block(code))
+    else:
+        yield from code
 
 
 def _values(

@@ -20,7 +20,7 @@ from taco_py.diagnostics.source import Span
 from taco_py.notation.functions.averages import Places, mean, variance
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Operator, power
+from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Law, Operator, power
 
 REAL = "biuf"
 INTEGERS = "biu"
@@ -74,15 +74,16 @@ def _power(x: Any, y: Any) -> Any:
     return np.where(negative & (np.abs(x) != 1), found.dtype.type(0), found)
 
 
-def _extremum(name: str, evaluate: np.ufunc, limit: int) -> Operator:
+def _extremum(name: str, evaluate: np.ufunc, limit: int, other: str) -> Operator:
     return _binary(
         name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
-        kinds=REAL, needs_elements=True,
+        kinds=REAL, needs_elements=True, 
+        over=(Law(name, REAL), Law(other, REAL, -limit * float("inf"), REAL)),
     )  # fmt: skip
 
 
-MIN = _extremum("min", np.minimum, 1)
-MAX = _extremum("max", np.maximum, -1)
+MIN = _extremum("min", np.minimum, 1, "max")
+MAX = _extremum("max", np.maximum, -1, "min")
 AND = Operator(
     "logical_and", "logical_and", 2, "&&", 4, commutative=True, associative=True, idempotent=True,
     identity=True, right_identity=True, annihilators=ABSENT, evaluate=np.logical_and,
@@ -90,6 +91,7 @@ AND = Operator(
 OR = Operator(
     "logical_or", "logical_or", 2, "||", 4, commutative=True, associative=True, idempotent=True,
     identity=False, right_identity=False, evaluate=np.logical_or,
+    over=(Law("logical_and", "b", True, "b"),),
 )  # fmt: skip
 XOR = Operator(
     "logical_xor", "logical_xor", 2, "!=", 4, commutative=True, associative=True, identity=False,
@@ -116,7 +118,7 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
     (
         _infix(
             "|", np.bitwise_or, -3, "|", commutative=True, associative=True, idempotent=True,
-            identity=0, right_identity=0, kinds=INTEGERS,
+            identity=0, right_identity=0, kinds=INTEGERS, over=(Law("bitwise_or", INTEGERS),),
         ),
     ),
     (
@@ -129,6 +131,10 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
         _infix(
             "&", np.bitwise_and, -1, "&", commutative=True, associative=True, idempotent=True,
             identity=-1, right_identity=-1, annihilators=ABSENT, kinds=INTEGERS,
+            over=(
+                Law("bitwise_or", INTEGERS, 0, INTEGERS),
+                Law("bitwise_xor", INTEGERS, 0, INTEGERS),
+            ),
         ),
     ),
     (

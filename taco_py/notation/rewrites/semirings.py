@@ -45,6 +45,7 @@ from taco_py.notation.operators import (
     SELECTED,
     STORED,
     SUB,
+    Law,
     Number,
     Operator,
 )  # fmt: skip
@@ -315,7 +316,20 @@ class _World:
         found = self.semiring.adds
         if self.semiring.computes_truths and self.semiring.add != "and":
             return _SUMS_OF_TRUTHS.get(found.name, found)
-        return found
+        zero = self.semiring.zero
+        if zero is None or zero == found.identity_of(np.dtype(np.float64)):
+            return found
+        return replace(found, identity=zero, limit=0, needs_elements=False)
+
+    @property
+    def multiply(self) -> Operator | None:
+        """What products are made by; None for a choice. A zero that is declared and annihilates
+        makes a semiring of any two operators: max and * of numbers that are never negative."""
+        operator, zero = self.semiring.multiplies, self.semiring.zero
+        if operator is None or any(operator.annihilated(p, zero) is None for p in range(2)):
+            return operator
+        law = Law(self.add.name, "biuf", zero, "biuf", inside=True)
+        return replace(operator, over=(*operator.over, law))
 
     def read(self, expr: Expr) -> Expr:
         """Read an expression that no product is around."""
@@ -358,7 +372,7 @@ class _World:
     def product(self, expr: Call) -> Expr:
         """Multiply; what one factor does not store is 0 and not stored in the product."""
         multiply, factors = self.semiring.multiply, _factors(expr)
-        operator = self.semiring.multiplies
+        operator = self.multiply
         if operator is None:
             return self.chosen(CHOICES[multiply], factors)
         if len(factors) > 2 and not operator.associative:
@@ -370,7 +384,7 @@ class _World:
         if operator in _TRUTHS:
             return self.of_truths(operator, factors)
         found = reduce(
-            lambda left, right: _multiplied(operator, left, right), map(self.cut, factors)
+            lambda left, right: multiplied(operator, left, right), map(self.cut, factors)
         )
         return replace(found, span=expr.span) if isinstance(found, Call) else found
 
@@ -379,7 +393,7 @@ class _World:
         truths = [self.as_truth(self.cut(each)) for each in factors]
         if operator == AND:
             return reduce(lambda left, right: Call(MUL, (left, right)), truths)
-        return reduce(lambda left, right: _multiplied(operator, left, right), truths)
+        return reduce(lambda left, right: multiplied(operator, left, right), truths)
 
     def as_truth(self, expr: Expr) -> Expr:
         if isinstance(expr, Literal):
@@ -434,7 +448,7 @@ def _factors(expr: Expr) -> tuple[Expr, ...]:
     return (expr,)
 
 
-def _multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
+def multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
     """Call an operator that has a value only where both arguments are stored, and else 0.
 
     A number is stored everywhere.
@@ -443,13 +457,24 @@ def _multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
     zeros = tuple(None if isinstance(arg, Literal) else 0 for arg in args)
     if all(zero is None for zero in zeros):
         return Call(operator, args)
+    return Call(_absent_with(operator, zeros), args)
+
+
+def _absent_with(operator: Operator, zeros: tuple[Number | None, ...]) -> Operator:
+    """An operator with other annihilators, and no law that was about its own."""
     ufunc = isinstance(operator.evaluate, np.ufunc)
     name = operator.evaluate.__name__ if ufunc else operator.name
-    product = replace(
+    return replace(
         operator, name=name, symbol=name, precedence=4, body=None, signs=(), identity=None,
         right_identity=None, linear=(False, False), scales=False, annihilators=zeros,
     )  # fmt: skip
-    return Call(product, args)
+
+
+PRODUCTS: dict[str, Operator] = {
+    each.name: each
+    for each in (_absent_with(operator, (0, 0)) for operator in (ADD, MUL, MIN, MAX))
+}
+"""Products of semirings, by the names that they print as."""
 
 
 # ---------------------------------------------------------------- masks

@@ -37,6 +37,14 @@ class Product:
         first, *others = factors
         return fold(lambda left, right: Call(self.operator, (left, right)), others, first)
 
+    def over(self, expr: Expr, indices: Iterable[str]) -> Expr:
+        """What such a product is under sums over indices."""
+        return summed(expr, indices)
+
+    def first(self, expr: Expr, indices: Iterable[str]) -> Expr:
+        """The same for a tensor of its own."""
+        return self.over(expr, indices)
+
 
 def as_product(expr: Expr, dtypes: Mapping[str, DType]) -> Product | None:
     """The factors of `expr` in the order in which they are written, None where it is no product.

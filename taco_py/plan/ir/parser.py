@@ -16,6 +16,7 @@ from taco_py.notation.lexer import TokenKind, tokenize
 from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import COMPILER, NEG
 from taco_py.notation.parser import Parser
+from taco_py.notation.rewrites.semirings import PRODUCTS
 from taco_py.plan.ir.nodes import KernelStep, Operand, Transformation
 from taco_py.plan.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
 from taco_py.plan.ir.program import Define, Node, Program
@@ -30,7 +31,7 @@ _FACTS = re.compile(
     r"(?:, joined(?P<joined>(?: yes| no)+))?"
 )
 _MOVE = re.compile(r"(?P<target>\w+) = (?P<verb>\w+)\((?P<arguments>.*)\)")
-_OPERATORS = COMPILER
+_OPERATORS = COMPILER | PRODUCTS
 DETAIL = "    "
 """What lines begin with that are about the kernel above them."""
 _SHOWN = "program_text shows what a program looks like"

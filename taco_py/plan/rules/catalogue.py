@@ -26,6 +26,7 @@ from taco_py.plan.rules.kernel import (
     inline_temporary,
     look_up_row,
     share_inside,
+    share_scatter,
     static_short_sizes,
 )
 from taco_py.plan.rules.layout import (
@@ -38,6 +39,7 @@ from taco_py.plan.rules.layout import (
     locate_entries,
     order_result,
     store_temporary,
+    store_zero,
     values_only,
 )
 from taco_py.plan.rules.needed import (
@@ -115,7 +117,10 @@ REST: Entries = (
 )
 """What is done to the assignment after its terms were split."""
 
-ABSENT: Entries = ((keep_absent.RULE, "after all splits: which temporaries are dense is known"),)
+ABSENT: Entries = (
+    (store_zero.RULE, "before keep_absent: what holds the zero need not be asked"),
+    (keep_absent.RULE, "after all splits: which temporaries are dense is known"),
+)
 """What is done to the assignments of the program once all are split."""
 
 OPERANDS: Entries = (
@@ -131,6 +136,7 @@ KERNELS: Entries = (
     (look_up_row.RULE, "before gallop: a row that is looked up is not merged"),
     (gallop.RULE, "of the merges that are left"),
     (share_inside.RULE, "of the loops as they are now"),
+    (share_scatter.RULE, "after share_inside: of loops whose iterations have elements in common"),
     (static_short_sizes.RULE, "after choose_way: of loops alone"),
     (add_term_by_term.RULE, "last: only where no other command shapes the loops"),
 )
@@ -180,7 +186,13 @@ UNDER_COMMANDS = frozenset(
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
 
-REDUCTIONS: Entries = tuple(
+REDUCTION: Entries = (
+    (contract.RULE, "first: what is left of its products are steps of their own"),
+)
+"""What is done to a reduction by another operator than a sum."""
+REDUCED: Entries = tuple(
     entry for entry in PREPARATION if entry[0].name in ("count_absent", "reduce_first")
 )
-"""What is done to a text that is a reduction by another operator than a sum."""
+"""What is done to each of the steps that it is made in."""
+STORED: Entries = tuple(entry for entry in REST if entry[0].name == "store_temporary")
+"""What is done to these steps together."""

@@ -24,12 +24,13 @@ from math import prod
 
 from taco_py.concrete.terms import split_terms
 from taco_py.formats import Format, dense
-from taco_py.legal.absent import restricts
+from taco_py.legal.absent import asks, restricts
 from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr
 from taco_py.notation.operators import DIV
 from taco_py.notation.tree import children
+from taco_py.plan.algebra.rings import holds_zero
 from taco_py.plan.context import Context
 from taco_py.plan.ir.formats import COMPRESSED, DENSE
 from taco_py.plan.ir.nodes import Operand
@@ -111,7 +112,8 @@ def _options(
     free = is_full(result) or all(
         _adds_no_entries(program, context, part, reader) for reader in readers
     )
-    if is_sparse(usual) and free and prod(stored.shape) <= context.goal.machine.dense_elements:
+    small = prod(stored.shape) <= context.goal.machine.dense_elements
+    if is_sparse(usual) and free and small and not _is_asked_for(program, part, readers):
         yield dense(usual.order)
     looked_up = tuple(i for i in part.target.indices if _may_be_full(i, program.last, result))
     for form in _arranged(usual):
@@ -119,6 +121,19 @@ def _options(
         same = form.levels[0] == usual.levels[0] and form.mode_order[0] == usual.mode_order[0]
         if form != usual and (same or not form.levels[0].full or root in looked_up):
             yield form
+
+
+def _is_asked_for(program: Program, part: Assignment, readers: Sequence[Assignment]) -> bool:
+    """Whether a reader asks where a temporary is stored, which a dense one would not tell."""
+    values, made = [each.value for each in readers], part.target
+    if holds_zero(part.value, made, values, program.dtypes):
+        return False
+    return any(
+        asks(value, access)
+        for value in values
+        for access in accesses(value)
+        if access.tensor == made.tensor
+    )
 
 
 def _adds_no_entries(

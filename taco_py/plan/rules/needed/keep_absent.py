@@ -24,6 +24,7 @@ from functools import reduce
 from math import prod
 
 from codegen.records import dataclass
+from taco_py.concrete.terms import whole_reduction
 from taco_py.formats import dense
 from taco_py.legal.absent import (
     arg_fill,
@@ -42,6 +43,7 @@ from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, PRESENT, SELECTED, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
+from taco_py.plan.algebra.rings import holds_zero
 from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, assignments
@@ -96,7 +98,8 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
         meets = [end for end in _ends(expr) if not is_nonzero_number(end)]
-        if any(map(_divides, _inside(expr))) or (len(meets) > 1 and not summed):
+        asked = any(_divides(each) or _tells_zero(each) for each in _inside(expr))
+        if asked or (len(meets) > 1 and not summed):
             yield expr
 
 
@@ -107,6 +110,17 @@ def _multiplies(expr: Expr) -> bool:
 
 def _divides(expr: Expr) -> bool:
     return isinstance(expr, Call) and divides(expr) and not is_nonzero_number(expr.args[1])
+
+
+def _tells_zero(expr: Expr) -> bool:
+    """Whether a stored zero is another number to an operation than what is absent: it is x in the
+    product 0 + x of a semiring, of which nothing is left where 0 is not stored."""
+    assert isinstance(expr, Call)
+    operator = expr.operator
+    places = [place for place, zero in enumerate(operator.annihilators) if zero == 0]
+    return operator.arity == 2 and any(
+        operator.at((0, 1) if place == 0 else (1, 0)) != 0 for place in places
+    )
 
 
 def _inside(expr: Expr) -> Iterator[Expr]:
@@ -166,7 +180,8 @@ class _Stored:
 
     def factors(self, product: Expr) -> list[Expr]:
         """What is stored where the factors are whose temporaries store elements without terms."""
-        if not has_special_values(expression_dtype(product, self.program.dtypes)):
+        special = has_special_values(expression_dtype(product, self.program.dtypes))
+        if not special and not any(map(_tells_zero, _inside(product))):
             return []
         found = (
             self.stored(factor)
@@ -199,9 +214,14 @@ class _Stored:
         return replace(expr, args=tuple(self.settled(arg, told) for arg in expr.args))
 
     def _only_lists(self, expr: Call) -> bool:
-        """Whether a whole right-hand side asks what a result with a fill value has to list."""
-        whole = self.site.term(self.program) == expr and same(self._number(expr), 0)
-        return whole and bool(self.program.facts[self.site.target].type.fill)
+        """Whether a whole right-hand side asks what a sparse result has to list: of one with a fill
+        value, and of what is reduced by another operator than a sum."""
+        if self.site.term(self.program) != expr or not same(self._number(expr), 0):
+            return False
+        if self.program.facts[self.site.target].type.fill:
+            return True
+        reduces = whole_reduction(expr) is not None  # of what is filled, for it is no reduction
+        return reduces and not self.program.is_full(self.site.target)
 
     def _settled_fill(self, expr: Call, told: frozenset[Access]) -> Expr:
         value, number = expr.args
@@ -255,6 +275,9 @@ class _Stored:
             return made is not None
         form = self.program.facts[access.tensor].type.format
         target = made.assignment.target
+        readers = [each.assignment.value for each in self.program.readers(access.tensor)]
+        if holds_zero(made.assignment.value, target, readers, self.program.dtypes):
+            return False  # elements without terms are what is absent to those who read it
         pairs = zip(form.stored(target.indices), form.levels, strict=True)
         listed = {index for index, level in pairs if not level.full}
         return not form.levels[0].full or not listed <= self.below_roots(made.assignment.value)

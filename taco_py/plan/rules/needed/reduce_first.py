@@ -34,7 +34,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         program = yield Rewrite(changed.with_assignment(assignment), WHY)
 
 
-def _inside(program: Program) -> Iterator[Reduce]:
+def _inside(program: Program) -> Iterator[Expr]:
     """The reductions by other operators inside an expression, the innermost first; not the one that
     it is as a whole, or that a dense result is put together from."""
     expr = program.last.value
@@ -51,9 +51,10 @@ def _inside(program: Program) -> Iterator[Reduce]:
         yield from _within(expr)
 
 
-def _within(expr: Expr) -> Iterator[Reduce]:
-    if isinstance(expr, Reduce) and not expr.operator.additive:
-        yield from _within(_body(expr))
+def _within(expr: Expr) -> Iterator[Expr]:
+    reduce = whole_reduction(expr)
+    if reduce is not None:  # with what says that it is absent where nothing is reduced
+        yield from _within(_body(reduce))
         yield expr
         return
     for child in children(expr):

@@ -13,12 +13,14 @@ from dataclasses import replace
 from math import inf
 
 from codegen.records import dataclass
-from taco_py.concrete.terms import Term, reductions, split_terms, summed
+from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Assignment, Expr
+from taco_py.notation.nodes import Assignment, Call, Expr
+from taco_py.notation.operators import FILLED
 from taco_py.plan.algebra.contraction_trees import near_trees
 from taco_py.plan.algebra.products import Product, as_product, typed_first
+from taco_py.plan.algebra.rings import sum_of_products
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import LEAST_SIZE
 from taco_py.plan.ir.program import Program
@@ -70,15 +72,28 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 def _chain(program: Program, site: Site) -> _Chain | None:
     """The product at a site; None where it has no three tensors."""
     expr = site.term(program)
-    (term, *more) = split_terms(expr)
-    product = as_product(term.body, program.dtypes)
-    if more or term.negative or product is None or any(True for _ in reductions(term.body)):
+    found = sum_of_products(expr, program.dtypes) or _of_numbers(program, expr)
+    if found is None:
+        return None
+    term, product = found
+    if any(True for _ in reductions(term.body)):
         return None
     tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
     if len(tensors.factors) < 3:
         return None
     numbers = tuple(f for f in product.factors if not free_indices(f))
-    return _Chain(replace(program.last, value=expr), term, tensors, numbers)
+    chain = _Chain(replace(program.last, value=expr), term, tensors, numbers)
+    whole = chain.around(product.over(term.body, term.reduced))
+    return replace(chain, assignment=replace(chain.assignment, value=whole))
+
+
+def _of_numbers(program: Program, expr: Expr) -> tuple[Term, Product] | None:
+    """The one term that an expression is, and its product; None where it is none."""
+    (term, *more) = split_terms(expr)
+    product = as_product(term.body, program.dtypes)
+    if more or term.negative or not term.operator.additive or product is None:
+        return None
+    return term, product
 
 
 def _along(program: Program, site: Site, context: Context, chain: _Chain, path: Path) -> Outcome:
@@ -115,6 +130,13 @@ class _Chain:
         """The indices of the product and of what it is assigned to."""
         return frozenset(self.kept).union(*(free_indices(f) for f in self.tensors.factors))
 
+    def around(self, sum_: Expr) -> Expr:
+        """A sum in the place of the whole one: absent where nothing is added up, as that is."""
+        match self.assignment.value:
+            case Call(operator, (_, zero)) if operator == FILLED:
+                return Call(FILLED, (sum_, zero))
+        return sum_
+
     def follow(
         self, program: Program, context: Context, path: Path, why: str
     ) -> tuple[Program, Expr]:
@@ -128,11 +150,14 @@ class _Chain:
             needed = {i for f in left for i in free_indices(f)} | set(self.kept)
             product = self.tensors.of(typed_first(chosen, whole, program.dtypes))
             keep = tuple(i for i in free_indices(product) if i in needed)
-            program, access = with_temporary(program, context, product, keep, why)
+            inside = (i for i in free_indices(product) if i not in needed)
+            made = self.tensors.first(product, inside)
+            program, access = with_temporary(program, context, made, keep, why)
             rest = [*left, access]
         value = self.tensors.of(typed_first((*self.numbers, *rest), whole, program.dtypes))
         remaining = set(free_indices(value))
-        return program, summed(value, (i for i in self.term.reduced if i in remaining))
+        outer = (i for i in self.term.reduced if i in remaining)
+        return program, self.around(self.tensors.over(value, outer))
 
     def keeps_type(self, draft: Program) -> bool:
         """Whether each step's product is of the whole product's type, so that it is not rounded
