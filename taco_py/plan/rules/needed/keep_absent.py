@@ -96,13 +96,24 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
         meets = [end for end in _ends(expr) if not is_nonzero_number(end)]
-        if any(map(_divides, _inside(expr))) or (len(meets) > 1 and not summed):
+        other = any(map(_divides, _inside(expr))) or any(map(_hides_zero, _inside(expr)))
+        if other or (len(meets) > 1 and not summed):
             yield expr
 
 
 def _multiplies(expr: Expr) -> bool:
     """Whether an operation is zero where one of its arguments is absent."""
     return isinstance(expr, Call) and any(zero == 0 for zero in expr.operator.annihilators)
+
+
+def _hides_zero(expr: Expr) -> bool:
+    """Whether an operation of two arguments has another value of 0 than where that is absent: a
+    semiring's product, as min(0, -1) is -1 where both are stored."""
+    if not isinstance(expr, Call) or len(expr.args) != 2 or expr.operator.at_absent is not None:
+        return False
+    zeros = [place for place in (0, 1) if expr.operator.annihilators[place] == 0]
+    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in (2, -3)]
+    return any(expr.operator.at(pair) != 0 for pair in pairs)
 
 
 def _divides(expr: Expr) -> bool:
@@ -166,7 +177,8 @@ class _Stored:
 
     def factors(self, product: Expr) -> list[Expr]:
         """What is stored where the factors are whose temporaries store elements without terms."""
-        if not has_special_values(expression_dtype(product, self.program.dtypes)):
+        special = has_special_values(expression_dtype(product, self.program.dtypes))
+        if not special and not any(map(_hides_zero, _inside(product))):
             return []
         found = (
             self.stored(factor)
