@@ -27,6 +27,7 @@ CASES: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
     ("s = sum(i, j, A[i,j] == (B[i,j] > 1))", lambda a, b: (a == (b > 1)).sum()),
     ("s = sum(i, j, isfinite(A[i,j]))", lambda a, b: np.isfinite(a).sum()),
     ("s = sum(i, j, logical_xor(A[i,j], B[i,j]))", lambda a, b: np.logical_xor(a, b).sum()),
+    ("R[i,j] = round(A[i,j])", lambda a, b: a),
     ("s = mean(i, j, not A[i,j])", lambda a, b: (~a).mean()),
     ("s = sum(i, all(j, A[i,j]))", lambda a, b: a.all(1).sum()),
     ("s = sum(i, any(j, B[i,j] > 1) + all(j, A[i,j]))",

@@ -65,6 +65,11 @@ def _special(name: str) -> Callable[[Any], Any]:
     return evaluate
 
 
+def _rounded(x: Any) -> Any:
+    """NumPy's rounding; of truths these, where NumPy makes numbers of 16 bits."""
+    return np.asarray(x) if np.asarray(x).dtype.kind == "b" else np.round(x)
+
+
 def _power(x: Any, y: Any) -> Any:
     """NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a remainder,
     and 0 of 0."""
@@ -160,7 +165,7 @@ FUNCTIONS: dict[str, Operator] = {
         _same("sign", np.sign, "iufc"),
         _same("floor", np.floor, REAL),
         _same("ceil", np.ceil, REAL),
-        replace(_same("round", np.round), c_operator="rint"),
+        replace(_same("round", _rounded), c_operator="rint"),
         _same("trunc", np.trunc, REAL),
         _same("isnan", np.isnan),
         _same("isinf", np.isinf),

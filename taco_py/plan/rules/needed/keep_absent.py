@@ -113,14 +113,13 @@ def _divides(expr: Expr) -> bool:
 
 
 def _tells_zero(expr: Expr) -> bool:
-    """Whether a stored zero is another number to an operation than what is absent: it is x in the
-    product 0 + x of a semiring, of which nothing is left where 0 is not stored."""
-    assert isinstance(expr, Call)
-    operator = expr.operator
-    places = [place for place, zero in enumerate(operator.annihilators) if zero == 0]
-    return operator.arity == 2 and any(
-        operator.at((0, 1) if place == 0 else (1, 0)) != 0 for place in places
-    )
+    """Whether a stored zero is another number to an operation than what is absent: a semiring's
+    product, as min(0, -1) is -1 where both are stored, and 0 + x is x."""
+    if not isinstance(expr, Call) or len(expr.args) != 2 or expr.operator.at_absent is not None:
+        return False
+    zeros = [place for place in (0, 1) if expr.operator.annihilators[place] == 0]
+    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in (2, -3)]
+    return any(expr.operator.at(pair) != 0 for pair in pairs)
 
 
 def _inside(expr: Expr) -> Iterator[Expr]:
