@@ -16,19 +16,19 @@ from taco_py.notation.operators import MUL
 from taco_py.notation.tree import children, exchange, walk
 
 
-def sum_key(sum_: Reduce) -> Hashable:
+def sum_key(sum_: Expr) -> Hashable:
     """Give what is equal for two sums that differ in names of their indices and the order of what
     commutes."""
     return _key(sum_, {})
 
 
-def equal_sums(expr: Expr, sum_: Reduce) -> Iterator[Reduce]:
+def equal_sums(expr: Expr, sum_: Expr) -> Iterator[Reduce]:
     """Find the outermost sums of an expression that are equal to one of them, itself included."""
     key = sum_key(sum_)
     return (other for other in reductions(expr) if other is sum_ or sum_key(other) == key)
 
 
-def exchange_equal(expr: Expr, sum_: Reduce, new: Expr) -> Expr:
+def exchange_equal(expr: Expr, sum_: Expr, new: Expr) -> Expr:
     """Put `new` in the place of a sum, which is told by identity, and of those equal to it.
 
     b[i] - sum(j, A[i,j]) * sum(k, A[i,k])  →  b[i] - T[i] * T[i]

@@ -65,16 +65,16 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
         *copies.end,
     )
     team = Team(piece, count, Block(tuple(own_workspaces(env, forall))), body)
-    code = (*shares.edges(edges, count, even), *copies.before, team, *copies.after)
+    shared = (*shares.edges(edges, count, even), *copies.before, team, *copies.after)
     if (
         forall.mode.parallel is Race.TEMPORARY
         and copies.large
         and not any(True for _ in workspaces_of(forall))
     ):
         alone = Block(tuple(lower(env, replace(scope, serial=True))))
-        yield build.if_(build.eq(count, 1), alone, Block(code))
+        yield build.if_(build.eq(count, 1), alone, Block(shared))
     else:
-        yield from code
+        yield from shared
 
 
 def _values(

@@ -148,7 +148,7 @@ class _Flat:
         """The factors of an expression and the indices that it adds up over."""
         if product_wraps_alone(expression_dtype(expr, self.dtypes), self.dtype):
             return (expr,), ()
-        if self.multiplies(expr):
+        if isinstance(expr, Call) and self.multiplies(expr):
             parts = [self.of(arg) for arg in expr.args]
             factors = tuple(chain.from_iterable(own for own, _ in parts))
             found: tuple[str, ...] = ()
