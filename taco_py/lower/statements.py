@@ -30,6 +30,7 @@ from taco_py.lower.conditions import (
     condition_of,
     condition_on,
     lower_condition,
+    producer_condition,
     split_consumer,
 )
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
@@ -178,7 +179,9 @@ class Lowerer:
             later.add(consumer.workspace.access)
             consumer = consumer.consumer
         value = consumer.value if isinstance(consumer, Assign) else None
-        condition = None if value is None else condition_on(value, access)
+        condition = producer_condition(where, scope.bound)
+        if condition is None and value is not None:
+            condition = condition_on(value, access)
         if condition is not None and not later & set(accesses(condition)):
             return lower_condition(self.env, scope, condition)
         if not isinstance(value, Call) or value.operator != CORRECTED:
