@@ -115,7 +115,7 @@ def _reduced(program: Program, context: Context) -> Program:
 def _is_reduction(program: Program) -> bool:
     """Whether a program reduces by another operator than a sum, into a value where it is dense."""
     value = program.last.value
-    dense = program.facts[program.result].type.format.is_dense
+    dense = program.is_full(program.result)
     return whole_reduction(value) is not None or (dense and accumulating(value) is not None)
 
 

@@ -228,7 +228,8 @@ class Result:
             return
         block = build.mul(*self.sizes[level + 1 :])
         start = build.mul(group.counter, block)
-        nothing = number(self.nothing, self.arrays.values.element)
+        element = self.arrays.values.element
+        nothing = number(self.nothing, element) if self.nothing else build.zero(element)
         yield Fill(self.arrays.values, start, block, nothing, Role.VALUES)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:

@@ -38,7 +38,7 @@ def _inside(program: Program) -> Iterator[Expr]:
     """The reductions by other operators inside an expression, the innermost first; not the one that
     it is as a whole, or that a dense result is put together from."""
     expr = program.last.value
-    into = accumulating(expr) if program.facts[program.result].type.format.is_dense else None
+    into = accumulating(expr) if program.is_full(program.result) else None
     whole = whole_reduction(expr)
     if whole is not None:
         yield from _within(_body(whole))
