@@ -72,7 +72,7 @@ class Operator:
     floating: bool = False
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
-    of_truths: Operator | None = None
+    of_truths: Operator | None = field(default=None, repr=False)
     leads: bool = False
     everywhere: bool = False
     exponent: int | None = field(default=None, repr=False)
