@@ -101,7 +101,7 @@ class Operator:
     floating: bool = False
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
-    of_truths: Operator | None = None
+    of_truths: Operator | None = field(default=None, repr=False)
     leads: bool = False
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
