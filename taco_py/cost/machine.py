@@ -35,7 +35,7 @@ class Machine:
     """A function such as exp in a loop that vectorises. Measured: 0.7 in long rows, 1.8 in rows of
     ten elements."""
     called_function_steps: float = 8.0
-    """One of the C library, called for each element. Measured: 3 (atan) to 20 (pow)."""
+    """One of the C library, called for each element. Not measured."""
     merge_steps: float = 2.0
     """One coordinate in a loop that merges sparse levels: its branches are hard to predict.
     Measured: 2.3."""
@@ -117,6 +117,9 @@ class Machine:
     it."""
     dense_temporary_element_steps: float = 0.5
     """Writing and reading an element of a dense temporary, beside the loops."""
+    own_element_steps: float = 3.0
+    """The same of an element of a thread's own copy of a result: most of it is for pages of memory
+    that are met first. Measured under load: 5 to 10 ns."""
     near_element_steps: float = 0.12
     near_row_steps: float = 0.3
     """The same of an element that is read again before it leaves the near caches, and of the loop

@@ -40,10 +40,6 @@ from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
 
 WHY = "each thread adds to a copy of the result, and the copies are added up"
-COPYING = 6.0
-"""Writing and reading an element of a dense temporary, so many times, is what an element of a new
-copy takes a thread. Measured: 5 to 10 ns, most of it for pages that are met first."""
-
 LEAST_THREADS = 2
 """Threads from which it has to pay."""
 
@@ -73,7 +69,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return Refusal(str(error))
     entries = stats.iterations(as_sum(problem, term).body, frozenset(stats.sizes))
     before = machine.scatter_steps * entries
-    after = before / LEAST_THREADS + COPYING * machine.dense_temporary_element_steps * size
+    after = before / LEAST_THREADS + machine.own_element_steps * size
     shared = program.with_kernel(replace(kernel, schedule=schedule))
     return Candidate(before, after, lambda: Rewrite(shared, WHY))
 
