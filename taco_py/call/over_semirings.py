@@ -24,6 +24,7 @@ from taco_py.notation.operators import STORED
 from taco_py.notation.rewrites.masks import Mask, mask_of
 from taco_py.notation.rewrites.semirings import (
     Semiring,
+    masked,
     semiring_of,
     with_mask,
     with_semiring,
@@ -134,6 +135,8 @@ def over_numbers(
     added = assignment.operator is not None and target not in names
     check_names(assignment, [name for name in objects if not (added and name == target)])
     unfilled = {name: _unfilled(name, obj, over.semiring) for name, obj in objects.items()}
+    if assignment.operator is not None and target in objects:
+        unfilled[target] = _added_to(target, objects[target], over.semiring)
     plain = all(unfilled[name] is obj for name, obj in objects.items())
     objects, given = unfilled, give(unfilled, settings.dtype, settings.weak)
     dtypes = {n: settings.dtype or g.data.dtype for n, g in given.items()}
@@ -150,7 +153,7 @@ def over_numbers(
         given = {**given, **give({name: array}, None, False)}
         typed = None if zero is None else Literal(zero, dtype=dtype.name)
         shown = replace(assignment, value=with_mask(assignment.value, allowed, None))
-        read = replace(read, value=with_mask(read.value, allowed, typed))
+        read = masked(read, allowed, typed, dtype)
     if zero is not None and assignment.operator is None and _is_scipys(shown, given, settings):
         read = replace(read, value=without_fill(read.value, dtype))
     return Ready(read, objects, settings, plain)
@@ -177,6 +180,29 @@ def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
             hint=f"pass {name}.to_numpy(), which stores all elements",
         )
     return Tensor(with_fill(obj.data, 0))
+
+
+def _added_to(name: str, obj: Any, semiring: Semiring) -> Any:
+    """The tensor that a call adds to: what it does not store is the semiring's zero.
+
+    Raises OperandError for a scipy.sparse array where that is not 0, for its result has none.
+    """
+    data = taken(obj, name)
+    zero = semiring.zero_of(data.dtype)
+    if is_full(data.format) or zero is None or zero == 0:
+        return _unfilled(name, obj, semiring)
+    if not isinstance(obj, Tensor):
+        remedy = f"tensor({name}, fill_value={zero})"
+        raise _no_sparse_sum(name, semiring, type(obj).__name__, remedy)
+    return Tensor(with_fill(obj.data, zero))
+
+
+def _no_sparse_sum(name: str, semiring: Semiring, found: str, remedy: str) -> OperandError:
+    return OperandError(
+        f"Expected {name}, which is added to over {semiring.name}, to be an array or a Tensor with "
+        f"a fill value, found a {found}, which is 0 where nothing is stored",
+        hint=f"pass tp.{remedy}",
+    )
 
 
 def _allowed(
@@ -311,13 +337,16 @@ def written_over(
     dtype = expression_dtype(read.value, dtypes)
     own = over.semiring.zero_of(dtype)
     zero = None if own is None or own == 0 else Literal(own, dtype=dtype.name)
+    target = types.get(assignment.target.tensor)
+    if zero is not None and target is not None and not is_full(target.format):
+        raise _no_sparse_sum(assignment.target.tensor, over.semiring, "sparse one", "dense(…)")
     if over.mask is None:
         return Written(read, "", zero)
     element = Access(mask, assignment.target.indices)
     by_value = over.mask.by_value or types[mask].format.is_dense
     condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
     allowed = Call(NOT, (condition,)) if over.mask.complement else condition
-    return Written(replace(read, value=with_mask(read.value, allowed, zero)), mask, zero)
+    return Written(masked(read, allowed, zero, dtype), mask, zero)
 
 
 def unfilled(objects: Mapping[str, Any], semiring: Semiring) -> dict[str, Any]:

@@ -182,3 +182,43 @@ def test_what_masks_are_not():
         tp.einsum("ij,j->i", A, np.ones(3), out=np.ones(4), mask=np.ones(3))
     with pytest.raises(tp.OutputError, match="result is sparse"):
         tp.einsum("ij,jk->ik", A, A, out=np.ones((3, 3)), mask=A)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr", "coo"])
+@pytest.mark.parametrize("mask", ["dense", "sparse", "complement"])
+@pytest.mark.parametrize(
+    ("operator", "add"),
+    [("+", np.sum), ("*", np.prod), ("min", np.min), ("max", np.max)],
+)
+def test_what_is_added_to_stays_where_the_mask_allows_nothing(layout, mask, operator, add):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((6, 5), density=0.6, rng=rng, format="csr")
+    A.data -= 0.5
+    here = np.array([True, False, True, True, False, False])
+    masks = {"dense": here, "sparse": sp.coo_array(here * 1.0), "complement": tp.complement(~here)}
+    y = rng.random(6) - 0.5
+    pair = {np.sum: np.add, np.prod: np.multiply, np.min: np.minimum, np.max: np.maximum}[add]
+    wanted = np.where(here, pair(y, add(A.toarray(), axis=1)), y)
+    given = {"A": A.toarray() if layout == "dense" else A.asformat(layout), "y": y}
+    text = f"y[i] {operator}= A[i,j]"
+    np.testing.assert_allclose(tp.evaluate(text, given, mask=masks[mask]), wanted)
+    np.testing.assert_allclose(tp.evaluate_dense(text, given, mask=masks[mask]), wanted)
+    out = y.copy()
+    tp.evaluate(text, {**given, "y": out}, mask=masks[mask], out=out)
+    np.testing.assert_allclose(out, wanted)
+
+
+def test_reductions_that_make_another_number_of_zeros_are_zero_outside():
+    A = np.random.default_rng(0).random((3, 5))
+    here = np.array([True, False, True])
+    for text, wanted in (
+        ("y[i] = prod(j, A[i,j])", A.prod(axis=1)),
+        ("y[i] = all(j, A[i,j])", A.all(axis=1)),
+        ("y[i] = min(j, A[i,j])", A.min(axis=1)),
+    ):
+        for mask in (here, sp.coo_array(here * 1.0)):
+            found = tp.evaluate(text, A=A, mask=mask)
+            found = found if isinstance(found, np.ndarray) else found.toarray()
+            np.testing.assert_allclose(found, np.where(here, wanted, 0))
+    found = tp.evaluate("y[i] = prod(j, A[i,j])", A=np.ones((3, 0)), mask=here)
+    np.testing.assert_array_equal(found, here)

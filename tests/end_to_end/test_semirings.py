@@ -302,3 +302,22 @@ def test_what_semirings_do_not_compute():
     with pytest.raises(tp.OperandTypeError, match="Expected a zero of the semiring max_times that"):
         own = tp.Semiring("max", "times", zero=0.5)
         tp.einsum("ij,j->i", A.astype(int), np.ones(3, int), semiring=own)
+
+
+def test_what_a_sparse_tensor_does_not_store_is_the_zero_where_it_is_added_to():
+    W = sp.csr_array(np.array([[0.0, 4, 0, 0], [0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0]]))
+    d = tp.Tensor.from_coo(([0],), np.array([0.0]), (4,))
+    text = "d[j] += W[i,j] * e[i]"
+    for format in ("d", "s", None):
+        for e in (d, np.array([0, np.inf, np.inf, np.inf])):
+            found = tp.evaluate(text, W=W, d=d, e=e, semiring="min_plus", format=format)
+            np.testing.assert_array_equal(dense(found, np.inf), [0, 4, np.inf, np.inf])
+    wanted = tp.evaluate_dense(text, W=W, d=d, e=d, semiring="min_plus")
+    np.testing.assert_array_equal(wanted, [0, 4, np.inf, np.inf])
+    for added in (tp.evaluate, tp.evaluate_dense):
+        with pytest.raises(tp.OperandError, match="Expected R, which is added to over min_plus"):
+            added("R[i,j] += W[i,j]", W=W, R=W, semiring="min_plus")
+    with pytest.raises(tp.OperandError, match="Expected d, which is added to over min_plus"):
+        tp.compile(text, W=tp.CSR, e=tp.dense(1), d=tp.CSF(1), semiring="min_plus")
+    sums = tp.evaluate("R[i,j] += W[i,j]", W=W, R=W, semiring="plus_second")
+    np.testing.assert_array_equal(sums.toarray(), 2 * W.toarray())

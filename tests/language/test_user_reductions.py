@@ -221,3 +221,22 @@ def test_identity_in_all_types_of_a_text() -> None:
             "f", numpy=lambda x, y: np.where(x > y, x, y), c="x > y ? x : y",
             dtypes=("int64",), **algebra,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_masks_around_reductions(layout):
+    def both(x, y):
+        larger = maximum(x, y) + log1p(exp(-abs(x - y)))
+        return where(x == y, x + np.log(2.0), larger)
+
+    tp.function("logs", both, associative=True, commutative=True, identity=-np.inf)
+    A = np.random.default_rng(0).random((3, 5))
+    here = np.array([True, False, True])
+    mask = here if layout == "dense" else sp.coo_array(here * 1.0)
+    wanted = np.log(np.exp(A).sum(axis=1))
+    found = tp.evaluate("y[i] = logs(j, A[i,j])", A=A, mask=mask)
+    found = found if isinstance(found, np.ndarray) else found.toarray()
+    np.testing.assert_allclose(found, np.where(here, wanted, 0))
+    y = np.array([9.0, 9.0, 9.0])
+    found = tp.evaluate("y[i] logs= A[i,j]", A=A, y=y, mask=mask)
+    np.testing.assert_allclose(found, np.where(here, np.logaddexp(y, wanted), y))

@@ -489,7 +489,7 @@ def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
     allowed  a truth, which is False where the mask stores nothing, or for a complement True
     zero     what the value is elsewhere; None for 0
     """
-    if isinstance(value, Reduce) and not value.operator.additive:
+    if isinstance(value, Reduce) and _reduces_to(value.operator, zero):
         return replace(value, body=with_mask(value.body, allowed, zero))
     if zero is None:
         if isinstance(allowed, Call) and allowed.operator == STORED and _is_product(value):
@@ -503,6 +503,31 @@ def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
     else:
         found = Call(SELECTED, (allowed, inner, zero))
     return Call(FILLED, (found, zero), value.span)
+
+
+def masked(assignment: Assignment, allowed: Expr, zero: Literal | None, dtype: DType) -> Assignment:
+    """Compute an assignment where a condition is true; what is added to stays as it is elsewhere.
+
+    y[i] *= a[i]  →  y[i] *= where(c, a[i], 1)
+
+    zero   what the value is elsewhere, None for 0, where nothing is added to
+    dtype  of the value
+    """
+    operator, value = assignment.operator, assignment.value
+    neutral = None if operator is None else operator.identity_of(dtype)
+    if neutral is None or neutral == (0 if zero is None else zero.value):
+        return replace(assignment, value=with_mask(value, allowed, zero))
+    kept = Call(WHERE, (allowed, value, Literal(neutral, dtype=dtype.name)), value.span)
+    return replace(assignment, value=kept)
+
+
+def _reduces_to(operator: Operator, zero: Literal | None) -> bool:
+    """Whether a reduction other than a sum makes the zero of any number of zeros, so that a mask
+    may be asked for each of them."""
+    number = 0 if zero is None else zero.value
+    if operator.additive or operator.at((number, number)) != number:
+        return False
+    return zero is not None or operator.needs_elements or not operator.identity
 
 
 def _is_filled(value: Expr) -> TypeGuard[Call]:
