@@ -42,16 +42,14 @@ def distances(A: Any, source: int) -> Array:
 
 
 def pagerank(A: Any, damping: float = 0.85, tolerance: float = 1e-6) -> Array:
-    A = tp.tensor(A)
     n = A.shape[0]
     out = tp.evaluate("z[i] = sum(j, A[i,j])", A=A, format="d")
     share = np.divide(damping, out, out=np.zeros(n), where=out != 0)
+    B = tp.tensor(sp.csr_array(sp.csr_array(A).T))  # by the nodes that edges lead to
     p = np.full(n, 1 / n)
     while True:
-        lost = 1 - tp.evaluate("s = share[i] * z[i] * p[i]", share=share, z=out, p=p)
-        q = tp.evaluate(
-            "q[j] = A[i,j] * (share[i] * p[i]) + base", A=A, share=share, p=p, base=lost / n
-        )
+        q = tp.evaluate("q[j] = B[j,i] * (share[i] * p[i])", B=B, share=share, p=p)
+        q += (1 - q.sum()) / n
         if tp.evaluate("s = abs(q[i] - p[i])", q=q, p=p) < n * tolerance:
             return q
         p = q
