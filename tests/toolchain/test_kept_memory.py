@@ -341,7 +341,7 @@ print(os.waitpid(pid, 0)[1])
 
 def test_threads_that_keep_at_once(pool: Pool) -> None:
     def work() -> None:
-        for k in range(60):
+        for k in range(20):
             make_and_drop(pool, 1 + k % 7)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
