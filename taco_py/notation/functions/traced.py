@@ -43,7 +43,7 @@ _INFIX_UFUNCS: dict[Any, Operator] = {
 }
 
 
-class _AttributeOfTraced(OperandTypeError, AttributeError):
+class _AttributeOfTracedError(OperandTypeError, AttributeError):
     """An expression has no such attribute; `hasattr` is False."""
 
 
@@ -57,7 +57,7 @@ class Traced:
         self.expr = expr
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise _AttributeOfTraced(
+        raise _AttributeOfTracedError(
             f"Expected operators and functions of a number, found its attribute .{name}",
             hint="use functions of taco_py.functions, such as clip or real: scalar functions, of "
             "numbers that have no sums, shapes or dtypes",
