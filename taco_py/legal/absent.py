@@ -82,9 +82,10 @@ def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:
 
     The product of zeros is 0, but of none of them 1; of none there is no maximum.
     """
-    if fill is None or same(fill, operator.identity):
+    if fill is None or same(fill, operator.identity) or same(fill, operator.of_none):
         return fill
-    return fill if operator.needs_elements and absorbs(operator, fill) else None
+    counts = not operator.needs_elements or operator.of_none is not None
+    return None if counts or not absorbs(operator, fill) else fill
 
 
 def absorbs(operator: Operator, fill: Number) -> bool:
