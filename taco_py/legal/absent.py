@@ -47,8 +47,8 @@ def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None)
             return value
         case Call(operator, args):
             known = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
-            value = call_fill(operator, known)
-            return value if dtypes is None else _wrapped(value, expr, dtypes)
+            found = call_fill(operator, known)
+            return found if dtypes is None else _wrapped(found, expr, dtypes)
         case Reduce(operator, _, body):
             return reduced_fill(operator, fill_of(body, fills, dtypes))
         case _:
@@ -65,9 +65,9 @@ def _wrapped(value: Number | None, expr: Expr, dtypes: Mapping[str, DType]) -> N
         return value
     if isinstance(value, float):
         return None
-    span = 2 ** (8 * dtype.itemsize)
+    span: int = 2 ** (8 * int(dtype.itemsize))
     least = int(np.iinfo(dtype).min)
-    return (value - least) % span + least
+    return (int(value) - least) % span + least
 
 
 def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | None:
