@@ -28,6 +28,7 @@ from taco_py.indexed.indexed_call import is_indexed, stated_of
 from taco_py.indexed.indexed_statements import (
     AMONG_SEVERAL,
     OVER_SEMIRINGS,
+    refuse_computed_positions,
     refuse_scatter,
     stated_for_several,
 )
@@ -152,6 +153,7 @@ def _several(
         check_passed(statements, single, given, OPTIONS)
         for each in statements:
             refuse_scatter(each.target, AMONG_SEVERAL)
+        refuse_computed_positions(statements)
         statements, given, stored = _gathered(statements, given, stored, stated)
     found = _in_order(statements, given, asked.outputs, stored)
     return found[0] if asked.alone else found

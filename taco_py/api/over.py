@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,10 +26,16 @@ def read_over(semiring: Any, mask: Any, replace: bool) -> Over | None:
 
 
 def as_mask(mask: Any) -> Any:
-    """Return the mask that letters or the name of a format are meant as, and any other itself."""
-    if not isinstance(mask, str):
-        return mask
-    from taco_py.formats import Format
+    """Return the mask that letters or the name of a format are meant as, and any other itself.
+
+    "csr"  →  Mask(CSR);  complement("csr")  →  Mask(CSR, complement=True)
+    """
     from taco_py.notation.rewrites.masks import Mask
 
-    return Mask(Format.parse(mask))
+    named = mask.array if isinstance(mask, Mask) else mask
+    if not isinstance(named, str):
+        return mask
+    from taco_py.formats import Format
+
+    stored = Format.parse(named)
+    return replace(mask, array=stored) if isinstance(mask, Mask) else Mask(stored)

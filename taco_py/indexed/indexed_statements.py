@@ -13,7 +13,7 @@ from typing import Any
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import DimensionError, NotationError
+from taco_py.diagnostics.errors import DimensionError, NotationError, OperandError
 from taco_py.indexed.derived import Derived
 from taco_py.indexed.domains import Stated
 from taco_py.indexed.indexed_call import stated_of
@@ -62,8 +62,10 @@ def indexed_statements(
     objects  all that statements read, and nothing else
 
     Raises NotationError where a left-hand side, or what a statement makes, has more than indices
-    for subscripts; what `make_operands` raises.
+    for subscripts; OperandError where positions are what a statement makes; what `make_operands`
+    raises.
     """
+    refuse_computed_positions(written)
     tensors, made = arrays_of_operands(objects), dict[str, tuple[int, ...]]()
     met = {access.tensor for each in written for access in (each.target, *accesses(each))}
     names = Names({*objects, *met})
@@ -90,6 +92,26 @@ def refuse_scatter(target: Access, where: str) -> None:
             target.span,
             _ALONE,
         )
+
+
+def refuse_computed_positions(written: Sequence[Assignment]) -> None:
+    """Raise OperandError where a subscript reads what an earlier statement assigns.
+
+    a[i] = argmax(j, A[i,j]); y[i] = x[a[i]]    reads x at a, which is no operand
+    """
+    assigned = set[str]()
+    for each in written:
+        modes = (mode for access in accesses(each) for mode in access.subscripts)
+        for inner in (access for mode in modes for access, _ in mode.gathered):
+            if inner.tensor in assigned:
+                raise OperandError(
+                    f"Expected an operand for positions, found {to_text(inner)}, which an earlier "
+                    "statement assigns",
+                    inner.span,
+                    f"compute {inner.tensor} in a call of its own, and pass the result as an "
+                    "operand",
+                )
+        assigned.add(each.target.tensor)
 
 
 def _check_is_operand(one: Derived, made: Mapping[str, tuple[int, ...]]) -> None:

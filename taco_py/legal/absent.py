@@ -15,9 +15,12 @@ annihilator for their fill, all of them have to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
+import numpy as np
+
+from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number, Operator
 
@@ -32,19 +35,39 @@ def same(one: Number | None, other: Number | None) -> bool:
     return bool(one == other or (one != one and other != other))
 
 
-def fill_of(expr: Expr, fills: Fills) -> Number | None:
-    """Find the value of an expression where operands store nothing; None where it has none."""
+def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None) -> Number | None:
+    """Find the value of an expression where operands store nothing; None where it has none.
+
+    dtypes  of the operands, where integers wrap as in their types: fill(A[i,j] - 1) is 255 in uint8
+    """
     match expr:
         case Access():
             return fills(expr)
         case Literal(value):
             return value
         case Call(operator, args):
-            return call_fill(operator, [arg_fill(operator, a, fill_of(a, fills)) for a in args])
+            known = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
+            found = call_fill(operator, known)
+            return found if dtypes is None else _wrapped(found, expr, dtypes)
         case Reduce(operator, _, body):
-            return reduced_fill(operator, fill_of(body, fills))
+            return reduced_fill(operator, fill_of(body, fills, dtypes))
         case _:
             assert_never(expr)
+
+
+def _wrapped(value: Number | None, expr: Expr, dtypes: Mapping[str, DType]) -> Number | None:
+    """Find the number that a whole number is in the integer type of an expression; None where a
+    float came out that may not be the whole number meant."""
+    if value is None or isinstance(value, bool | complex) or 0 <= value < 128:
+        return value
+    dtype = expression_dtype(expr, dtypes)
+    if dtype.kind not in "iu":
+        return value
+    if isinstance(value, float):
+        return None
+    span: int = 2 ** (8 * int(dtype.itemsize))
+    least = int(np.iinfo(dtype).min)
+    return (int(value) - least) % span + least
 
 
 def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | None:
@@ -82,9 +105,10 @@ def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:
 
     The product of zeros is 0, but of none of them 1; of none there is no maximum.
     """
-    if fill is None or same(fill, operator.identity):
+    if fill is None or same(fill, operator.identity) or same(fill, operator.of_none):
         return fill
-    return fill if operator.needs_elements and absorbs(operator, fill) else None
+    counts = not operator.needs_elements or operator.of_none is not None
+    return None if counts or not absorbs(operator, fill) else fill
 
 
 def absorbs(operator: Operator, fill: Number) -> bool:

@@ -329,7 +329,9 @@ def check_output_indices(assignment: Assignment) -> None:
 def need_elements(assignment: Assignment) -> Iterator[Reduce]:
     """The reductions of an assignment that are an error over no elements, as the least of none."""
     for node, _ in walk(assignment.value):
-        if isinstance(node, Reduce) and node.operator.needs_elements:
+        if not isinstance(node, Reduce) or node.operator.of_none is not None:
+            continue
+        if node.operator.needs_elements:
             yield node
 
 

@@ -58,6 +58,7 @@ class Operator:
     at_absent    of the compiler's own operators: the value where the first argument is not stored,
                  which is another than that of 0.
     needs_elements  whether a reduction of no elements is an error, as in NumPy
+    of_none      what it is all the same, as a sum of a semiring is its zero; None where an error
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
     idempotent   whether f(x, x) = x
     over         what f distributes over: f(add(x, y), z) = add(f(x, z), f(y, z)), and so in z
@@ -95,6 +96,7 @@ class Operator:
     at_absent: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     limit: int = 0
     needs_elements: bool = field(default=False, compare=False, repr=False)
+    of_none: Number | None = field(default=None, compare=False, repr=False)
     idempotent: bool = False
     kinds: str = "biufc"
     loops: tuple[str, ...] = field(default=(), repr=False)

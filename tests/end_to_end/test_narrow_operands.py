@@ -132,3 +132,31 @@ def test_compiled_kernels_read_an_operand_in_two_types() -> None:
     np.testing.assert_array_equal(tp.evaluate_dense(text, B=b), expected)
     with pytest.raises(tp.OperandError, match="Expected an operand B"):
         kernel(A=b)
+
+
+WRAPPING = [
+    "y[i] = max(j, A[i,j] - 1)", "y[i] = min(j, A[i,j] - 1)", "y[i] = argmax(j, A[i,j] - 1)",
+    "y[i] = max(j, A[i,j] * 2 - 1)", "y[i] = max(j, ~A[i,j])", "y[i] = sum(j, A[i,j] - 1)",
+    "y[i] = sum(j, A[i,j] - 1 > 0)", "y[i] = any(j, A[i,j] - 1 > 0)",
+    "y[i] = max(j, (A[i,j] - 1) / 2)", "y[i] = max(j, (A[i,j] - 1) // 2)",
+    "y[i] = max(j, max(A[i,j] - 1, 7))", "y[i] = max(j, A[i,j] + 100 + 100)",
+    "y[i,k] = min(j, A[i,j] - A[k,j] - 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRAPPING)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_what_is_absent_wraps_as_what_is_stored(text: str, dtype: str, form: str) -> None:
+    values = np.array([[1, 0, 3], [0, 0, 0], [1, 2, 3], [0, 100, 0]], dtype)
+    wanted = tp.evaluate_dense(text, A=values)
+    found = tp.evaluate(text, A=sp.csr_array(values).asformat(form))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_numbers_of_texts_do_not_wrap() -> None:
+    stored = sp.csr_array(np.array([[1, 0, 3]], np.uint8))
+    for text in ("y[i] = max(j, A[i,j] - 256)", "y[i] = max(j, max(A[i,j], -1))"):
+        with pytest.raises(OverflowError, match="Expected a literal from 0 to 255"):
+            tp.evaluate(text, A=stored)

@@ -248,6 +248,35 @@ def test_semirings_of_ones_own():
     np.testing.assert_array_equal(found, least)
 
 
+@pytest.mark.parametrize(
+    "given",
+    ["min_plus", "max_times", "min_max", "any_pair", "or_and", "plus_times", "times_plus",
+     tp.Semiring("min", "plus", zero=INF)],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float64", "uint8", "bool"])
+@pytest.mark.parametrize("left", ["csr", "dense"])
+@pytest.mark.parametrize("right", ["csr", "dense"])
+def test_no_elements_add_up_to_the_zero(given, dtype, left, right):
+    name = given if isinstance(given, str) else "min_plus"
+    if skipped(name, dtype, dtype):
+        return
+    A, B = np.zeros((3, 0), dtype), np.zeros((0, 4), dtype)
+    wanted, _ = by_loops(name, A, A != 0, B, B != 0)
+    stored = [
+        array if form == "dense" else sp.csr_array(array).asformat(form)
+        for array, form in ((A, left), (B, right))
+    ]
+    found = tp.einsum("ij,jk->ik", *stored, semiring=given)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(dense(found, zero_of(parts(name)[0], wanted.dtype)), wanted)
+    text, operands = "C[i,k] = A[i,j] * B[j,k]", dict(zip("AB", stored, strict=True))
+    np.testing.assert_array_equal(tp.evaluate_dense(text, operands, semiring=given), wanted)
+    shifted = "y[i] = sum(j, A[i,j] + 2)"  # what is reduced is not the zero anywhere
+    if dtype != "bool":
+        y = tp.evaluate(shifted, A=stored[0], semiring=given)
+        np.testing.assert_array_equal(dense(y, 0), np.full(3, zero_of(parts(name)[0], y.dtype)))
+
+
 def test_out_and_threads():
     rng = np.random.default_rng(5)
     A, values, places = stored_matrix(rng, (6, 5), "float64", "csr")

@@ -122,6 +122,34 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
+COMPUTED = [
+    "a[i] = argmax(j, A[i,j]); y[i] = x[{a[i]}]",
+    "a[i] = p[i]; y[i] = x[{a[i]}+1]",
+    "a[i] = p[i]; y[i] = x[2*{a[i]}] * x[i]",
+    "a[i] = argmax(j, A[i,j]); R[i,j] = A[{a[i]},j]",
+    "a[i] = p[i]; R[i,j] = A[i,{a[j]}]",
+    "a[i] = p[i]; R[i,j] = B[{a[i]},j]",
+    "a[i] = p[i]; y[i] = x[p[{a[i]}]]",
+    "a[i] = p[i]; b[i] = a[i]; s = sum(i, B[{b[i]},{a[i]}])",
+    "a[i] = p[i]; a[i] += p[i]; y[i] = x[{a[i]}]",
+]
+
+
+@pytest.mark.parametrize("text", COMPUTED)
+def test_positions_are_operands(text: str) -> None:
+    """Braces are around what is wrong."""
+    wrong = text.partition("{")[2].partition("}")[0]
+    written = text.replace("{", "").replace("}", "")
+    mine = {"A": A, "B": A.toarray(), "p": p, "x": x}
+    operands = {name: array for name, array in mine.items() if f"{name}[" in written}
+    for call in (tp.evaluate, tp.explain, tp.evaluate_dense):
+        with pytest.raises(tp.OperandError, match="Expected an operand for positions") as caught:
+            call(written, operands)
+        assert f"found {wrong}, which an earlier statement assigns" in caught.value.message
+        assert caught.value.span is not None
+        assert f"compute {wrong[0]} in a call of its own" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize(("text", "operands", "options", "says"), REFUSED)
 def test_refused(text: str, operands: dict[str, Any], options: dict[str, Any], says: str) -> None:
     for call in (tp.evaluate, tp.explain, tp.evaluate_dense):

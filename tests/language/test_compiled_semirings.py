@@ -53,6 +53,31 @@ def test_product(semiring: str | None, mask: str) -> None:
         assert to_dense(found).dtype == to_dense(wanted).dtype
 
 
+@pytest.mark.parametrize("name", ["csr", "ds", "csc", "dd"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda of: of, tp.complement, tp.by_value, lambda of: tp.complement(tp.by_value(of)),
+        lambda of: tp.by_value(tp.complement(of)),
+    ],
+)  # fmt: skip
+def test_masks_by_names_of_formats(name: str, asked: Any) -> None:
+    stored: Any = M.toarray() if name == "dd" else M.asformat("csr" if name == "ds" else name)
+    kernel = tp.compile(PRODUCT, A="csr", B="csr", mask=asked(name))
+    wanted = tp.evaluate(PRODUCT, A=A, B=B, mask=asked(stored))
+    found = kernel(A=A, B=B, mask=stored)
+    np.testing.assert_allclose(to_dense(found), to_dense(wanted), rtol=1e-12)
+
+
+@pytest.mark.parametrize("asked", ["csr", tp.complement("csr"), tp.by_value("csr")])
+def test_calls_take_no_names_of_formats(asked: Any) -> None:
+    for call in (tp.evaluate, tp.evaluate_dense):
+        with pytest.raises(tp.OperandTypeError, match="Expected a tensor for a mask, found 'csr'"):
+            call(PRODUCT, A=A, B=B, mask=asked)
+    with pytest.raises(tp.OperandTypeError, match="Expected a tensor for a mask, found 'csr'"):
+        tp.einsum("ik,kj->ij", A, B, mask=asked)
+
+
 def test_what_is_not_stored_is_the_zero() -> None:
     kernel = tp.compile(PRODUCT, A="csr", B="csr", semiring="min_plus")
     wanted = tp.evaluate_dense(PRODUCT, A=A, B=B, semiring="min_plus")
@@ -108,6 +133,7 @@ def test_by_functions_of_users() -> None:
 BAD: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     (PRODUCT, {"semiring": "minplus"}, tp.NotationError, "did you mean min_plus"),
     (PRODUCT, {"mask": "dsd"}, tp.FormatError, "of 2 levels for a tensor of order 2"),
+    (PRODUCT, {"mask": tp.complement("cs")}, tp.FormatError, "Expected"),
     (PRODUCT, {"replace": True}, tp.OperandError, "Expected a mask with replace=True"),
     ("C[i,j] = exp(A[i,k] * B[k,j])", {"semiring": "min_plus"}, tp.NotationError, r"\+ and \*"),
     ("C[i,j] = A[i,k] * mask[k,j]", {"mask": "csr"}, tp.OperandError, "a text without mask"),

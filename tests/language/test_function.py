@@ -132,6 +132,13 @@ BAD: list[tuple[tuple[Any, ...], type[Exception], str]] = [
     (("f", lambda *x: 1), tp.OperandTypeError, "of one argument or several"),
     (("f", lambda x: x if x > 0 else 0), tp.OperandTypeError, "found a branch on one"),
     (("f", lambda x: np.sum(x)), tp.OperandTypeError, "functions that texts have, found np.sum"),
+    (("f", lambda x: x[0]), tp.OperandTypeError, "Expected operators that expressions have"),
+    (("f", lambda x: len(x)), tp.OperandTypeError, "Expected operators that expressions have"),
+    (("f", lambda x: x.sum()), tp.OperandTypeError, "found its attribute .sum"),
+    (("f", lambda x: x.clip(0, 1)), tp.OperandTypeError, "found its attribute .clip"),
+    (("f", lambda x: x.real), tp.OperandTypeError, "found its attribute .real"),
+    (("f", lambda x: x.T), tp.OperandTypeError, "found its attribute .T"),
+    (("f", lambda x: x.astype(int)), tp.OperandTypeError, "such as clip or real"),
     (("f", lambda x: x + "a"), tp.OperandTypeError, "or a number, found str"),
     (("f", lambda x: no_such(x)), tp.NotationError, "from taco_py.functions import no_such"),  # type: ignore[name-defined] # noqa: F821
 ]  # fmt: skip

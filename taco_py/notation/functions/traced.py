@@ -43,6 +43,10 @@ _INFIX_UFUNCS: dict[Any, Operator] = {
 }
 
 
+class _AttributeOfTracedError(OperandTypeError, AttributeError):
+    """An expression has no such attribute; `hasattr` is False."""
+
+
 class Traced:
     """An expression that a Python function makes of its arguments."""
 
@@ -51,6 +55,13 @@ class Traced:
 
     def __init__(self, expr: Expr) -> None:
         self.expr = expr
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise _AttributeOfTracedError(
+            f"Expected operators and functions of a number, found its attribute .{name}",
+            hint="use functions of taco_py.functions, such as clip or real: scalar functions, of "
+            "numbers that have no sums, shapes or dtypes",
+        )
 
     def __bool__(self) -> NoReturn:
         raise OperandTypeError(

@@ -29,9 +29,9 @@ def complement(mask: Any) -> Mask:
     array([[0., 1.],
            [1., 0.]])
 
-    mask  a sparse or dense tensor, or `by_value` of one
+    mask  a sparse or dense tensor, for `compile` a format or its name, or `by_value` of one
     """
-    found = mask_of(mask)
+    found = _mask_or_name(mask)
     return Mask(found.array, found.by_value, not found.complement)
 
 
@@ -43,19 +43,30 @@ def by_value(mask: Any) -> Mask:
     array([[1., 0.],
            [0., 0.]])
 
-    mask  a sparse tensor, whose stored zeros it leaves out; a dense one is meant by value anyway
+    mask  a sparse tensor, whose stored zeros it leaves out; a dense one is meant by value anyway;
+          for `compile` a format or its name
     """
-    found = mask_of(mask)
+    found = _mask_or_name(mask)
     return Mask(found.array, True, found.complement)
 
 
 def mask_of(given: Any) -> Mask:
     """Return a mask itself, or the one that a tensor is meant as. Raises OperandTypeError."""
-    if isinstance(given, Mask):
-        return given
-    if given is None or isinstance(given, str):
-        raise OperandTypeError(
-            f"Expected a tensor for a mask, found {given!r}",
-            hint="pass an array, a scipy.sparse array or a Tensor of the result's shape",
-        )
-    return Mask(given)
+    found = _mask_or_name(given)
+    if isinstance(found.array, str):
+        raise _no_tensor(found.array)
+    return found
+
+
+def _mask_or_name(given: Any) -> Mask:
+    """Return a mask, maybe of a format's name. Raises OperandTypeError for None."""
+    if given is None:
+        raise _no_tensor(given)
+    return given if isinstance(given, Mask) else Mask(given)
+
+
+def _no_tensor(found: Any) -> OperandTypeError:
+    return OperandTypeError(
+        f"Expected a tensor for a mask, found {found!r}",
+        hint="pass an array, a scipy.sparse array or a Tensor of the result's shape",
+    )

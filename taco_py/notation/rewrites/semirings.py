@@ -20,6 +20,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
+from taco_py.diagnostics.source import Span
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.functions.defined import DEFINED
@@ -339,7 +340,7 @@ class _World:
             case Literal():
                 return self.truth(expr)
             case Reduce(operator, index, body) if operator == ADD:
-                return Reduce(self.add, index, self.read(body), expr.span)
+                return self.sum(index, self.read(body), expr.span)
             case Call(operator, args) if operator == ADD:
                 return Call(self.add, tuple(map(self.read, args)), expr.span)
             case Call(operator, _) if operator == MUL:
@@ -350,6 +351,14 @@ class _World:
             expr.span,
             hint=f"compute it in a call of its own, or leave semiring={self.semiring.name!r} out",
         )
+
+    def sum(self, index: str, body: Expr, span: Span | None) -> Expr:
+        """Add up along an index; no elements add up to the semiring's zero."""
+        operator = self.add
+        if operator.needs_elements:
+            zero = self.semiring.zero_of(expression_dtype(body, self.dtypes))
+            operator = replace(operator, of_none=zero)
+        return Reduce(operator, index, body, span)
 
     def truth(self, expr: Expr) -> Expr:
         """Compare with 0 where truths are added up."""

@@ -66,7 +66,7 @@ class _Reductions:
         return expr if inside is body else _reduced(expr, indices, inside)
 
     def _over_entries(self, expr: Reduce, indices: tuple[str, ...], body: Expr) -> Expr | None:
-        operator, fill = expr.operator, fill_of(body, self._fill)
+        operator, fill = expr.operator, self._fill_of(body)
         dtype = expression_dtype(body, self.sizes.dtypes)
         nothing = operator.identity_of(dtype)
         if fill is None or nothing is None or same(fill, nothing):
@@ -102,7 +102,7 @@ class _Reductions:
             return Call(STORED, (expr,))
         if expr.operator == FILLED:
             return self._stored(expr.args[0])
-        fills = [arg_fill(expr.operator, arg, fill_of(arg, self._fill)) for arg in expr.args]
+        fills = [arg_fill(expr.operator, arg, self._fill_of(arg)) for arg in expr.args]
         needed = restricting(expr.operator, fills)
         pairs = [pair for pair in zip(expr.args, needed, strict=True) if free_indices(pair[0])]
         parts = [arg for arg, need in pairs if need or not any(needed)]
@@ -114,6 +114,9 @@ class _Reductions:
     def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:
         """Whether a type has every number of elements along some indices."""
         return not computes_exactly(dtype) and self.sizes.are_exact(indices, dtype)
+
+    def _fill_of(self, expr: Expr) -> Number | None:
+        return fill_of(expr, self._fill, self.sizes.dtypes)
 
     def _fill(self, access: Access) -> Number | None:
         return None if is_full(self.sizes.operands[access.tensor].type.format) else 0
