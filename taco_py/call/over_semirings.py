@@ -21,12 +21,10 @@ from taco_py.notation.einsum import Squeezed
 from taco_py.notation.functions.function_table import NOT, nonzero
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.notation.operators import STORED
-from taco_py.notation.rewrites.masks import Mask, mask_of
+from taco_py.notation.rewrites.masks import Mask, mask_of, masked, with_mask
 from taco_py.notation.rewrites.semirings import (
     Semiring,
-    masked,
     semiring_of,
-    with_mask,
     with_semiring,
     without_fill,
 )  # fmt: skip
@@ -224,8 +222,13 @@ def _allowed(
         array = Tensor(with_fill(data, 0))
     if settings.dtype is not None:  # to which all operands are converted
         array = _as_truths(array, data)
+    return _condition(element, by_value, mask.complement), array, name
+
+
+def _condition(element: Access, by_value: bool, complement: bool) -> Expr:
+    """The truth that a mask is, by one of its elements."""
     condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
-    return (Call(NOT, (condition,)) if mask.complement else condition), array, name
+    return Call(NOT, (condition,)) if complement else condition
 
 
 def _as_truths(array: Any, data: TensorData) -> Any:
@@ -344,8 +347,7 @@ def written_over(
         return Written(read, "", zero)
     element = Access(mask, assignment.target.indices)
     by_value = over.mask.by_value or types[mask].format.is_dense
-    condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
-    allowed = Call(NOT, (condition,)) if over.mask.complement else condition
+    allowed = _condition(element, by_value, over.mask.complement)
     return Written(masked(read, allowed, zero, dtype), mask, zero)
 
 
