@@ -105,7 +105,7 @@ def _differing(problem: Problem, expr: Expr) -> tuple[tuple[Access, ...] | None,
 
 
 def _together(parts: Sequence[tuple[Access, ...] | None]) -> tuple[Access, ...] | None:
-    """Join the accesses of parts of which one has to be stored; None where one of them always is."""
+    """Join the accesses of parts of which one is stored; None where one of them always is."""
     if any(part is None for part in parts):
         return None
     return tuple(access for part in parts for access in part or ())

@@ -106,7 +106,7 @@ class Operator:
     divides: bool = False
     of_truths: Operator | None = field(default=None, repr=False)
     leads: bool = False
-    chooses: bool = False
+    chooses: bool = field(default=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     exponent: int | None = field(default=None, repr=False)
