@@ -61,6 +61,7 @@ struct thread {
     triple index;
     uint64_t left; /* steps */
     uint32_t accesses;
+    bool synchronised; /* whether it has waited at a barrier */
     /* what it waits for */
     int operation, by, width;
     uint32_t mask, site, line;
@@ -87,6 +88,7 @@ static struct {
     bool stopped;
     /* the block */
     uint32_t block, block_number, threads, warps, epoch, block_epoch, launch_epoch;
+    uint32_t ended; /* a thread that ended after it had waited at a barrier */
     uint32_t *epochs; /* at which each block began, in the order of blocks */
     uint64_t step, start;
     /* the pass over the lanes of a warp */
@@ -117,7 +119,6 @@ __asm__(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n"
 static void prepare(struct fiber *fiber, uint64_t size)
 {
     uintptr_t *top = (uintptr_t *)(((uintptr_t)fiber->stack + size) & ~(uintptr_t)63);
-    *--top = 0;
     *--top = 0; /* where fiber_main would return to, which it does not */
     *--top = (uintptr_t)fiber_main;
     for (int i = 0; i < 6; i++)
@@ -679,11 +680,11 @@ access_memory(uintptr_t address, uint32_t size, enum access access, bool needs_v
     if (UNLIKELY(!S.left--))
         hang(pc);
     int number = find_buffer(address, size, pc);
+    if (aligned && UNLIKELY(address & (size - 1)))
+        report_access(MISALIGNED, pc, address, size, number, access);
     if (UNLIKELY(number < 0))
         report_outside(pc, address, size, access);
     struct emulated_buffer *buffer = &S.launch->buffers[number];
-    if (aligned && UNLIKELY(address & (size - 1)))
-        report_access(MISALIGNED, pc, address, size, number, access);
     if (UNLIKELY(S.launch->counting))
         count(access, number, address, size, pc);
     if (!S.launch->checks)
@@ -1022,7 +1023,20 @@ COLD static void report_stuck(void)
     }
 }
 
-/* All live threads wait for the barrier: let them go on, or say that they wait at several. */
+COLD static bool report_barrier(uint32_t number, uint32_t other, bool ended)
+{
+    struct emulated_report *made = report(DIVERGENT_BARRIER, 0, S.threads_[number].line);
+    if (made) {
+        made->thread = number;
+        made->other_thread = other;
+        made->other_line = ended ? 0 : (int32_t)S.threads_[other].line;
+        made->detail = ended;
+    }
+    return false;
+}
+
+/* All live threads wait for the barrier: let them go on, or say that they wait at several. Threads
+ * that ended without any barrier do not count; one that ended after some has left out this one. */
 static bool pass_barrier(void)
 {
     struct thread *first = NULL;
@@ -1037,16 +1051,11 @@ static bool pass_barrier(void)
             }
             votes += thread->bits != 0;
             all++;
-            if (thread->site == first->site)
-                continue;
-            struct emulated_report *made = report(DIVERGENT_BARRIER, 0, first->line);
-            if (made) {
-                made->thread = first_number;
-                made->other_thread = number;
-                made->other_line = (int32_t)thread->line;
-            }
-            return false;
+            if (thread->site != first->site)
+                return report_barrier(first_number, number, false);
         }
+    if (S.ended != ALL_LANES)
+        return report_barrier(first_number, S.ended, true);
     int operation = first->operation;
     int result = operation == 1 ? (int)votes : operation == 2 ? votes == all : votes != 0;
     for (uint32_t w = 0; w < S.warps; w++) {
@@ -1132,6 +1141,8 @@ static void fiber_main(void)
         struct thread *thread = &S.threads_[S.thread];
         S.run(S.launch->arguments);
         S.its_warp->live &= ~(1u << S.lane);
+        if (thread->synchronised)
+            S.ended = S.thread;
         struct fiber *mine = thread->fiber;
         thread->fiber = NULL;
         int next = choose();
@@ -1164,6 +1175,7 @@ int emulated_barrier(int operation, int predicate, unsigned site, unsigned line)
     thread->bits = (uint64_t)(predicate != 0);
     thread->site = site;
     thread->line = line;
+    thread->synchronised = true;
     S.its_warp->at_barrier |= 1u << S.lane;
     suspend();
     return (int)thread->bits;
@@ -1281,7 +1293,9 @@ static void start_block(const struct emulated_launch *launch, uint32_t block)
     for (uint32_t t = 0; t < S.threads; t++) {
         S.threads_[t].left = launch->most_steps;
         S.threads_[t].accesses = 0;
+        S.threads_[t].synchronised = false;
     }
+    S.ended = ALL_LANES;
     S.pass_at = LANES;
     S.pass_warp = random_bits() % S.warps;
 }
@@ -1316,6 +1330,7 @@ static bool make_cells(struct emulated_launch *launch)
 static void start_launch(struct emulated_launch *launch, uint64_t blocks)
 {
     S.launch = launch;
+    C.generation += C.generation == 0; /* 0 is that of new tables */
     S.base = emulated_base();
     S.run = emulated_kernel_at((int32_t)launch->kernel)->run;
     S.stopped = false;

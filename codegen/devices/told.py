@@ -31,6 +31,7 @@ class Names:
         return self.lines.line_of(int(address) - 1) if address else 0
 
     def source(self, line: int) -> str:
+        """The text of a line, without the blanks around it."""
         return self.text[line - 1].strip() if 0 < line <= len(self.text) else ""
 
 
@@ -69,6 +70,8 @@ def _detail(fault: Fault, row: Any, buffer: str) -> str:
         case Fault.SHARED_RACE | Fault.GLOBAL_RACE:
             other = "atomic" if row.detail & 32 else "write" if row.detail & 16 else "read"
             return f"{access} {at}, after a {other} of another thread with no order between"
+        case Fault.DIVERGENT_BARRIER if row.detail:
+            return "a thread waits at a barrier, while one that waited at earlier ones has ended"
         case Fault.DIVERGENT_BARRIER:
             return "threads of a block wait at different barriers"
         case Fault.DIVERGENT_WARP if row.detail == 4:
