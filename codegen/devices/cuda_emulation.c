@@ -680,8 +680,10 @@ access_memory(uintptr_t address, uint32_t size, enum access access, bool needs_v
     if (UNLIKELY(!S.left--))
         hang(pc);
     int number = find_buffer(address, size, pc);
-    if (aligned && UNLIKELY(address & (size - 1)))
+    if (aligned && UNLIKELY(address & (size - 1))) {
         report_access(MISALIGNED, pc, address, size, number, access);
+        stop(); /* the processor may not like it either */
+    }
     if (UNLIKELY(number < 0))
         report_outside(pc, address, size, access);
     struct emulated_buffer *buffer = &S.launch->buffers[number];

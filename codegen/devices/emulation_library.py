@@ -29,6 +29,7 @@ _FLAGS = (
     "-fsanitize=thread",
     "-fsanitize-coverage=trace-pc",
     "-fno-strict-aliasing",
+    "-fno-tree-sra",
     "-fno-tree-vectorize",
     "-fno-tree-loop-distribute-patterns",
     "-fno-ipa-reference",

@@ -271,11 +271,11 @@ extern "C" __global__ void histogram(int n, const int *__restrict__ x,
 
 def _hash(rng: np.random.Generator) -> Launching:
     keys = rng.integers(1, 60, 200).astype("i4")
-    want = np.zeros(128, "i4")
+    want = np.zeros(64, "i4")
     unique = np.unique(keys)
-    want[128 - unique.size :] = unique
+    want[64 - unique.size :] = unique
     return Launching(
-        2, 100, {"n": 200, "keys": keys, "table": np.zeros(128, "i4")}, {"table": want},
+        2, 100, {"n": 200, "keys": keys, "table": np.zeros(64, "i4")}, {"table": want},
         unordered=True,
     )  # fmt: skip
 
@@ -290,12 +290,12 @@ extern "C" __global__ void hash_insert(int n, const int *__restrict__ keys,
     if (i >= n)
         return;
     int key = keys[i];
-    unsigned slot = ((unsigned)key * 2654435761u) >> 25;
+    unsigned slot = ((unsigned)key * 2654435761u) >> 26;
     for (;;) {
         int old = atomicCAS(&table[slot], 0, key);
         if (old == 0 || old == key)
             break;
-        slot = (slot + 1) & 127u;
+        slot = (slot + 1) & 63u;
     }
 }
 """,

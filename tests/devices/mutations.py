@@ -82,7 +82,7 @@ MUTATIONS = (
              "if (table[slot] == key) break;\n        int old = atomicCAS", Fault.GLOBAL_RACE),
     Mutation("table written plainly", k.HASH, "atomicCAS(&table[slot], 0, key);",
              "table[slot]; if (old == 0) table[slot] = key;", Fault.GLOBAL_RACE),
-    Mutation("loop without a new slot", k.HASH, "slot = (slot + 1) & 127u;", "", Fault.HANG),
+    Mutation("loop without a new slot", k.HASH, "slot = (slot + 1) & 63u;", "", Fault.HANG),
     Mutation("maximum written plainly", k.FLOAT_MAX, "int seen = atomicCAS((int *)place, old, "
              "__float_as_int(value));", "int seen = old; *place = value;", Fault.GLOBAL_RACE),
     Mutation("maximum read plainly", k.FLOAT_MAX, "atomicAdd((int *)place, 0)", "*(int *)place",
