@@ -10,11 +10,12 @@ from codegen.devices.reports import EmulationError
 from codegen.runtime.kernel_cache import KernelCache
 from tests.devices.kernels import CASES, Case, run
 from tests.devices.mutations import MUTATIONS, Mutation
+from tests.devices.names import EVERY_NAME
 
 SEEDS = range(20)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", (*CASES, EVERY_NAME), ids=lambda case: case.name)
 def test_right_kernels_agree_with_numpy(case: Case, cache: KernelCache) -> None:
     for seed in SEEDS:
         device = EmulatedDevice(cache, seed=seed, counting=seed % 5 == 0)
