@@ -1,0 +1,124 @@
+"""Kernel text to a shared object that runs it on the CPU, with every access to memory checked.
+
+The compiler is told that ThreadSanitizer is wanted (`-fsanitize=thread`), which makes it call
+`__tsan_read4(address)` and the like before each access, but the object is linked to
+`cuda_emulation.c`, which has these functions, and not to the sanitizer's library. A call between
+branches (`-fsanitize-coverage=trace-pc`) finds loops without an end.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from codegen.devices.device import DeviceError
+from codegen.devices.kernel_text import KernelHead, emulated_text, kernel_heads
+from codegen.devices.line_table import LineTable, SharedObject, Variable
+from codegen.records import dataclass
+from codegen.runtime.kernel_cache import KernelCache
+from codegen.toolchain.compile_unit import Unit
+from codegen.toolchain.processor import digest
+
+FOLDER = Path(__file__).parent
+_OBJECT_FLAGS = ("-O2", "-fno-strict-aliasing", f"-I{FOLDER}")
+# No pass may drop an access, make one of two, or move one to where it might not have been.
+_FLAGS = (
+    "-O1",
+    "-gdwarf-4",
+    "-g1",
+    "-fsanitize=thread",
+    "-fsanitize-coverage=trace-pc",
+    "-fno-strict-aliasing",
+    "-fno-tree-sra",
+    "-fno-tree-vectorize",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-ipa-reference",
+    "-fno-toplevel-reorder",
+    "-ffp-contract=fast",
+    "-Werror=implicit-function-declaration",
+    "-Werror=int-conversion",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=return-type",
+    f"-I{FOLDER}",
+    "-nodefaultlibs",
+)
+_LIBRARIES = ("c", "m", "gcc")
+_VOLATILE = ("--param", "tsan-distinguish-volatile=1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmulationLibrary:
+    """Kernels in this process.
+
+    base             where the object is loaded
+    shared, constant variables of blocks, and those that kernels may only read
+    lines            of the kernels' text, by addresses relative to `base`
+    parameters       the names of each kernel's
+    """
+
+    ffi: Any
+    lib: Any
+    base: int
+    shared: tuple[Variable, ...]
+    constant: tuple[Variable, ...]
+    lines: LineTable
+    parameters: dict[str, tuple[str, ...]]
+
+
+def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> EmulationLibrary:
+    """Compile the kernels of `text`, unless the cache has them, and load them.
+
+    Raises DeviceError for text that has no kernel, CompileError and NoCompilerError.
+    """
+    heads = kernel_heads(text)
+    if not heads:
+        raise DeviceError(
+            "Expected a kernel, found none in the text",
+            hint='write extern "C" __global__ void name(...) { ... }',
+        )
+    source = emulated_text(text)
+    compiler = cache.compiler
+    if compiler.kind != "gcc":
+        raise DeviceError(
+            f"Expected gcc to compile kernels for the emulated device, found {compiler.kind}",
+            hint="set the environment variable CC to a gcc of version 11 or newer",
+        )
+    flags = (*_FLAGS, *_VOLATILE, *options)
+
+    def unit() -> Unit:
+        core = Unit((("part.c", _CORE),), _OBJECT_FLAGS, output="part.o")
+        core_object = cache.load_unit("emulated device", lambda: core).library
+        return Unit((("kernel.c", source),), flags, (core_object,), _LIBRARIES)
+
+    entry = cache.load_unit(digest("emulated kernels", source, *flags), unit)
+    return _open(entry.library, heads)
+
+
+_CORE = '#include "cuda_emulation.c"\n'
+
+
+def _open(path: Path, heads: tuple[KernelHead, ...]) -> EmulationLibrary:
+    import cffi
+
+    ffi = cffi.FFI()
+    ffi.cdef((FOLDER / "emulated_launch.h").read_text())
+    ffi.cdef("void free(void *);")
+    lib = ffi.dlopen(str(path))
+    elf = SharedObject(path)
+    return EmulationLibrary(
+        ffi,
+        lib,
+        int(lib.emulated_base()),
+        _without_gaps(elf.variables("emulated_shared")),
+        _without_gaps(elf.variables("emulated_constant")),
+        elf.line_table("kernel.cu"),
+        {head.name: tuple(name for name, _ in head.parameters) for head in heads},
+    )
+
+
+def _without_gaps(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    return tuple(
+        Variable(v.name.partition(".")[0], v.address, v.size)
+        for v in variables
+        if not v.name.startswith("emulated_gap_")
+    )
