@@ -6,16 +6,24 @@ from codegen.records import dataclass
 from codegen.types import ScalarType
 
 
+class UnsupportedError(RuntimeError):
+    """Something that no code of a target does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A language and a machine.
 
-    language      "c"
+    language      "c" or "cuda"
     vector_bytes  width of a vector register; 0 when there is none to use
     registers     how many vector registers there are
     cores         threads that a parallel loop can use
     caches        sizes in bytes, the nearest first
     flags         of the compiler, beyond those that every kernel is built with
+    warp          threads of a GPU that run in step; 0 of what is no GPU
+    block         threads of a block, where a schedule does not say
+    most_threads  a block may have
+    shared_bytes  of memory that the threads of a block share
     openmp        whether the compiler has OpenMP. Without it, loops keep their `omp simd` pragmas,
                   which need -fopenmp-simd or else are ignored
     """
@@ -27,6 +35,10 @@ class Target:
     caches: tuple[int, ...] = (32768, 1048576)
     flags: tuple[str, ...] = ()
     openmp: bool = False
+    warp: int = 0
+    block: int = 0
+    most_threads: int = 0
+    shared_bytes: int = 0
 
     def lanes(self, scalar: ScalarType) -> int:
         """How many values of `scalar` a register holds; 1 where vectors of it are not used."""
@@ -58,3 +70,10 @@ class Target:
             flags=flags,
             openmp=openmp,
         )
+
+
+CUDA = Target(
+    "cuda", vector_bytes=0, registers=255, caches=(), warp=32, block=256, most_threads=1024,
+    shared_bytes=48 * 1024,
+)  # fmt: skip
+"""A GPU of NVIDIA's, of compute capability 7.0 or later."""

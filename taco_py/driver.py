@@ -12,13 +12,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.runtime.signature import Parameter
 from codegen.toolchain.errors import ToolchainError
-from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
+from taco_py.diagnostics.errors import CompilerError, DeviceError, InternalError, TacoError
 from taco_py.kernels import KERNELS, find_routine, routine_name
 from taco_py.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
 from taco_py.ways.recipe import LoweredRecipe, Recipe, Routine
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.target import Target
 
+
+DEVICE_KERNELS: dict[str, tuple[KernelSource, str]] = {}
+"""The text of kernels of devices, by the keys of their recipes."""
 
 SIDE_BY_SIDE = 2
 """Kernels that are compiled at a time: more compilers share the memory and the cores of others."""
@@ -90,6 +94,8 @@ def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKern
     way = way_of(recipe.schedule.make)
     if way.routine is not None:
         return _routine_kernel(recipe, way.routine(recipe))
+    if way.target != "c":
+        return _device_kernel(recipe, way.target)
     try:
         found = cache.get_or_build(recipe.key, lambda: _source(recipe))
     except ToolchainError as error:
@@ -124,6 +130,53 @@ def compile_recipes(
     workers = min(SIDE_BY_SIDE, core_count(), len(numbers))
     kernels = map_side_by_side(lambda recipe: compile_recipe(recipe, cache), numbers, workers)
     return tuple(kernels[place] for place in places)
+
+
+def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
+    """The kernel of a recipe on a device. Raises DeviceError."""
+    from taco_py.devices import functions_of, loaded
+
+    begin = perf_counter()
+    found = DEVICE_KERNELS.get(recipe.key)
+    hit = "memory" if found is not None else "built"
+    if found is None:
+        found = DEVICE_KERNELS[recipe.key] = make_device_source(recipe)
+    source, host = found
+    facts = json.loads(source.metadata)
+    bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
+    (signature,) = source.signatures
+    parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
+    call = functions_of(loaded(target, source.source), host, source.signatures)[signature.name]
+    seconds = perf_counter() - begin
+    return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
+
+
+def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, str]:
+    """CUDA for `recipe`, through every stage, and the Python text of the host that launches it.
+
+    Raises DeviceError for what kernels of devices do not compute.
+    """
+    from codegen.emit.cuda import emit_cuda
+    from codegen.emit.host_python import emit_host
+    from codegen.passes.order import run_passes
+    from codegen.runtime.kernel_cache import KernelSource
+    from codegen.runtime.signature import signature_of
+    from codegen.target import CUDA, UnsupportedError
+
+    lowered = _lowered(recipe, CUDA)
+    try:
+        module = run_passes(_named(lowered.module, name or recipe.phase), CUDA)
+        text, host = emit_cuda(module, CUDA), emit_host(module)
+    except UnsupportedError as error:
+        raise DeviceError(
+            f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
+            hint="leave target= out to compute it on the CPU",
+        ) from error
+    bindings = bindings_to_json(_used(lowered.bindings, module))
+    report = {"tiles": [], **lowered.facts["report"]}
+    facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
+    signatures = tuple(signature_of(f) for f in module.exported)
+    return KernelSource(text, signatures, json.dumps(facts), False), host
 
 
 def _routine_kernel(recipe: Recipe, routine: Routine) -> CompiledKernel:

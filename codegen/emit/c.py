@@ -8,56 +8,38 @@ the limit of a length is `return 2`.
 from __future__ import annotations
 
 from cmath import isfinite
-from typing import assert_never
 
 from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototype
-from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_place, widened
-from codegen.emit.memory import INDENT, Lines, Scope, indent, memory, table
+from codegen.emit.expressions import expression, helper
+from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
+from codegen.emit.statements import body_lines, for_lines, update_lines
 from codegen.emit.threads import among_threads, leaving, parallel_for, reductions, team
-from codegen.infer import UPDATES, c_function, function_of_update, type_of
+from codegen.infer import c_function, function_of_update, type_of
 from codegen.ir import (
-    Allocate,
     Apply,
     Array,
     Assign,
     AtomicStore,
-    Block,
     Broadcast,
     Call,
     Cast,
-    ClearTable,
-    Comment,
     Const,
-    Declare,
-    Expect,
-    Expr,
-    Fill,
     For,
     Function,
-    If,
-    Insert,
-    Invoke,
     Load,
     LoopKind,
     Module,
-    NewTable,
     Part,
-    Prefetch,
     Reserve,
     SetLength,
-    Sort,
-    SortTable,
-    Stmt,
     Storage,
     Store,
     Table,
     Team,
     Var,
     VectorLoad,
-    VectorStore,
-    While,
 )
-from codegen.libraries.scalar_functions import CFunction, spelling_of
+from codegen.libraries.scalar_functions import CFunction
 from codegen.names import Names
 from codegen.target import Target
 from codegen.tree import find, walk
@@ -69,12 +51,12 @@ MATHEMATICS = "taco_math.h"
 
 def emit_c(module: Module, target: Target) -> str:
     """The C source of `module`: one exported function for each of its functions."""
-    parts = [_header(module), _includes(module), _typedefs(module), *_definitions(module)]
+    parts = [header_comment(module), _includes(module), _typedefs(module), *_definitions(module)]
     parts += [_function(function, target) for function in module.functions]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _header(module: Module) -> str:
+def header_comment(module: Module) -> str:
     lines = module.header.replace("*/", "* /").splitlines()
     if len(lines) <= 1:
         return f"/* {lines[0]} */" if lines else ""
@@ -168,8 +150,8 @@ def _function(function: Function, target: Target) -> str:
     reserved = frozenset(
         r.array for r in find(function, Reserve) if r.array.storage is Storage.LOCAL
     )
-    scope = Scope(target, names, reserved)
-    lines = _buffers(function) + _body(function.body, scope)
+    scope = Scope(target, names, reserved, dialect=DIALECT)
+    lines = _buffers(function) + body_lines(function.body, scope)
     if function.threaded and not _uses_threads(function, target):
         lines = [f"(void){THREADS.name};", *lines]
     return "\n".join([*_prototype(function), "{", *indent([*lines, "return 0;"]), "}"])
@@ -214,123 +196,7 @@ def _uses_threads(function: Function, target: Target) -> bool:
     return (target.openmp and has_parallel) or THREADS in set(find(function.body, Var))
 
 
-# ---------------------------------------------------------------- statements
-
-
-def _body(block: Block, scope: Scope) -> Lines:
-    return [line for statement in block.body for line in _statement(statement, scope)]
-
-
-def _statement(stmt: Stmt, scope: Scope) -> Lines:
-    match stmt:
-        case Block():
-            return ["{", *indent(_body(stmt, scope)), "}"]
-        case Comment(text=text):
-            return _comment(text)
-        case If():
-            return _if(stmt, scope)
-        case While(condition=condition, body=body):
-            head = f"while ({expression(condition)}) {{"
-            return [head, *indent(_body(body, scope)), "}"]
-        case For() | Team():
-            return _loop(stmt, scope)
-        case Declare() | Assign() | Store() | VectorStore() | Prefetch():
-            return [_assignment(stmt)]
-        case AtomicStore():
-            return _atomic(stmt, scope)
-        case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke() | Expect():
-            return memory(stmt, scope)
-        case NewTable() | Insert() | SortTable() | ClearTable():
-            return table(stmt, scope)
-        case _:
-            assert_never(stmt)
-
-
-def _comment(text: str) -> Lines:
-    return [f"// {line}".rstrip().rstrip("\\") for line in text.splitlines()]
-
-
-def _if(stmt: If, scope: Scope) -> Lines:
-    lines = [f"if ({expression(stmt.condition)}) {{", *indent(_body(stmt.then, scope))]
-    match stmt.orelse.body:
-        case ():
-            return [*lines, "}"]
-        case (If() as chained,):
-            first, *rest = _if(chained, scope)
-            return [*lines, f"}} else {first}", *rest]
-    return [*lines, "} else {", *indent(_body(stmt.orelse, scope)), "}"]
-
-
-# ---------------------------------------------------------------- assignments
-
-
-def _assignment(stmt: Declare | Assign | Store | VectorStore | Prefetch) -> str:
-    match stmt:
-        case Declare(var=var, value=value, constant=constant):
-            return f"{'const ' if constant else ''}{var.type.c} {var.name} = {widened(value)};"
-        case Assign(var=var, value=value, op=op):
-            return _update(var.name, var, var.type, op, value)
-        case Store(array=array, index=index, value=value, op=op):
-            place = Load(array, index)
-            return _update(expression(place), place, array.element, op, value)
-        case VectorStore(array=array, index=index, value=value):
-            lanes = type_of(value).bits // array.element.bits
-            lvalue = vector_place(array, index, lanes)
-            if stmt.streaming:
-                return f"TACO_STREAM({lvalue}, {expression(value)});"
-            return f"{lvalue} = {expression(value)};"
-        case Prefetch(array=array, index=index):
-            return f"__builtin_prefetch({array.name} + {expression(index, PRECEDENCE['+'])});"
-        case _:
-            assert_never(stmt)
-
-
-def _update(place: str, old: Expr, scalar: ScalarType, op: str | None, value: Expr) -> str:
-    """`place = value`, or `place op= value` in the shortest words that C has for it."""
-    if op is None:
-        return f"{place} = {widened(value)};"
-    if op not in UPDATES:
-        function = spelling_of(op, scalar)
-        assert isinstance(function, CFunction)
-        return f"{place} = {function.name}({expression(old)}, {widened(value)});"
-    if scalar.kind == "bool":
-        return f"{place} {_BOOL_UPDATES[op]} {expression(value)};"
-    if op in ("min", "max"):
-        return f"{place} = {helper(op, scalar)}({expression(old)}, {expression(value)});"
-    if op in ("+", "-") and isinstance(value, Const) and value.value == 1 and scalar.is_integer:
-        return f"{place}{op}{op};"
-    return f"{place} {op}= {widened(value)};"
-
-
-_BOOL_UPDATES = {
-    "+": "|=", "max": "|=", "||": "|=", "|": "|=",
-    "*": "&=", "min": "&=", "&&": "&=", "&": "&=",
-    "^": "^=",
-}  # fmt: skip
-
-
-def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
-    """An update in one operation: of min and max one that is tried again where another thread has
-    come between."""
-    place, element = Load(stmt.array, stmt.index), stmt.array.element
-    update = _update(expression(place), place, element, stmt.op, stmt.value)
-    if not scope.target.openmp:
-        return [update]
-    if stmt.op not in ("min", "max") or element.kind == "bool":
-        return ["#pragma omp atomic", update]
-    own = helper(stmt.op, element)
-    return [f"TACO_ATOMIC({element.c}, {own}, {expression(place)}, {expression(stmt.value)});"]
-
-
 # ---------------------------------------------------------------- loops
-
-
-def _for(loop: For, body: Lines) -> Lines:
-    var = loop.var.name
-    step = f"{var}++" if loop.step == 1 else f"{var} += {loop.step}"
-    test = f"{var} < {widened(loop.stop, PRECEDENCE['+'])}"
-    start = f"{loop.var.type.c} {var} = {widened(loop.start)}"
-    return [f"for ({start}; {test}; {step}) {{", *indent(body), "}"]
 
 
 def _pragma(loop: For) -> Lines:
@@ -344,11 +210,28 @@ def _loop(loop: For | Team, scope: Scope) -> Lines:
         return _team(loop, scope)
     if loop.kind is LoopKind.PARALLEL and scope.target.openmp:
         inner = among_threads(scope, loop.body)
-        body = leaving(_body(loop.body, inner), inner)
-        return parallel_for(loop, _for(loop, body), scope, inner)
-    return [*_pragma(loop), *_for(loop, _body(loop.body, scope))]
+        body = leaving(body_lines(loop.body, inner), inner)
+        return parallel_for(loop, for_lines(loop, body), scope, inner)
+    return [*_pragma(loop), *for_lines(loop, body_lines(loop.body, scope))]
 
 
 def _team(stmt: Team, scope: Scope) -> Lines:
     inner = among_threads(scope, stmt.setup, stmt.body, parts=bool(stmt.parts))
-    return team(stmt, _body(stmt.setup, inner), _body(stmt.body, inner), scope, inner)
+    return team(stmt, body_lines(stmt.setup, inner), body_lines(stmt.body, inner), scope, inner)
+
+
+def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
+    """An update in one operation: of min and max one that is tried again where another thread has
+    come between."""
+    place, element = Load(stmt.array, stmt.index), stmt.array.element
+    update = update_lines(expression(place), place, element, stmt.op, stmt.value)
+    if not scope.target.openmp:
+        return [update]
+    if stmt.op not in ("min", "max") or element.kind == "bool":
+        return ["#pragma omp atomic", update]
+    own = helper(stmt.op, element)
+    return [f"TACO_ATOMIC({element.c}, {own}, {expression(place)}, {expression(stmt.value)});"]
+
+
+DIALECT = Dialect(_loop, _atomic)
+"""OpenMP's words for what threads share."""

@@ -6,8 +6,8 @@ A scope that owns memory frees it however it is left, by the cleanup attribute o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import assert_never
+from collections.abc import Callable, Iterable
+from typing import Any, assert_never
 
 from codegen.build import not_
 from codegen.emit.abi import buffer_name
@@ -46,6 +46,14 @@ Lines = list[str]
 
 
 @dataclass(frozen=True, slots=True)
+class Dialect:
+    """What differs between languages: how a loop is shared, and how an update is one operation."""
+
+    loop: Callable[[Any, Scope], Lines]
+    atomic: Callable[[Any, Scope], Lines]
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """Where a statement stands.
 
@@ -56,6 +64,7 @@ class Scope:
     target: Target
     names: Names
     reserved: frozenset[Array]
+    dialect: Dialect
     exit: tuple[str, str] | None = None
 
     def fail(self, status: int | str = OUT_OF_MEMORY) -> Lines:

@@ -33,7 +33,7 @@ from codegen.ir.expressions import (
     Var,
     VectorLoad,
 )
-from codegen.ir.functions import Function, Module
+from codegen.ir.functions import Function, Kernel, Module
 from codegen.ir.statements import (
     Allocate,
     Assign,
@@ -48,6 +48,7 @@ from codegen.ir.statements import (
     If,
     Insert,
     Invoke,
+    Launch,
     LoopKind,
     NewTable,
     Part,
@@ -92,7 +93,9 @@ __all__ = [
     "If",
     "Insert",
     "Invoke",
+    "Kernel",
     "Key",
+    "Launch",
     "Lead",
     "Load",
     "LoopKind",

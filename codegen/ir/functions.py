@@ -26,9 +26,26 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function that each thread of a device's grid runs (Launch): arrays, then scalars.
+
+    block  the most threads of a block
+    """
+
+    name: str
+    arrays: tuple[Array, ...]
+    scalars: tuple[Var, ...]
+    body: Block
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
 class Module:
+    """Functions of the host, and the kernels that they launch on its device."""
+
     functions: tuple[Function, ...]
     header: str = ""  # a comment for the reader of the source, one line or many
+    kernels: tuple[Kernel, ...] = ()
 
     @property
     def exported(self) -> tuple[Function, ...]:

@@ -98,6 +98,11 @@ class LoopKind(Enum):
     SERIAL = "serial"
     PARALLEL = "parallel"  # iterations are independent and may be shared among threads
     VECTOR = "vector"  # iterations are independent but for the listed reductions
+    GRID = "grid"  # iteration n is that of thread n of a kernel's grid, and so on in steps of it
+    BLOCKS = "blocks"  # the same of its blocks
+    WARPS = "warps"  # of the warps of a block
+    THREADS = "threads"  # of the threads of a block
+    LANES = "lanes"  # of the lanes of a warp
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +260,19 @@ class Invoke:
 
 
 @dataclass(frozen=True, slots=True)
+class Launch:
+    """Run a kernel of the module on the device, by as many threads as have something to do.
+
+    threads  how many there are at most, in all blocks; some may have several iterations
+    block    of them in each block
+    """
+
+    kernel: str
+    threads: Expr
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A GROWING array to which every piece of a team's work appends a part; parts are put together.
 
@@ -289,5 +307,5 @@ Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
-    | Invoke | AtomicStore | Team | Expect
+    | Invoke | AtomicStore | Team | Expect | Launch
 )  # fmt: skip

@@ -13,6 +13,7 @@ from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
 from codegen.passes.jam import jam_rows
 from codegen.passes.kept_functions import keep_functions
+from codegen.passes.outline_kernels import outline_kernels
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
@@ -74,11 +75,23 @@ NEST_PASSES: tuple[Step, ...] = (
 """For loops that were planned as a whole: their order, tiles and panels stay as they are."""
 
 
+CUDA_PASSES: tuple[Step, ...] = (
+    Step("tidy", _TIDY, "kernels are compared and read by people"),
+    Step("kept_functions", _for_any_target(keep_functions), "as for C"),
+    Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
+    Step("kernels", outline_kernels, "last: the passes before know functions alone"),
+)
+"""For GPUs: their threads are many, and each does little."""
+
+PASSES = {"c": C_PASSES, "cuda": CUDA_PASSES}
+
+
 def passes_for(target: Target) -> tuple[Step, ...]:
     """The passes for the language of `target`, in order. Raises ValueError for an unknown one."""
-    if target.language != "c":
-        raise ValueError(f'Expected the language "c", found {target.language!r}')
-    return C_PASSES
+    if target.language not in PASSES:
+        known = " or ".join(map(repr, PASSES))
+        raise ValueError(f"Expected the language {known}, found {target.language!r}")
+    return PASSES[target.language]
 
 
 def run_passes(module: Module, target: Target) -> Module:

@@ -40,6 +40,7 @@ def einsum(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     replace: bool = False,
+    target: str = "c",
     **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
@@ -64,8 +65,8 @@ def einsum(
     optimize   False computes the product in one kernel, a list of pairs as from `numpy.einsum_path`
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
-    format, schedule, threads, static, libraries, schedule_budget, forbid, semiring, mask, replace
-               as in `evaluate`
+    format, schedule, threads, static, libraries, schedule_budget, forbid, semiring, mask, replace,
+               target  as in `evaluate`
     unknown    nothing: operands go by position
 
     Raises what `evaluate` raises; NotationError is a ValueError.
@@ -78,11 +79,12 @@ def einsum(
             einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
             format=format, schedule=schedule, threads=threads, static=static, libraries=libraries,
             schedule_budget=schedule_budget, forbid=forbid, semiring=semiring, mask=mask,
-            replace=replace,
+            replace=replace, target=target,
         ))  # fmt: skip
     outs: tuple[Any, ...] = () if out is None else (out,)
     key, over = None, read_over(semiring, mask, replace)
-    if operands and not unknown and (threads is None or type(threads) is int):
+    short = operands and not unknown and target == "c"
+    if short and (threads is None or type(threads) is int):
         first, rest = parted(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         usual = out is None and dtype is None and optimize is None and order == "K"
@@ -100,4 +102,5 @@ def einsum(
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
     options = (format, schedule, threads, dtype, casting, static, libraries)
-    return computed(operands, numpys, (*options, schedule_budget, forbid), key, over)
+    options = (*options, schedule_budget, forbid, (), target)
+    return computed(operands, numpys, options, key, over)

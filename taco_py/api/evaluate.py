@@ -45,6 +45,7 @@ def evaluate(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     replace: bool = False,
+    target: str = "c",
     **named: Any,
 ) -> Any:
     """Compute assignments in index notation over sparse and dense operands.
@@ -107,6 +108,8 @@ def evaluate(
               something, or a dense one is not 0, or elsewhere for `tp.complement(…)`, and is the
               semiring's zero where it is not computed
     replace   whether out= is set to zero where the mask leaves it out; it is kept there by default
+    target    what computes it: "c" the CPU, "cuda" a GPU, "cuda-emulated" the GPU's kernels on the
+              CPU, which checks each access to memory; docs/cuda.md
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -119,7 +122,7 @@ def evaluate(
     by_names = outputs is not None or type(format) is dict or type(out) is dict
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
     key: Any = None
-    if threads is None or type(threads) is int:  # True is no number of threads
+    if target == "c" and (threads is None or type(threads) is int):  # True is no number of threads
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
@@ -132,7 +135,7 @@ def evaluate(
             return result
     from taco_py.call.texts.by_text import Asks, compute_text
 
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, target)
     asks = Asks(border, shape, path, outputs, format, out, over)
     return compute_text(text, given, (schedule, *options), asks, key)
 
@@ -169,6 +172,7 @@ def explain(
     shape: Sequence[int] | int | None = None,
     semiring: Semiring | str | None = None,
     mask: Any = None,
+    target: str = "c",
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -191,7 +195,7 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path, outputs, border, shape, semiring, mask   as in `evaluate`
+    path, outputs, border, shape, semiring, mask, target   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
@@ -208,7 +212,7 @@ def explain(
         own = {"format": format, "schedule": schedule, "static": static}
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return numpys.told
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow)
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, target)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
     over = over_of(semiring, mask, False)

@@ -14,7 +14,7 @@ from taco_py.ways.ways import generator, way_of
 
 def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
     """The libraries that kernels with these settings may call; see `Libraries.compiled`."""
-    if not settings.libraries:
+    if not settings.libraries or settings.target != "c":
         return None
 
     def available(dtype: str) -> bool:

@@ -22,6 +22,8 @@ from codegen.records import dataclass
 class Machine:
     """The costs of one machine's operations, and the amounts of work from which choices pay."""
 
+    target: str = "c"
+    """What kernels run on: the CPU ("c"), a GPU ("cuda"), or one on the CPU ("cuda-emulated")."""
     step_seconds: float = 1.5e-9
 
     # ------------------------------------------------------------ loops
@@ -290,3 +292,10 @@ class Machine:
 
 NOMINAL = Machine()
 """The machine that plans are made for where no other is given."""
+
+MACHINES: dict[str, Machine] = {
+    "c": NOMINAL,
+    "cuda": Machine("cuda"),
+    "cuda-emulated": Machine("cuda-emulated"),
+}
+"""The machines by what `target=` calls them."""

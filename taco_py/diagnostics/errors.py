@@ -103,6 +103,10 @@ class CompilerError(TacoError, RuntimeError):
     """No C compiler was found, or it failed; the message has the command and what it printed."""
 
 
+class DeviceError(TacoError, RuntimeError):
+    """A device is missing or failed, or does not compute this."""
+
+
 class MissingExtraError(TacoError, ImportError):
     """An optional library is not installed; the message names the extra."""
 

@@ -109,6 +109,7 @@ class IterationGraph:
     """The loops of a statement, outermost first, siblings in order.
 
     assembly  how a sparse result is assembled, where that has been said
+    teams     whether threads have memory of their own and take ranges of a loop, as those of a CPU
     """
 
     problem: Problem
@@ -116,6 +117,7 @@ class IterationGraph:
     loops: tuple[Loop, ...]
     provenance: Provenance = UNDERIVED
     assembly: Assembly | None = None
+    teams: bool = True
 
     @property
     def covers_result(self) -> bool:
@@ -191,7 +193,7 @@ class IterationGraph:
     def in_pieces(self) -> bool:
         """Whether threads share the outermost loop in ranges of its index, each with workspaces and
         a part of the result of its own, and not iteration by iteration."""
-        if not isinstance(self.statement, Forall):
+        if not isinstance(self.statement, Forall) or not self.teams:
             return False
         race = self.statement.mode.parallel
         shared = race is not None and race not in APART
@@ -212,8 +214,10 @@ class IterationGraph:
         where they add to copies of their own, and where a loop that is not outermost needs
         workspaces of its own or walks several levels together."""
         race = loop.mode.parallel
-        if race is None or race in APART:
-            return race is not None
+        if race is None or not self.teams:
+            return False
+        if race in APART:
+            return True
         if not loop.outer and isinstance(self.statement, Forall):
             return False
         return loop.merges or any(

@@ -59,7 +59,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
     if marked:
         names = ", ".join(graph.called(loop) for loop in marked)
-        return Parallelism(statement, names, f"loop {names}: {_reason(marked[0])}{_anew(marked)}")
+        return Parallelism(statement, names, f"loop {names}: {common_reason(marked[0])}{_anew(marked)}")
     refusal = refusal_reason(graph)
     if refusal is None and isinstance(statement, Forall):
         shared = replace(statement, mode=replace(statement.mode, parallel=Race.NONE))
@@ -115,7 +115,7 @@ def _each_shared(graph: IterationGraph, statement: Statement) -> Parallelism | N
     parts = [part for part in statement.statements if isinstance(part, Forall)]
     if len(indices) > 1 or len(parts) < len(statement.statements):
         return None
-    if any(graph.in_team(_shared(loop)) or _own_refusal(graph, loop) for loop in loops):
+    if any(graph.in_team(_shared(loop)) or own_refusal(graph, loop) for loop in loops):
         return None
     shared = tuple(replace(part, mode=replace(part.mode, parallel=Race.NONE)) for part in parts)
     (index,) = indices
@@ -126,7 +126,7 @@ def _shared(loop: Loop) -> Loop:
     return replace(loop, mode=replace(loop.mode, parallel=Race.NONE))
 
 
-def _own_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+def own_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Why threads cannot share a loop that is taken as it is."""
     return _taken(graph, loop) or _structure(graph, loop) or race_refusal(graph, loop)
 
@@ -161,7 +161,7 @@ def _listed_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     return None
 
 
-def _reason(loop: Loop) -> str:
+def common_reason(loop: Loop) -> str:
     match loop.mode.parallel:
         case Race.ATOMICS:
             return "iterations add to common elements by atomic operations"
@@ -213,7 +213,7 @@ def refusal_reason(graph: IterationGraph) -> Refusal | None:
     """The first precondition that fails, None if the outermost loop can be shared among threads."""
     statement = graph.statement
     if isinstance(statement, Forall):
-        return _own_refusal(graph, graph.loops[0])
+        return own_refusal(graph, graph.loops[0])
     if not graph.loops:
         return Refusal("there is no loop to share among threads", "one thread is all it takes")
     remedy = "reorder so that an index of the result is outermost in every term"

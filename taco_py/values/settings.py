@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.cost.machine import MACHINES
 from taco_py.diagnostics.errors import (
     DimensionError,
     NotationError,
@@ -42,6 +43,7 @@ class Settings:
     forms, look_up, reversed   as `plan.ir.goal` has them
     forbid     the rules that take no part, by name
     allow      what a plan may lose: see `check_allow`
+    target     what kernels run on: "c", "cuda" or "cuda-emulated"
     """
 
     format: Format | str | None = None
@@ -63,6 +65,7 @@ class Settings:
     reversed: frozenset[tuple[str, str, int]] = frozenset()
     forbid: frozenset[str] = frozenset()
     allow: frozenset[str] = frozenset()
+    target: str = "c"
 
     @property
     def counts(self) -> bool:
@@ -81,6 +84,7 @@ def settings_of(
     budget: float | None = None,
     forbid: Collection[str] | str = (),
     allow: Collection[str] | str = (),
+    target: str = "c",
 ) -> Settings:
     """The arguments as the user gave them, checked.
 
@@ -100,6 +104,7 @@ def settings_of(
         budget=check_budget(budget),
         forbid=check_forbid(forbid),
         allow=check_allow(allow),
+        target=check_target(target),
     )
 
 
@@ -141,6 +146,16 @@ def check_casting(casting: str) -> str:
             ),
         )
     return casting
+
+
+def check_target(target: str) -> str:
+    """Raise OperandTypeError unless it is the name of something that kernels run on."""
+    if target not in MACHINES:
+        raise OperandTypeError(
+            f"Expected target to be one of {', '.join(MACHINES)}, found {target!r}",
+            hint=with_suggestion('target="cuda" is a GPU', str(target), MACHINES),
+        )
+    return target
 
 
 def check_libraries(libraries: bool) -> bool:

@@ -5,6 +5,7 @@ concretize → iteration graph → parallel loop → lower
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ from taco_py.ways.way import Offer, Question, Way
 if TYPE_CHECKING:
     from taco_py.iteration.graph import IterationGraph
     from taco_py.schedule.parallel import Parallelism
+    from taco_py.schedule.schedule import Schedule
+
+    Chooser = Callable[[IterationGraph, Schedule], Parallelism]
 
 
 def can(_: Question) -> bool:
@@ -33,8 +37,11 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
     return lower_recipe(recipe)
 
 
-def lower_recipe(recipe: Recipe) -> LoweredRecipe:
-    """The loops of `recipe`. Raises ScheduleError."""
+def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> LoweredRecipe:
+    """The loops of `recipe`. Raises ScheduleError.
+
+    choose_shared  says which loops threads share, and how; those of the CPU where it is None
+    """
     from codegen.ir import Module
     from codegen.passes.phases import structure_only
     from taco_py.concrete.nodes import WorkspaceKind
@@ -43,7 +50,7 @@ def lower_recipe(recipe: Recipe) -> LoweredRecipe:
     from taco_py.iteration.printer import graph_text
     from taco_py.lower.lower import lower
 
-    graph, parallel = scheduled_graph(recipe)
+    graph, parallel = scheduled_graph(recipe, choose_shared)
     statement = graph.statement
     lowered = lower(recipe.problem, graph, recipe.phase)
     function = lowered.function
@@ -78,7 +85,9 @@ def _told(parallel: Parallelism, graph: IterationGraph) -> str:
     return f"{parallel.reason}; entries are counted first, then written in place"
 
 
-def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
+def scheduled_graph(
+    recipe: Recipe, choose_shared: Chooser | None = None
+) -> tuple[IterationGraph, Parallelism]:
     """The loops of `recipe` with all that is chosen for them, and which of them threads share.
 
     Raises ScheduleError.
@@ -92,11 +101,12 @@ def scheduled_graph(recipe: Recipe) -> tuple[IterationGraph, Parallelism]:
     from taco_py.schedule.parallel import assembly_of, choose_parallel
 
     loops = loops_of(recipe.problem.assignment, recipe.schedule)
-    parallel = choose_parallel(loops.graph(recipe.problem), recipe.schedule)
+    whole = replace(loops.graph(recipe.problem), teams=choose_shared is None)
+    parallel = (choose_shared or choose_parallel)(whole, recipe.schedule)
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
     verify(recipe.problem, statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance, loops.assembly)
-    graph = replace(graph, assembly=assembly_of(graph))
+    graph = replace(graph, assembly=assembly_of(graph), teams=whole.teams)
     check_modes(graph)
     check_assembly(graph)
     return graph, parallel

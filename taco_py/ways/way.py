@@ -80,6 +80,7 @@ class Way:
     in_loops  whether the kernel runs the loops that its schedule says, and carries its commands out
     reuses    whether each element of a product's operands is read from memory few times only
     seconds   the expected time of a problem on which it is chosen; None for that of its loops
+    target    what its kernels run on: "c" the CPU, "cuda" a GPU, "cuda-emulated" one on the CPU
     traffic   explain()'s line of the bytes that move between caches, for sizes of the indices; None
               for those of its loops
     """
@@ -92,4 +93,5 @@ class Way:
     in_loops: bool = False
     reuses: bool = False
     seconds: Callable[[Question], float] | None = None
+    target: str = "c"
     traffic: Callable[[Problem, Make, Mapping[str, int], Target], str] | None = None

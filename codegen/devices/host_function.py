@@ -1,0 +1,57 @@
+"""Host functions as callables over arrays of the host: operands go over, results come back.
+
+    call = host_functions(device, module, text, signatures)["evaluate"]
+    call(y, A2_pos, A2_crd, A_vals, x, n, threads)
+
+It takes what functions of C take (`runtime.call`), so that a plan carries both out alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.devices.device import Device, Module
+from codegen.devices.host_side import Host
+from codegen.runtime.signature import Kind, Signature
+
+
+def host_functions(
+    device: Device, module: Module, text: str, signatures: Sequence[Signature]
+) -> dict[str, Callable[..., Any]]:
+    """A callable for each function of the Python text of a module's host."""
+    space: dict[str, Any] = {}
+    exec(compile(text, "<host of a device>", "exec"), space)
+    return {each.name: _callable(device, module, space[each.name], each) for each in signatures}
+
+
+def _callable(
+    device: Device, module: Module, function: Callable[..., Any], signature: Signature
+) -> Callable[..., Any]:
+    def call(*arguments: Any) -> None:
+        if len(arguments) != len(signature.parameters):
+            expected = len(signature.parameters)
+            raise TypeError(
+                f"Expected {expected} arguments for {signature.name}, found {len(arguments)}"
+            )
+        host = Host(device, module)
+        given, results = [], []
+        for parameter, argument in zip(signature.parameters, arguments, strict=True):
+            if parameter.kind is Kind.THREADS:
+                continue
+            if not parameter.is_array:
+                given.append(argument)
+                continue
+            array = np.asarray(argument)
+            there = host.array(array, parameter.name, parameter.kind is Kind.INPUT)
+            given.append(there)
+            if parameter.kind is Kind.OUTPUT and array.size:
+                results.append((there, array))
+        function(host, *given)
+        device.synchronize()
+        for there, array in results:
+            host.fetch(there, array)
+
+    return call

@@ -1,0 +1,109 @@
+"""What Python functions of hosts (emit.host_python) call: a device's memory, and launches of a module.
+
+host = Host(device, module)
+y = host.array(numpy.zeros(n)); x = host.array(x)
+host.launch("evaluate_1", n, 256, (y, x, host.number(n, "int64")))
+host.device.download(y.buffer, result)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.devices.device import Array, Device, Module, Pointer
+from codegen.records import dataclass
+
+MOST_BLOCKS = 1 << 16
+"""Blocks of a grid: threads of larger grids have several iterations each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceArray:
+    """An array of a device: its elements begin at `pointer`, those of kernels without strides.
+
+    mirror  the same elements of the host, which need no copy to be known
+    """
+
+    pointer: Pointer
+    dtype: np.dtype[Any]
+    mirror: Array | None = None
+
+
+def memory_of(array: Array) -> tuple[Array, int]:
+    """The memory that an array lies in, as one row of elements, and which of them is its first.
+
+    Gaps between its elements are part of the memory, as of x[::2].
+    """
+    size = array.itemsize
+    if array.flags.c_contiguous or not array.size:
+        return array.reshape(-1), 0
+    if any(stride % size for stride in array.strides):
+        raise ValueError(f"Expected strides that are multiples of {size}, found {array.strides}")
+    ends = [(n - 1) * stride // size for n, stride in zip(array.shape, array.strides, strict=True)]
+    before = -sum(min(0, end) for end in ends)
+    length = before + sum(max(0, end) for end in ends) + 1
+    lowest = array[tuple(-1 if end < 0 else 0 for end in ends)]
+    row = np.lib.stride_tricks.as_strided(np.asarray(lowest), (length,), (size,), writeable=False)
+    return row, before
+
+
+class Host:
+    """The host's side of kernels on one device."""
+
+    def __init__(self, device: Device, module: Module) -> None:
+        self.device = device
+        self._module = module
+
+    def array(self, array: Array, name: str = "", constant: bool = True) -> DeviceArray:
+        """An array of the host on the device; `constant` promises that no kernel changes it."""
+        row, first = memory_of(array)
+        buffer = self.device.allocate(row.nbytes, name)
+        if row.size:
+            self.device.upload(buffer, row)
+        pointer = buffer.at(first * row.itemsize)
+        return DeviceArray(pointer, row.dtype, row[first:] if constant else None)
+
+    def fetch(self, there: DeviceArray, array: Array) -> None:
+        """Copy the elements of an array back to where they came from."""
+        row, first = memory_of(array)
+        found = np.empty(row.size, row.dtype)
+        self.device.download(there.pointer.buffer, found)
+        array[...] = np.lib.stride_tricks.as_strided(found[first:], array.shape, array.strides)
+
+    def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:
+        """A new array, all zero or not initialised."""
+        kind = np.dtype(dtype)
+        buffer = self.device.allocate(max(0, size) * kind.itemsize)
+        if zero:
+            self.device.fill(buffer, 0)
+        return DeviceArray(buffer.at(0), kind)
+
+    def element(self, array: DeviceArray, index: int) -> Any:
+        """One element, as a Python number."""
+        if array.mirror is not None:
+            return array.mirror[index].item()
+        found = np.empty(1, array.dtype)
+        place = array.pointer.offset + index * array.dtype.itemsize
+        self.device.download(array.pointer.buffer, found, place)
+        return found[0].item()
+
+    def number(self, value: Any, dtype: str) -> np.generic:
+        """A scalar argument of a kernel."""
+        found: np.generic = np.dtype(dtype).type(value)
+        return found
+
+    def launch(self, kernel: str, threads: int, block: int, arguments: Sequence[Any]) -> None:
+        """Run a kernel by so many threads, nothing where there are none."""
+        if threads <= 0:
+            return
+        grid = min(-(-threads // block), MOST_BLOCKS)
+        given = [each.pointer if isinstance(each, DeviceArray) else each for each in arguments]
+        self._module.launch(kernel, grid, min(block, self._round(threads)), 0, given)
+
+    def _round(self, threads: int) -> int:
+        """As many threads as whole warps have."""
+        warp = self.device.limits.warp
+        return -(-threads // warp) * warp if threads > 1 else 1

@@ -1,0 +1,117 @@
+"""Kernels of the loop IR to CUDA C++ that a person can follow.
+
+    extern "C" __global__ void __launch_bounds__(256) evaluate_1(
+        double *__restrict__ y_vals,
+        const double *__restrict__ x_vals,
+        int64_t n_i)
+    {
+        for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n_i;
+             i += (int64_t)gridDim.x * blockDim.x) {
+            y_vals[i] = 2.0 * x_vals[i];
+        }
+    }
+
+The text is also GNU C but for a few names, which the emulated device defines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codegen.emit.c import WIDTH, header_comment
+from codegen.emit.cuda_functions import atomic_name, definitions
+from codegen.emit.expressions import PRECEDENCE, expression, widened
+from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
+from codegen.emit.statements import body_lines, for_lines
+from codegen.ir import Array, AtomicStore, For, Kernel, LoopKind, Module, Storage, Table, Var
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.target import Target, UnsupportedError
+from codegen.tree import walk
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Which iteration a thread begins with, and how far the next one is."""
+
+    first: str
+    step: str
+
+
+UNITS: dict[LoopKind, Unit] = {
+    LoopKind.GRID: Unit(
+        "(int64_t)blockIdx.x * blockDim.x + threadIdx.x", "(int64_t)gridDim.x * blockDim.x"
+    ),
+    LoopKind.BLOCKS: Unit("blockIdx.x", "gridDim.x"),
+    LoopKind.WARPS: Unit("threadIdx.x / 32", "blockDim.x / 32"),
+    LoopKind.THREADS: Unit("threadIdx.x", "blockDim.x"),
+    LoopKind.LANES: Unit("threadIdx.x % 32", "32"),
+}
+"""How the units of a GPU share the iterations of a loop."""
+
+
+def emit_cuda(module: Module, target: Target) -> str:
+    """The CUDA source of a module's kernels. Raises UnsupportedError."""
+    kernels = [_kernel(kernel, target) for kernel in module.kernels]
+    return (
+        "\n\n".join(
+            part for part in (header_comment(module), *definitions(kernels), *kernels) if part
+        )
+        + "\n"
+    )
+
+
+def _kernel(kernel: Kernel, target: Target) -> str:
+    names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array | Table))
+    body = body_lines(kernel.body, Scope(target, names, frozenset(), DIALECT))
+    return "\n".join([*_prototype(kernel), "{", *indent(body), "}"])
+
+
+def _prototype(kernel: Kernel) -> Lines:
+    head = f'extern "C" __global__ void __launch_bounds__({kernel.block}) {kernel.name}('
+    parameters = [*map(_array, kernel.arrays), *(f"{v.type.c} {v.name}" for v in kernel.scalars)]
+    whole = f"{head}{', '.join(parameters)})"
+    if len(whole) <= WIDTH:
+        return [whole]
+    *first, last = parameters
+    return [head, *indent(f"{p}," for p in first), f"{INDENT}{last})"]
+
+
+def _array(array: Array) -> str:
+    _check_type(array)
+    const = "const " if array.storage is Storage.INPUT else ""
+    return f"{const}{array.element.c} *__restrict__ {array.name}"
+
+
+def _check_type(array: Array) -> None:
+    if array.element.kind in ("complex", "half"):
+        raise UnsupportedError(f"kernels in CUDA have no arrays of {array.element} yet")
+
+
+def _loop(loop: Any, scope: Scope) -> Lines:
+    if not isinstance(loop, For):
+        raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
+    body = body_lines(loop.body, scope)
+    unit = UNITS.get(loop.kind)
+    if unit is None:
+        return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
+    var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
+    first = unit.first if start == "0" else f"{start} + {unit.first}"
+    step = unit.step if loop.step == 1 else f"{loop.step} * ({unit.step})"
+    if loop.step != 1:
+        first = f"{start} + {loop.step} * ({unit.first})"
+    begin = f"for ({var.type.c} {var.name} = {first};"
+    test = f"{var.name} < {widened(loop.stop, PRECEDENCE['+'])};"
+    head = f"{begin} {test} {var.name} += {step}) {{"
+    if len(head) > WIDTH - 2 * len(INDENT):
+        return [begin, f"     {test}", f"     {var.name} += {step}) {{", *indent(body), "}"]
+    return [head, *indent(body), "}"]
+
+
+def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
+    place = f"&{stmt.array.name}[{widened(stmt.index)}]"
+    return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
+
+
+DIALECT = Dialect(_loop, _atomic)
+"""CUDA's words for what threads share."""

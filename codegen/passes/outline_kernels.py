@@ -1,0 +1,247 @@
+"""Take the loops that a device's threads share out of host functions, as kernels that these launch.
+
+    f(y: out, x: in, n)                       f(y: out, x: in, n)
+      const m = n - 1                           launch f_1 with m threads
+      parallel for i in 0..m: y[i] = x[i]  →  kernel f_1(y: out, x: in, n)
+                                                const m = n - 1
+                                                grid for i in 0..m: y[i] = x[i]
+
+What no loop shares is a kernel of one thread. Scalars that several kernels change lie in memory of
+the device, one element each. Kernels compute the constants again that they need: the host knows
+elements of arrays only by copying them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from codegen import build
+from codegen.ir import (
+    Allocate,
+    Array,
+    Assign,
+    AtomicStore,
+    Block,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Function,
+    If,
+    Kernel,
+    Launch,
+    LoopKind,
+    Module,
+    NewTable,
+    Reserve,
+    SetLength,
+    Sort,
+    Stmt,
+    Storage,
+    Store,
+    Team,
+    Var,
+)
+from codegen.names import Names
+from codegen.target import Target, UnsupportedError
+from codegen.tree import find, map_children, walk
+from codegen.variables import substitute
+
+LOCAL_BYTES = 1024
+"""Bytes of an array that each thread may have for itself."""
+
+
+def outline_kernels(module: Module, target: Target) -> Module:
+    """Give each loop that threads share a kernel. Raises UnsupportedError for what has none."""
+    functions, kernels = [], list(module.kernels)
+    for function in module.functions:
+        outliner = _Outliner(function, target.block)
+        functions.append(replace(function, body=outliner.host(), threaded=False))
+        kernels += outliner.kernels
+    return replace(module, functions=tuple(functions), kernels=tuple(kernels))
+
+
+class _Outliner:
+    """One function's kernels, in the order in which it launches them."""
+
+    def __init__(self, function: Function, block: int) -> None:
+        self._function = function
+        self._block = block
+        self._names = Names(n.name for n in walk(function) if isinstance(n, Var | Array))
+        self.kernels: list[Kernel] = []
+
+    def host(self) -> Block:
+        """What is left of the function: memory, conditions and launches."""
+        body = self._function.body.body
+        return Block(_needed(tuple(self._statements(self._in_memory(body), ()))))
+
+    def _statements(self, statements: Sequence[Stmt], known: tuple[Declare, ...]) -> Iterator[Stmt]:
+        """The host's part of statements, below the declarations that are known there.
+
+        Statements of one thread, one after another, are one kernel.
+        """
+        serial: list[Stmt] = []
+        for statement in statements:
+            own = isinstance(statement, Declare) or self._is_of_host(statement)
+            if not own and not isinstance(statement, Comment):
+                serial.append(statement)
+                continue
+            yield from self._serial(serial, known)
+            serial = []
+            if isinstance(statement, Declare):
+                known = (*known, statement)
+            yield from self._of_host(statement, known)
+        yield from self._serial(serial, known)
+
+    def _is_of_host(self, statement: Stmt) -> bool:
+        """Whether a statement is carried out by the host, or holds a loop that threads share."""
+        if isinstance(statement, Allocate | Reserve | SetLength | Fill):
+            return True
+        return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(statement))
+
+    def _of_host(self, statement: Stmt, known: tuple[Declare, ...]) -> Iterator[Stmt]:
+        match statement:
+            case Block(body):
+                yield from self._statements(self._in_memory(body), known)
+            case Fill():
+                yield from self._of_host(_fill(statement, self._names), known)
+            case For(kind=LoopKind.PARALLEL):
+                yield self._launch((statement,), known, _length(statement))
+            case For(body=body):
+                inner = tuple(self._statements(self._in_memory(body.body), known))
+                yield replace(statement, body=Block(inner), kind=LoopKind.SERIAL)
+            case If(condition, then, orelse):
+                parts = (
+                    Block(tuple(self._statements(self._in_memory(part.body), known)))
+                    for part in (then, orelse)
+                )
+                yield If(condition, *parts)
+            case _:
+                yield statement
+
+    def _serial(self, statements: list[Stmt], known: tuple[Declare, ...]) -> Iterator[Stmt]:
+        if statements:
+            yield self._launch(tuple(statements), known, build.const(1))
+
+    def _launch(
+        self, statements: tuple[Stmt, ...], known: tuple[Declare, ...], threads: Expr
+    ) -> Launch:
+        shared = threads != build.const(1)
+        body = tuple(_of_threads(statement, shared) for statement in statements)
+        body = _needed((*known, *body))
+        used = {node for part in body for node in walk(part)}
+        own = {stmt.array for part in body for stmt in find(part, Allocate)}
+        _check(body)
+        outer = [stmt.array for stmt in find(self._function.body, Allocate)]
+        arrays = [a for a in (*self._function.arrays, *outer) if a in used and a not in own]
+        declared = {
+            node.var for part in body for node in walk(part) if isinstance(node, Declare | For)
+        }
+        given = [*self._function.scalars, *_loop_variables(self._function)]
+        scalars = [v for v in given if v in used and v not in declared]
+        name = f"{self._function.name}_{len(self.kernels) + 1}"
+        block = self._block if shared else 1
+        kernel = Kernel(name, tuple(dict.fromkeys(arrays)), tuple(scalars), Block(body), block)
+        self.kernels.append(kernel)
+        return Launch(name, threads, block)
+
+    def _in_memory(self, statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Statements whose scalars lie in memory where several of them change or read them."""
+        found: list[Stmt] = []
+        rest = list(statements)
+        while rest:
+            statement, *rest = rest
+            if not isinstance(statement, Declare) or not _is_assigned(statement.var, rest):
+                found.append(statement)
+                continue
+            var = statement.var
+            cell = Array(self._names.fresh(f"{var.name}_cell"), var.type, Storage.LOCAL)
+            first = build.const(0)
+            found.append(Allocate(cell, build.const(1)))
+            found.append(Store(cell, first, statement.value, role=statement.role))
+            rest = [_with_cell(each, var, cell) for each in rest]
+        return tuple(found)
+
+
+def _loop_variables(function: Function) -> list[Var]:
+    return [loop.var for loop in find(function.body, For)]
+
+
+def _is_assigned(var: Var, statements: Sequence[Stmt]) -> bool:
+    return any(isinstance(node, Assign) and node.var == var for s in statements for node in walk(s))
+
+
+def _with_cell(statement: Stmt, var: Var, cell: Array) -> Stmt:
+    """A statement that has a scalar in a cell of memory."""
+    place = build.const(0)
+
+    def stored(node: object) -> object:
+        if isinstance(node, Assign) and node.var == var:
+            return Store(cell, place, map_children(node.value, stored), node.op, node.role)
+        return map_children(node, stored)
+
+    changed = stored(statement)
+    return substitute(changed, {var: build.load(cell, place)})  # type: ignore[return-value]
+
+
+def _length(loop: For) -> Expr:
+    """How many iterations a loop has."""
+    extent = build.sub(loop.stop, loop.start)
+    return build.div(build.add(extent, loop.step - 1), loop.step) if loop.step > 1 else extent
+
+
+def _fill(stmt: Fill, names: Names) -> For:
+    """The loop of threads that set elements."""
+    each = Var(names.fresh("k"))
+    store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
+    return For(each, build.const(0), stmt.count, build.block(store), kind=LoopKind.PARALLEL)
+
+
+def _of_threads(statement: Stmt, shared: bool) -> Stmt:
+    """A statement as each thread runs it: the outermost loop is shared, those inside are not."""
+
+    def alone(node: object) -> object:
+        if isinstance(node, For) and node.kind is not LoopKind.SERIAL:
+            node = replace(node, kind=LoopKind.SERIAL, reductions=())
+        if isinstance(node, AtomicStore) and not shared:
+            node = Store(node.array, node.index, node.value, node.op, node.role)
+        return map_children(node, alone)
+
+    if shared and isinstance(statement, For):
+        body = map_children(statement.body, alone)
+        return replace(statement, kind=LoopKind.GRID, body=body, reductions=())
+    return alone(statement)  # type: ignore[return-value]
+
+
+def _needed(statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements without constants that none behind them reads."""
+    found: list[Stmt] = []
+    read: set[Var] = set()
+    for statement in reversed(statements):
+        if isinstance(statement, Declare) and statement.var not in read:
+            continue
+        found.append(statement)
+        read.update(node for node in walk(statement) if isinstance(node, Var))
+    return tuple(reversed(found))
+
+
+def _check(statements: tuple[Stmt, ...]) -> None:
+    """Raise UnsupportedError for what a thread of a device cannot do."""
+    for statement in statements:
+        for node in walk(statement):
+            if isinstance(node, Team | NewTable | Sort | Reserve | SetLength):
+                raise UnsupportedError(f"a kernel of a device has no {type(node).__name__}")
+            if isinstance(node, Allocate) and not _is_small(node):
+                raise UnsupportedError(
+                    f"each thread would need memory of its own for {node.array.name}"
+                )
+
+
+def _is_small(stmt: Allocate) -> bool:
+    size = stmt.size
+    if not isinstance(size, Const):
+        return False
+    return int(size.value.real) * stmt.array.element.itemsize <= LOCAL_BYTES

@@ -1,0 +1,53 @@
+"""Kernels of a GPU: the same loops, shared by the threads of a grid, in CUDA C++.
+
+    y[i] = sum(j, A[i,j] * x[j])   →   make(cuda)             on the device of this machine
+                                   →   make(cuda_emulated)    the same text, run on the CPU
+
+A plan is made for a machine (`cost.machine`); it says on what its kernels run.
+"""
+
+from __future__ import annotations
+
+
+from codegen.target import Target
+from taco_py.diagnostics.errors import DeviceError
+from taco_py.phase import EVALUATE
+from taco_py.ways.recipe import LoweredRecipe, Recipe
+from taco_py.ways.way import Offer, Question, Way
+
+REMEDY = "leave target= out to compute it on the CPU"
+
+
+def can(question: Question) -> bool:
+    """Problems that are planned for a GPU."""
+    return question.statistics is not None and question.stats.machine.target != "c"
+
+
+def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
+    """The loops of a recipe, with those marked that a GPU's threads share.
+
+    Raises ScheduleError, DeviceError.
+    """
+    from taco_py.schedule.units import choose_units
+    from taco_py.ways.loops import lower_recipe
+
+    if recipe.phase != EVALUATE or not recipe.problem.result.format.is_dense:
+        raise DeviceError(
+            f"Expected a dense result of kernels on a GPU, found {recipe.problem.result}",
+            hint=f'format="dense" asks for one, or {REMEDY}',
+        )
+    return lower_recipe(recipe, choose_units)
+
+
+def _way(name: str) -> Way:
+    target = name.replace("_", "-")
+
+    def choose(question: Question) -> Offer | None:
+        found = can(question) and question.stats.machine.target == target
+        return Offer() if found else None
+
+    return Way(name, lambda q: choose(q) is not None, choose, lower, in_loops=True, target=target)
+
+
+WAY = _way("cuda")
+EMULATED = _way("cuda_emulated")
