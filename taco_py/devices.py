@@ -32,14 +32,14 @@ def device_of(target: str) -> Device:
 
 
 @cache
-def loaded(target: str, text: str) -> tuple[Device, Module]:
+def loaded(target: str, text: str) -> tuple[Device, Module | None]:
     """The kernels of a text on a device. Raises DeviceError."""
     device = device_of(target)
-    return device, device.load(text)
+    return device, device.load(text) if text.strip() else None
 
 
 def functions_of(
-    kernels: tuple[Device, Module], host: str, signatures: Sequence[Signature]
+    kernels: tuple[Device, Module | None], host: str, signatures: Sequence[Signature]
 ) -> dict[str, Callable[..., Any]]:
     """The functions of a host that launch kernels, by their names."""
     from codegen.devices.host_function import host_functions

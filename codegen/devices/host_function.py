@@ -19,7 +19,7 @@ from codegen.runtime.signature import Kind, Signature
 
 
 def host_functions(
-    device: Device, module: Module, text: str, signatures: Sequence[Signature]
+    device: Device, module: Module | None, text: str, signatures: Sequence[Signature]
 ) -> dict[str, Callable[..., Any]]:
     """A callable for each function of the Python text of a module's host."""
     space: dict[str, Any] = {}
@@ -28,7 +28,7 @@ def host_functions(
 
 
 def _callable(
-    device: Device, module: Module, function: Callable[..., Any], signature: Signature
+    device: Device, module: Module | None, function: Callable[..., Any], signature: Signature
 ) -> Callable[..., Any]:
     def call(*arguments: Any) -> None:
         if len(arguments) != len(signature.parameters):

@@ -45,15 +45,15 @@ def memory_of(array: Array) -> tuple[Array, int]:
     ends = [(n - 1) * stride // size for n, stride in zip(array.shape, array.strides, strict=True)]
     before = -sum(min(0, end) for end in ends)
     length = before + sum(max(0, end) for end in ends) + 1
-    lowest = array[tuple(-1 if end < 0 else 0 for end in ends)]
-    row = np.lib.stride_tricks.as_strided(np.asarray(lowest), (length,), (size,), writeable=False)
+    lowest = array[tuple(slice(-1, None) if end < 0 else slice(0, 1) for end in ends)]
+    row = np.lib.stride_tricks.as_strided(lowest, (length,), (size,), writeable=False)
     return row, before
 
 
 class Host:
     """The host's side of kernels on one device."""
 
-    def __init__(self, device: Device, module: Module) -> None:
+    def __init__(self, device: Device, module: Module | None) -> None:
         self.device = device
         self._module = module
 
@@ -97,7 +97,7 @@ class Host:
 
     def launch(self, kernel: str, threads: int, block: int, arguments: Sequence[Any]) -> None:
         """Run a kernel by so many threads, nothing where there are none."""
-        if threads <= 0:
+        if threads <= 0 or self._module is None:
             return
         grid = min(-(-threads // block), MOST_BLOCKS)
         given = [each.pointer if isinstance(each, DeviceArray) else each for each in arguments]

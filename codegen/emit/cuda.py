@@ -53,6 +53,8 @@ UNITS: dict[LoopKind, Unit] = {
 def emit_cuda(module: Module, target: Target) -> str:
     """The CUDA source of a module's kernels. Raises UnsupportedError."""
     kernels = [_kernel(kernel, target) for kernel in module.kernels]
+    if not kernels:
+        return ""
     return (
         "\n\n".join(
             part for part in (header_comment(module), *definitions(kernels), *kernels) if part

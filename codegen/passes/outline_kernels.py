@@ -13,7 +13,7 @@ elements of arrays only by copying them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from codegen import build
@@ -64,6 +64,10 @@ def outline_kernels(module: Module, target: Target) -> Module:
     return replace(module, functions=tuple(functions), kernels=tuple(kernels))
 
 
+Known = Mapping[Var, Declare]
+"""The constants that are declared around a statement, in their order."""
+
+
 class _Outliner:
     """One function's kernels, in the order in which it launches them."""
 
@@ -71,72 +75,74 @@ class _Outliner:
         self._function = function
         self._block = block
         self._names = Names(n.name for n in walk(function) if isinstance(n, Var | Array))
+        self._local: list[Array] = []
         self.kernels: list[Kernel] = []
 
     def host(self) -> Block:
         """What is left of the function: memory, conditions and launches."""
-        body = self._function.body.body
-        return Block(_needed(tuple(self._statements(self._in_memory(body), ()))))
+        return Block(_needed(tuple(self._statements(self._function.body.body, {}))))
 
-    def _statements(self, statements: Sequence[Stmt], known: tuple[Declare, ...]) -> Iterator[Stmt]:
+    def _statements(self, statements: Sequence[Stmt], known: Known) -> Iterator[Stmt]:
         """The host's part of statements, below the declarations that are known there.
 
         Statements of one thread, one after another, are one kernel.
         """
-        serial: list[Stmt] = []
-        for statement in statements:
-            own = isinstance(statement, Declare) or self._is_of_host(statement)
-            if not own and not isinstance(statement, Comment):
+        known, serial = dict(known), list[Stmt]()
+        for statement in self._in_memory(_flat(statements)):
+            if isinstance(statement, Allocate):
+                self._local.append(statement.array)
+                yield statement
+            elif isinstance(statement, Declare):
+                known[statement.var] = statement
+                yield statement
+            elif isinstance(statement, Comment):
+                yield statement
+            elif self._is_of_host(statement):
+                yield from self._serial(serial, known)
+                serial = []
+                yield from self._of_host(statement, known)
+            else:
                 serial.append(statement)
-                continue
-            yield from self._serial(serial, known)
-            serial = []
-            if isinstance(statement, Declare):
-                known = (*known, statement)
-            yield from self._of_host(statement, known)
         yield from self._serial(serial, known)
 
     def _is_of_host(self, statement: Stmt) -> bool:
         """Whether a statement is carried out by the host, or holds a loop that threads share."""
-        if isinstance(statement, Allocate | Reserve | SetLength | Fill):
+        if isinstance(statement, Reserve | SetLength | Fill):
             return True
         return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(statement))
 
-    def _of_host(self, statement: Stmt, known: tuple[Declare, ...]) -> Iterator[Stmt]:
+    def _of_host(self, statement: Stmt, known: Known) -> Iterator[Stmt]:
         match statement:
-            case Block(body):
-                yield from self._statements(self._in_memory(body), known)
             case Fill():
                 yield from self._of_host(_fill(statement, self._names), known)
             case For(kind=LoopKind.PARALLEL):
                 yield self._launch((statement,), known, _length(statement))
             case For(body=body):
-                inner = tuple(self._statements(self._in_memory(body.body), known))
+                inner = tuple(self._statements(body.body, known))
                 yield replace(statement, body=Block(inner), kind=LoopKind.SERIAL)
             case If(condition, then, orelse):
                 parts = (
-                    Block(tuple(self._statements(self._in_memory(part.body), known)))
+                    Block(tuple(self._statements(part.body, known)))
                     for part in (then, orelse)
                 )
                 yield If(condition, *parts)
             case _:
                 yield statement
 
-    def _serial(self, statements: list[Stmt], known: tuple[Declare, ...]) -> Iterator[Stmt]:
+    def _serial(self, statements: list[Stmt], known: Known) -> Iterator[Stmt]:
         if statements:
             yield self._launch(tuple(statements), known, build.const(1))
 
     def _launch(
-        self, statements: tuple[Stmt, ...], known: tuple[Declare, ...], threads: Expr
+        self, statements: tuple[Stmt, ...], known: Known, threads: Expr
     ) -> Launch:
         shared = threads != build.const(1)
-        body = tuple(_of_threads(statement, shared) for statement in statements)
-        body = _needed((*known, *body))
+        body = tuple(_of_threads(statement, shared, self._names) for statement in statements)
+        body = _needed((*known.values(), *body))
         used = {node for part in body for node in walk(part)}
         own = {stmt.array for part in body for stmt in find(part, Allocate)}
         _check(body)
-        outer = [stmt.array for stmt in find(self._function.body, Allocate)]
-        arrays = [a for a in (*self._function.arrays, *outer) if a in used and a not in own]
+        arrays = [a for a in (*self._function.arrays, *self._local) if a in used and a not in own]
         declared = {
             node.var for part in body for node in walk(part) if isinstance(node, Declare | For)
         }
@@ -148,7 +154,7 @@ class _Outliner:
         self.kernels.append(kernel)
         return Launch(name, threads, block)
 
-    def _in_memory(self, statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def _in_memory(self, statements: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """Statements whose scalars lie in memory where several of them change or read them."""
         found: list[Stmt] = []
         rest = list(statements)
@@ -164,6 +170,14 @@ class _Outliner:
             found.append(Store(cell, first, statement.value, role=statement.role))
             rest = [_with_cell(each, var, cell) for each in rest]
         return tuple(found)
+
+
+def _flat(statements: Sequence[Stmt]) -> list[Stmt]:
+    """Statements without the blocks around some of them."""
+    found: list[Stmt] = []
+    for statement in statements:
+        found += _flat(statement.body) if isinstance(statement, Block) else [statement]
+    return found
 
 
 def _loop_variables(function: Function) -> list[Var]:
@@ -200,7 +214,7 @@ def _fill(stmt: Fill, names: Names) -> For:
     return For(each, build.const(0), stmt.count, build.block(store), kind=LoopKind.PARALLEL)
 
 
-def _of_threads(statement: Stmt, shared: bool) -> Stmt:
+def _of_threads(statement: Stmt, shared: bool, names: Names) -> Stmt:
     """A statement as each thread runs it: the outermost loop is shared, those inside are not."""
 
     def alone(node: object) -> object:
@@ -208,6 +222,8 @@ def _of_threads(statement: Stmt, shared: bool) -> Stmt:
             node = replace(node, kind=LoopKind.SERIAL, reductions=())
         if isinstance(node, AtomicStore) and not shared:
             node = Store(node.array, node.index, node.value, node.op, node.role)
+        if isinstance(node, Fill):
+            node = replace(_fill(node, names), kind=LoopKind.SERIAL)
         return map_children(node, alone)
 
     if shared and isinstance(statement, For):
