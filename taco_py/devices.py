@@ -1,7 +1,7 @@
 """The devices that kernels run on, each opened when it is first needed.
 
-    target="cuda"            a GPU of this machine
-    target="cuda-emulated"   the same kernels on the CPU, which checks each access to memory
+target="cuda"            a GPU of this machine
+target="cuda-emulated"   the same kernels on the CPU, which checks each access to memory
 """
 
 from __future__ import annotations

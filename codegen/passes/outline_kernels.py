@@ -122,8 +122,7 @@ class _Outliner:
                 yield replace(statement, body=Block(inner), kind=LoopKind.SERIAL)
             case If(condition, then, orelse):
                 parts = (
-                    Block(tuple(self._statements(part.body, known)))
-                    for part in (then, orelse)
+                    Block(tuple(self._statements(part.body, known))) for part in (then, orelse)
                 )
                 yield If(condition, *parts)
             case _:
@@ -133,9 +132,7 @@ class _Outliner:
         if statements:
             yield self._launch(tuple(statements), known, build.const(1))
 
-    def _launch(
-        self, statements: tuple[Stmt, ...], known: Known, threads: Expr
-    ) -> Launch:
+    def _launch(self, statements: tuple[Stmt, ...], known: Known, threads: Expr) -> Launch:
         shared = threads != build.const(1)
         body = tuple(_of_threads(statement, shared, self._names) for statement in statements)
         body = _needed((*known.values(), *body))

@@ -59,7 +59,9 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
     if marked:
         names = ", ".join(graph.called(loop) for loop in marked)
-        return Parallelism(statement, names, f"loop {names}: {common_reason(marked[0])}{_anew(marked)}")
+        return Parallelism(
+            statement, names, f"loop {names}: {common_reason(marked[0])}{_anew(marked)}"
+        )
     refusal = refusal_reason(graph)
     if refusal is None and isinstance(statement, Forall):
         shared = replace(statement, mode=replace(statement.mode, parallel=Race.NONE))

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 WAYS: Mapping[str, Way] = {
     way.name: way
     for way in (
-        cuda.WAY, cuda.EMULATED, library.WAY, tiles.WAY, transpose.WAY, staged.WAY, loops.WAY
+        cuda.WAY,
+        cuda.EMULATED,
+        library.WAY,
+        tiles.WAY,
+        transpose.WAY,
+        staged.WAY,
+        loops.WAY,
     )
 }
 
