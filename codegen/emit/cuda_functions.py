@@ -101,6 +101,33 @@ def _gallop(bits: str) -> str:
     )  # fmt: skip
 
 
+def _sort(bits: str) -> str:
+    """Heap sort: a thread has no memory to sort in otherwise. (Williams 1964, Algorithm 232.)"""
+    return _function(
+        "void", f"taco_sort_int{bits}", f"int{bits}_t *a, int64_t count",
+        "int64_t start = count / 2, end = count;",
+        "while (end > 1) {",
+        f"    int{bits}_t value;",
+        "    if (start > 0) {",
+        "        value = a[--start];",
+        "    } else {",
+        "        value = a[--end];",
+        "        a[end] = a[0];",
+        "    }",
+        "    int64_t hole = start, child;",
+        "    while ((child = 2 * hole + 1) < end) {",
+        "        if (child + 1 < end && a[child] < a[child + 1])",
+        "            child++;",
+        "        if (a[child] <= value)",
+        "            break;",
+        "        a[hole] = a[child];",
+        "        hole = child;",
+        "    }",
+        "    a[hole] = value;",
+        "}",
+    )  # fmt: skip
+
+
 def _atomic(operation: str, suffix: str) -> str:
     """By CUDA's own function where there is one; else compare and swap, tried again where another
     thread has come between."""
@@ -172,6 +199,7 @@ _MAKERS: Sequence[tuple[str, Callable[..., str]]] = (
     (r"taco_(min|max)_([iuf]\d+)", _extremum),
     (r"taco_search_int(32|64)", _search),
     (r"taco_gallop_int(32|64)", _gallop),
+    (r"taco_sort_int(32|64)", _sort),
     (r"taco_atomic_([a-z]+)_([biuf]\d+)", _atomic),
     (r"taco_(\w+)_(f32|f64)", _libdevice),
 )

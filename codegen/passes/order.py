@@ -18,6 +18,7 @@ from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
+from codegen.passes.slices import cut_slices
 from codegen.passes.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass
@@ -78,6 +79,8 @@ NEST_PASSES: tuple[Step, ...] = (
 CUDA_PASSES: tuple[Step, ...] = (
     Step("tidy", _TIDY, "kernels are compared and read by people"),
     Step("kept_functions", _for_any_target(keep_functions), "as for C"),
+    Step("slices", cut_slices, "teams are loops that kernels are made of"),
+    Step("tidy_slices", _TIDY, "places in slices"),
     Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
     Step("kernels", outline_kernels, "last: the passes before know functions alone"),
 )

@@ -106,7 +106,8 @@ def scheduled_graph(
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
     verify(recipe.problem, statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance, loops.assembly)
-    graph = replace(graph, assembly=assembly_of(graph), teams=whole.teams)
+    graph = replace(graph, teams=whole.teams)
+    graph = replace(graph, assembly=assembly_of(graph))
     check_modes(graph)
     check_assembly(graph)
     return graph, parallel

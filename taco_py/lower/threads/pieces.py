@@ -47,7 +47,9 @@ from taco_py.lower.threads.thread_shares import (
     coordinates_of,
     even,
     guided,
+    most_pieces,
     stored_ends,
+    values_each,
 )
 from taco_py.lower.threads.value_ranges import own_workspaces
 from taco_py.provenance.relations import Interval
@@ -66,6 +68,11 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     work = (*result.prologue(), *Lowerer(env, result).statement(forall, scope), *result.epilogue())
     shares = Shares(env, forall)
     setup = build.block(*own_workspaces(env, forall))
+    if not env.graph.teams:
+        yield Declare(count, most_pieces(shares), constant=True)
+        ends = values_each(shares, (first, last), piece, count)
+        yield Team(piece, count, setup, build.block(*ends, *work))
+        return
     several, share = _pieces(shares, whole, bool(setup.body))
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
     if whole.is_sparse:

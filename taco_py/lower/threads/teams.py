@@ -33,6 +33,7 @@ from codegen.ir import (
 )
 from codegen.passes.phases import without_values
 from codegen.records import dataclass
+from codegen.scan import running_totals
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
@@ -46,7 +47,9 @@ from taco_py.lower.threads.thread_shares import (
     Shares,
     coordinates_of,
     even,
+    most_pieces,
     stored_ends,
+    values_each,
 )
 from taco_py.lower.threads.value_ranges import own_workspaces
 from taco_py.provenance.relations import Interval
@@ -59,6 +62,7 @@ class Pieces:
     edges   where each begins, and the last one ends
     first   the values of the loop's variable in the one at hand: from here to below `last`
     starts  for each group, how many entries come before each, and how many there are
+    known   that last number
     """
 
     env: Environment
@@ -71,6 +75,7 @@ class Pieces:
     first: Var
     last: Var
     starts: tuple[Array, ...]
+    known: tuple[Var, ...]
 
     @property
     def mine(self) -> Interval:
@@ -95,11 +100,22 @@ class Pieces:
 
     @property
     def totals(self) -> tuple[Expr, ...]:
+        """How many entries each group has; where reading it takes time, it is read once."""
+        if not self.env.graph.teams:
+            return self.known
         return tuple(at(array, self.count) for array in self.starts)
+
+    def ends(self) -> Iterator[Stmt]:
+        """Where the piece at hand begins and ends."""
+        if self.env.graph.teams:
+            yield from stored_ends((self.first, self.last), self.piece, self.edges)
+        else:
+            shares = Shares(self.env, self.forall, self.scope)
+            yield from values_each(shares, (self.first, self.last), self.piece, self.count)
 
     def team(self, *work: Stmt) -> Team:
         """Threads that do `work` for their pieces, each with workspaces of its own."""
-        known = stored_ends((self.first, self.last), self.piece, self.edges)
+        known = self.ends()
         setup = build.block(*own_workspaces(self.env, self.forall))
         return Team(self.piece, self.count, setup, build.block(*known, *work))
 
@@ -117,6 +133,9 @@ class Pieces:
         yield self.team(count(self.env, result, self.forall, self.inner, (*counters, *also)))
         for array in self.starts:
             yield from running(self.env, array, self.count, "+")
+        if not self.env.graph.teams:
+            for var, array in zip(self.known, self.starts, strict=True):
+                yield Declare(var, at(array, self.count), constant=True)
 
 
 def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...]]:
@@ -128,6 +147,8 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
     scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
     pieces = _pieces(env, forall, scope)
     shares = Shares(env, forall, scope)
+    if not env.graph.teams:
+        return pieces, (*before, Declare(pieces.count, most_pieces(shares), constant=True))
     many = build.add(shares.in_cache, build.mul(THREADS_64, EVEN))
     several = build.select(build.eq(THREADS_64, 1), 1, many)
     chosen = shares.edges(pieces.edges, pieces.count, even)
@@ -141,7 +162,8 @@ def _pieces(env: Environment, forall: Forall, scope: Scope) -> Pieces:
     starts = tuple(numbers(env, f"{group.counter.name}_counts") for group in whole.groups)
     piece, count = Var(fresh("piece")), Var(fresh("pieces"))
     first, last = Var(fresh("first")), Var(fresh("last"))
-    return Pieces(env, forall, whole, scope, piece, count, edges, first, last, starts)
+    known = tuple(Var(fresh(f"{group.counter.name}_total")) for group in whole.groups)
+    return Pieces(env, forall, whole, scope, piece, count, edges, first, last, starts, known)
 
 
 # ---------------------------------------------------------------- numbers of pieces
@@ -164,6 +186,9 @@ def behind(place: Expr) -> Expr:
 
 def running(env: Environment, array: Array, count: Expr, op: str) -> Iterator[Stmt]:
     """Each of the numbers, of which the first is 0, with all before it."""
+    if not env.graph.teams:
+        yield from running_totals(env.names, array, count, op)
+        return
     place = Var(env.names.fresh("piece"))
     add = Store(array, place, at(array, build.sub(place, 1)), op)
     yield Store(array, ZERO, ZERO)

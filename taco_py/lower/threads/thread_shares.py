@@ -45,6 +45,8 @@ EVEN = 16
 CACHED, MOST = 16384, 1024
 """The work of a piece whose part of a sparse result is still in a cache when it is copied,
 and the most pieces for each thread."""
+GRID = 1 << 22
+"""The most pieces for a GPU's threads."""
 
 
 Share = Callable[[Expr, Expr, Expr], Expr]
@@ -169,6 +171,20 @@ class Shares:
                 ),
             ),
         )
+
+
+def most_pieces(shares: Shares) -> Expr:
+    """How many pieces there are for a GPU's threads, which are many: each has one value or few."""
+    return build.minimum(shares.extent.length, GRID)
+
+
+def values_each(
+    shares: Shares, mine: tuple[Var, Var], piece: Expr, count: Expr
+) -> Iterator[Stmt]:
+    """Where a piece of so many values begins and ends that all pieces have: `mine` are declared."""
+    extent = shares.extent
+    same = Shares(shares.env, shares.forall, shares.scope, extent)
+    yield from same.ends(mine, piece, count, even)
 
 
 def stored_ends(mine: tuple[Var, Var], piece: Expr, edges: Array) -> Iterator[Stmt]:
