@@ -8,6 +8,7 @@ from codegen.ir import Module
 from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.counted_places import count_places
+from codegen.passes.counting_loops import count_at_once
 from codegen.passes.dead_code import remove_dead_code
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
@@ -80,7 +81,9 @@ CUDA_PASSES: tuple[Step, ...] = (
     Step("tidy", _TIDY, "kernels are compared and read by people"),
     Step("kept_functions", _for_any_target(keep_functions), "as for C"),
     Step("slices", cut_slices, "teams are loops that kernels are made of"),
-    Step("tidy_slices", _TIDY, "places in slices"),
+    Step("tidy_slices", _TIDY, "counting loops may have nothing else in them"),
+    Step("counting_loops", _for_any_target(count_at_once), "each thread has a loop of one round"),
+    Step("tidy_counts", _TIDY, "names of what had a round of its own"),
     Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
     Step("kernels", outline_kernels, "last: the passes before know functions alone"),
 )

@@ -223,6 +223,8 @@ def _of_threads(statement: Stmt, shared: bool, names: Names) -> Stmt:
             node = replace(node, kind=LoopKind.SERIAL, reductions=())
         if isinstance(node, AtomicStore) and not shared:
             node = Store(node.array, node.index, node.value, node.op, node.role)
+        if isinstance(node, Sort):
+            node = replace(node, marks=None)  # a thread sorts what there is, however much that is
         if isinstance(node, Fill):
             node = replace(_fill(node, names), kind=LoopKind.SERIAL)
         return map_children(node, alone)
@@ -249,7 +251,7 @@ def _check(statements: tuple[Stmt, ...]) -> None:
     """Raise UnsupportedError for what a thread of a device cannot do."""
     for statement in statements:
         for node in walk(statement):
-            if isinstance(node, Team | NewTable | Sort | Reserve | SetLength):
+            if isinstance(node, Team | NewTable | Reserve | SetLength):
                 raise UnsupportedError(f"a kernel of a device has no {type(node).__name__}")
             if isinstance(node, Allocate) and not _is_small(node):
                 raise UnsupportedError(

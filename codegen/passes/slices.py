@@ -101,10 +101,12 @@ def _sliced(body: Block, begins: Mapping[Array, Expr]) -> Block:
             case Load(array=array) | Store(array=array) | AtomicStore(array=array):
                 if array in begins:
                     return replace(node, index=build.add(begins[array], node.index))
-            case Fill(array=array) | Sort(array=array) if array in begins:
+            case Fill(array=array) if array in begins:
                 return replace(node, start=build.add(begins[array], node.start))
+            case Sort(array=array) if array in begins:
+                return replace(node, start=build.add(begins[array], node.start), marks=None)
             case Reserve(array=array) if array in begins:
                 raise UnsupportedError(f"a thread of a device cannot enlarge {array.name}")
-        return replace(node, marks=None) if isinstance(node, Sort) else node
+        return node
 
     return map_children(body, moved)

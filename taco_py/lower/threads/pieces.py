@@ -46,10 +46,9 @@ from taco_py.lower.threads.thread_shares import (
     Shares,
     coordinates_of,
     even,
+    grid_pieces,
     guided,
-    most_pieces,
     stored_ends,
-    values_each,
 )
 from taco_py.lower.threads.value_ranges import own_workspaces
 from taco_py.provenance.relations import Interval
@@ -69,9 +68,9 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     shares = Shares(env, forall)
     setup = build.block(*own_workspaces(env, forall))
     if not env.graph.teams:
-        yield Declare(count, most_pieces(shares), constant=True)
-        ends = values_each(shares, (first, last), piece, count)
-        yield Team(piece, count, setup, build.block(*ends, *work))
+        several, known = grid_pieces(shares, (first, last), piece)
+        yield Declare(count, several, constant=True)
+        yield Team(piece, count, setup, build.block(*known, *work))
         return
     several, share = _pieces(shares, whole, bool(setup.body))
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)

@@ -47,9 +47,8 @@ from taco_py.lower.threads.thread_shares import (
     Shares,
     coordinates_of,
     even,
-    most_pieces,
+    grid_pieces,
     stored_ends,
-    values_each,
 )
 from taco_py.lower.threads.value_ranges import own_workspaces
 from taco_py.provenance.relations import Interval
@@ -105,13 +104,18 @@ class Pieces:
             return self.known
         return tuple(at(array, self.count) for array in self.starts)
 
+    @property
+    def grid(self) -> tuple[Expr, tuple[Stmt, ...]]:
+        """`grid_pieces` of this loop."""
+        shares = Shares(self.env, self.forall, self.scope)
+        return grid_pieces(shares, (self.first, self.last), self.piece)
+
     def ends(self) -> Iterator[Stmt]:
         """Where the piece at hand begins and ends."""
         if self.env.graph.teams:
             yield from stored_ends((self.first, self.last), self.piece, self.edges)
         else:
-            shares = Shares(self.env, self.forall, self.scope)
-            yield from values_each(shares, (self.first, self.last), self.piece, self.count)
+            yield from self.grid[1]
 
     def team(self, *work: Stmt) -> Team:
         """Threads that do `work` for their pieces, each with workspaces of its own."""
@@ -146,9 +150,9 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
     """
     scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
     pieces = _pieces(env, forall, scope)
-    shares = Shares(env, forall, scope)
     if not env.graph.teams:
-        return pieces, (*before, Declare(pieces.count, most_pieces(shares), constant=True))
+        return pieces, (*before, Declare(pieces.count, pieces.grid[0], constant=True))
+    shares = Shares(env, forall, scope)
     many = build.add(shares.in_cache, build.mul(THREADS_64, EVEN))
     several = build.select(build.eq(THREADS_64, 1), 1, many)
     chosen = shares.edges(pieces.edges, pieces.count, even)
