@@ -101,19 +101,13 @@ class _Outliner:
                 yield statement
             elif isinstance(statement, Comment):
                 yield statement
-            elif self._is_of_host(statement):
+            elif _is_of_host(statement):
                 yield from self._serial(serial, known)
                 serial = []
                 yield from self._of_host(statement, known)
             else:
                 serial.append(statement)
         yield from self._serial(serial, known)
-
-    def _is_of_host(self, statement: Stmt) -> bool:
-        """Whether a statement is carried out by the host, or holds a loop that threads share."""
-        if isinstance(statement, Reserve | SetLength | Fill):
-            return True
-        return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(statement))
 
     def _of_host(self, statement: Stmt, known: Known) -> Iterator[Stmt]:
         match statement:
@@ -174,11 +168,30 @@ class _Outliner:
 
 
 def _flat(statements: Sequence[Stmt]) -> list[Stmt]:
-    """Statements without the blocks around some of them."""
+    """Statements without the blocks around some of them, but for blocks that one thread runs."""
     found: list[Stmt] = []
     for statement in statements:
-        found += _flat(statement.body) if isinstance(statement, Block) else [statement]
+        if isinstance(statement, Block) and _has_parts_of_host(statement):
+            found += _flat(statement.body)
+        else:
+            found.append(statement)
     return found
+
+
+def _has_parts_of_host(block: Block) -> bool:
+    return any(
+        _has_parts_of_host(each)
+        if isinstance(each, Block)
+        else isinstance(each, Allocate) or _is_of_host(each)
+        for each in block.body
+    )
+
+
+def _is_of_host(statement: Stmt) -> bool:
+    """Whether a statement is carried out by the host, or holds a loop that threads share."""
+    if isinstance(statement, Reserve | SetLength | Fill):
+        return True
+    return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(statement))
 
 
 def _loop_variables(function: Function) -> list[Var]:

@@ -41,6 +41,7 @@ from taco_py.lower.ranges import open_positions
 from taco_py.lower.sparse_result.counted import Counted, counted
 from taco_py.lower.sparse_result.result import ZERO, Result, make_result
 from taco_py.lower.statements import Lowerer
+from taco_py.lower.threads.row_tables import row_tables
 from taco_py.lower.threads.thread_shares import (
     EVEN,
     THREADS_64,
@@ -62,6 +63,7 @@ class Pieces:
     first   the values of the loop's variable in the one at hand: from here to below `last`
     starts  for each group, how many entries come before each, and how many there are
     known   that last number
+    tables  what each declares of its rows, see `row_tables`
     """
 
     env: Environment
@@ -75,6 +77,7 @@ class Pieces:
     last: Var
     starts: tuple[Array, ...]
     known: tuple[Var, ...]
+    tables: tuple[Stmt, ...] = ()
 
     @property
     def mine(self) -> Interval:
@@ -115,7 +118,7 @@ class Pieces:
         if self.env.graph.teams:
             yield from stored_ends((self.first, self.last), self.piece, self.edges)
         else:
-            yield from self.grid[1]
+            yield from (*self.grid[1], *self.tables)
 
     def team(self, *work: Stmt) -> Team:
         """Threads that do `work` for their pieces, each with workspaces of its own."""
@@ -151,12 +154,27 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
     scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
     pieces = _pieces(env, forall, scope)
     if not env.graph.teams:
-        return pieces, (*before, Declare(pieces.count, pieces.grid[0], constant=True))
+        return _with_tables(pieces, before)
     shares = Shares(env, forall, scope)
     many = build.add(shares.in_cache, build.mul(THREADS_64, EVEN))
     several = build.select(build.eq(THREADS_64, 1), 1, many)
     chosen = shares.edges(pieces.edges, pieces.count, even)
     return pieces, (*before, Declare(pieces.count, several, constant=True), *chosen)
+
+
+def _with_tables(
+    pieces: Pieces, before: tuple[Stmt, ...]
+) -> tuple[Pieces, tuple[Stmt, ...]]:
+    """Pieces for a GPU's threads, whose rows are hash tables."""
+    several, ends = pieces.grid
+
+    def counting(env: Environment) -> Iterator[Stmt]:
+        yield from loops(env, counted(pieces.whole, None), pieces.forall, pieces.inner)
+
+    found = row_tables(pieces.env, pieces.forall, pieces.piece, pieces.count, ends, counting)
+    number = Declare(pieces.count, several, constant=True)
+    pieces = replace(pieces, env=found.env, tables=found.known)
+    return pieces, (*before, number, *found.before)
 
 
 def _pieces(env: Environment, forall: Forall, scope: Scope) -> Pieces:
@@ -208,7 +226,9 @@ def count(
     """The loops of `statement` that count, which asks for no values and in no order; then `kept`,
     what becomes of the numbers."""
     rows = {
-        name: replace(arrays, workspace=replace(arrays.workspace, ordered=False))
+        name: replace(
+            arrays, workspace=replace(arrays.workspace, ordered=False), ranked=None
+        )
         for name, arrays in env.workspaces.items()
     }
     code = (*loops(replace(env, workspaces=rows), result, statement, scope), *kept)
