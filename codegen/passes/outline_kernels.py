@@ -55,6 +55,9 @@ LOCAL_BYTES = 1024
 """Bytes of an array that each thread may have for itself."""
 
 
+NO_TABLE = "kernels of a device have no hash tables over several indices yet"
+
+
 def outline_kernels(module: Module, target: Target) -> Module:
     """Give each loop that threads share a kernel. Raises UnsupportedError for what has none."""
     functions, kernels = [], list(module.kernels)
@@ -264,7 +267,9 @@ def _check(statements: tuple[Stmt, ...]) -> None:
     """Raise UnsupportedError for what a thread of a device cannot do."""
     for statement in statements:
         for node in walk(statement):
-            if isinstance(node, Team | NewTable | Reserve | SetLength):
+            if isinstance(node, NewTable):
+                raise UnsupportedError(NO_TABLE)
+            if isinstance(node, Team | Reserve | SetLength):
                 raise UnsupportedError(f"a kernel of a device has no {type(node).__name__}")
             if isinstance(node, Allocate) and not _is_small(node):
                 raise UnsupportedError(

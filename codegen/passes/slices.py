@@ -39,6 +39,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.passes.outline_kernels import NO_TABLE
 from codegen.target import Target, UnsupportedError
 from codegen.tree import map_children, rewrite, walk
 
@@ -87,8 +88,7 @@ def _shared(team: Team, names: Names, target: Target) -> Iterator[Stmt]:
 def _own_arrays(setup: Block) -> Iterator[Allocate]:
     for stmt in setup.body:
         if not isinstance(stmt, Allocate):
-            what = type(stmt).__name__
-            raise UnsupportedError(f"a thread of a device has no {what} of its own")
+            raise UnsupportedError(NO_TABLE)
         yield stmt
 
 

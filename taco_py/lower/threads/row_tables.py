@@ -40,6 +40,7 @@ from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Where, Workspace, WorkspaceKind
 from taco_py.concrete.tree import read_in, walk, workspaces_of
 from taco_py.lower.environment import Environment, WorkspaceArrays
+from taco_py.lower.threads.value_ranges import own_workspaces
 
 ZERO = build.const(0)
 
@@ -73,7 +74,7 @@ def row_tables(
 
     ends  declare where a piece begins and ends
     """
-    rows = tuple(_rows(forall))
+    rows = tuple(table_rows(forall))
     if not rows:
         return RowTables(env)
     fresh = env.names.fresh
@@ -87,7 +88,7 @@ def row_tables(
     work = (*(Declare(var, ZERO) for var in bounds.values()), code, *kept)
     before: list[Stmt] = [
         *(Allocate(array, build.add(count, 1)) for array in rooms.values()),
-        Team(piece, count, Block(), build.block(*ends, *work)),
+        Team(piece, count, build.block(*own_workspaces(counting, forall)), Block((*ends, *work))),
     ]
     known: list[Stmt] = []
     tables: dict[str, WorkspaceArrays] = {}
@@ -107,7 +108,7 @@ def _with(env: Environment, arrays: dict[str, WorkspaceArrays]) -> Environment:
     return replace(env, workspaces={**env.workspaces, **arrays})
 
 
-def _rows(forall: Forall) -> Iterator[Workspace]:
+def table_rows(forall: Forall) -> Iterator[Workspace]:
     """The rows whose producers read no other row, so that what is added to them can be counted."""
     rows = {w.name: w for w in workspaces_of(forall) if w.kind is WorkspaceKind.ROW}
     for part in walk(forall):
