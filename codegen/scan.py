@@ -6,7 +6,7 @@
       sum = 0
       for k in 256*c+1 .. : sum += a[k];  a[k] = sum
       sums[c + 1] = sum
-    the same of sums                          of which there are few in the end: one thread adds them
+    the same of sums                          a few in the end, which one thread adds up
     parallel for k in 257..n+1: a[k] += sums[(k - 1) / 256]
 
 Numbers are put together in an order that does not depend on threads. (Sengupta et al. 2007, Scan
@@ -67,9 +67,7 @@ def running_totals(
     yield For(k, first, behind, build.block(add), kind=LoopKind.PARALLEL)
 
 
-def _in_chunks(
-    names: Names, array: Array, count: Expr, op: str, chunks: Var, sums: Array
-) -> For:
+def _in_chunks(names: Names, array: Array, count: Expr, op: str, chunks: Var, sums: Array) -> For:
     """Each chunk's running totals, and the last of each for `sums`."""
     chunk, k = Var(names.fresh("chunk")), Var(names.fresh("k"))
     total = Var(names.fresh("sum"), array.element)

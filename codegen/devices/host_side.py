@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.devices.device import Array, Device, Module, Pointer
+from codegen.devices.device import Argument, Array, Device, Module, Pointer
 from codegen.records import dataclass
 
 MOST_BLOCKS = 1 << 16
@@ -43,6 +43,14 @@ class GrowingArray:
         self.pointer: Pointer | None = None
         self.room = 0
         self.length = 0
+
+
+def _argument(value: Any) -> Argument:
+    """What a kernel is given: the place where an array begins, or a number."""
+    if isinstance(value, GrowingArray) and value.pointer is None:
+        raise ValueError("Expected an array that has elements, found one without room")
+    found: Argument = getattr(value, "pointer", value)
+    return found
 
 
 def memory_of(array: Array) -> tuple[Array, int]:
@@ -142,7 +150,7 @@ class Host:
         if threads <= 0 or self._module is None:
             return
         grid = min(-(-threads // block), MOST_BLOCKS)
-        given = [each.pointer if isinstance(each, DeviceArray | GrowingArray) else each for each in arguments]
+        given = [_argument(each) for each in arguments]
         self._module.launch(kernel, grid, min(block, self._round(threads)), 0, given)
 
     def _round(self, threads: int) -> int:

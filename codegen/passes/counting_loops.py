@@ -1,12 +1,12 @@
 """Loops that only count, without their rounds.
 
-    for p in a..b: n += 2          →  n += 2 * max(b - a, 0)
-    for i in p..p + 1: body        →  i = p;  body
+for p in a..b: n += 2          →  n += 2 * max(b - a, 0)
+for i in p..p + 1: body        →  i = p;  body
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,16 +48,18 @@ def _at_once(node: Any, ends: Mapping[Var, Expr]) -> Any:
     stop = ends.get(node.stop, node.stop) if isinstance(node.stop, Var) else node.stop
     if stop == build.add(node.start, 1):
         return Block((Declare(node.var, node.start, constant=True), *node.body.body))
-    counts = tuple(stmt for stmt in node.body.body if _counts(stmt, node))
+    counts = tuple(_counts(node))
     if not counts or len(counts) < len(node.body.body):
         return node
     rounds = build.maximum(build.sub(node.stop, node.start), 0)
     return build.block(*(replace(c, value=build.mul(c.value, rounds)) for c in counts))
 
 
-def _counts(stmt: Any, loop: For) -> bool:
-    """Whether a statement of a loop adds the same number in each round, and nothing else."""
-    if not isinstance(stmt, Assign) or stmt.op != "+" or not isinstance(stmt.value, Const):
-        return False
+def _counts(loop: For) -> Iterator[Assign]:
+    """The statements of a loop that add the same number in each round."""
     read = variables_read(build.block(Declare(loop.var, build.add(loop.start, loop.stop))))
-    return stmt.var.type == loop.var.type and stmt.var not in read
+    for stmt in loop.body.body:
+        if not isinstance(stmt, Assign) or stmt.op != "+" or not isinstance(stmt.value, Const):
+            continue
+        if stmt.var.type == loop.var.type and stmt.var not in read:
+            yield stmt

@@ -97,7 +97,9 @@ class _Outliner:
                 self._local.append(statement.array)
                 yield statement
             elif isinstance(statement, Declare):
-                if any(True for _ in find(statement.value, Load)):  # what the statements before it may write
+                if any(
+                    True for _ in find(statement.value, Load)
+                ):  # what the statements before it may write
                     yield from self._serial(serial, known)
                     serial = []
                 known[statement.var] = statement

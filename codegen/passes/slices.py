@@ -74,9 +74,7 @@ def _shared(team: Team, names: Names, target: Target) -> Iterator[Stmt]:
     yield Declare(slots, build.minimum(team.count, room, target.slices), constant=True)
     yield from (replace(a, size=build.mul(slots, a.size)) for a in own)
     begins = {a.array: Var(names.fresh(f"{a.array.name}_begin")) for a in own}
-    places = (
-        Declare(begins[a.array], build.mul(slot, a.size), constant=True) for a in own
-    )
+    places = (Declare(begins[a.array], build.mul(slot, a.size), constant=True) for a in own)
     rest = build.sub(build.add(team.count, slots), build.add(slot, 1))
     here = Declare(team.piece, build.add(slot, build.mul(number, slots)), constant=True)
     body = build.block(here, *_sliced(team.body, begins).body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen import build
-from codegen.ir import Array, Count, Expr, Key, Ranked, Stmt, Table, Var
+from codegen.ir import Array, Count, Expr, Key, Ranked, Stmt, Table
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 

@@ -1,8 +1,8 @@
 """Rows that are hash tables: a place for each coordinate, found by trying one after another.
 
-    place = begin + (107 * j & room - 1)
-    while keys[place] != j && keys[place] != -1:
-      place = begin + (place - begin + 1 & room - 1)
+place = begin + (107 * j & room - 1)
+while keys[place] != j && keys[place] != -1:
+  place = begin + (place - begin + 1 & room - 1)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FREE = -1
 def into_hashed_row(
     env: Environment, arrays: WorkspaceArrays, keys: Array, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
-    """`w[place] op= value`, where a new coordinate is entered and begins with what changes nothing."""
+    """`w[place] op= value`; a new coordinate is entered, and begins with what changes nothing."""
     if arrays.values is None or arrays.list is None or arrays.count is None:
         raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
     coordinate = env.indices[arrays.workspace.indices[0]]

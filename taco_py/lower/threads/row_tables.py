@@ -1,4 +1,4 @@
-"""Rows as hash tables, each as large as what is added to it, for threads without memory of their own.
+"""Rows as hash tables, each as large as what is added to it, for threads without own memory.
 
     parallel for i in 0..m:                   how much is added to the row of each piece
       for k …: for j …: bound += 1
@@ -9,8 +9,9 @@
       for k …: for j …: find or enter j;  w[place] += A[i,k] * B[k,j]
       sort w_list;  w_ranked[…] = w[…]        where that is asked for
 
-Additions come in the order of the loops, whatever threads do. (Nagasaka et al. 2017, High-performance
-and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal GPU, section III.)
+Additions come in the order of the loops, whatever threads do. (Nagasaka et al. 2017,
+High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal
+GPU, section III.)
 """
 
 from __future__ import annotations
@@ -118,9 +119,7 @@ def table_rows(forall: Forall) -> Iterator[Workspace]:
                 yield part.workspace
 
 
-def _room(
-    env: Environment, row: Workspace, bound: Var, rooms: Array, piece: Var
-) -> Iterator[Stmt]:
+def _room(env: Environment, row: Workspace, bound: Var, rooms: Array, piece: Var) -> Iterator[Stmt]:
     """A power of 2 for each piece: at most half of the places are taken, or each coordinate has a
     place of its own."""
     room, wanted = Var(env.names.fresh(f"{row.name}_room")), build.mul(bound, 2)

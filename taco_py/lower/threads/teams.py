@@ -154,7 +154,7 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
     scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
     pieces = _pieces(env, forall, scope)
     if not env.graph.teams:
-        return _with_tables(pieces, before)
+        return _with_tables(pieces, tuple(before))
     shares = Shares(env, forall, scope)
     many = build.add(shares.in_cache, build.mul(THREADS_64, EVEN))
     several = build.select(build.eq(THREADS_64, 1), 1, many)
@@ -162,9 +162,7 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
     return pieces, (*before, Declare(pieces.count, several, constant=True), *chosen)
 
 
-def _with_tables(
-    pieces: Pieces, before: tuple[Stmt, ...]
-) -> tuple[Pieces, tuple[Stmt, ...]]:
+def _with_tables(pieces: Pieces, before: tuple[Stmt, ...]) -> tuple[Pieces, tuple[Stmt, ...]]:
     """Pieces for a GPU's threads, whose rows are hash tables."""
     several, ends = pieces.grid
 
@@ -226,9 +224,7 @@ def count(
     """The loops of `statement` that count, which asks for no values and in no order; then `kept`,
     what becomes of the numbers."""
     rows = {
-        name: replace(
-            arrays, workspace=replace(arrays.workspace, ordered=False), ranked=None
-        )
+        name: replace(arrays, workspace=replace(arrays.workspace, ordered=False), ranked=None)
         for name, arrays in env.workspaces.items()
     }
     code = (*loops(replace(env, workspaces=rows), result, statement, scope), *kept)
