@@ -26,6 +26,7 @@ from taco_py.notation.operators import (
     SELECTED,
     STORED,
     VALUE,
+    WRAPPED,
 )
 
 
@@ -113,6 +114,7 @@ _OWN = {
     NONZERO: _nonzero,
     KEPT: _kept,
     FILLED: _filled,
+    WRAPPED: _filled,
     CORRECTED: _corrected,
     WHERE: _where,
     SELECTED: _where,
