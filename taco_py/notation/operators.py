@@ -342,6 +342,6 @@ COMPILER: dict[str, Operator] = {
         FILLED,
         WRAPPED,
         CORRECTED,
-    )  # fmt: skip
+    )
 }
 """The compiler's own operators, by their names."""
