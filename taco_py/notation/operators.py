@@ -70,6 +70,8 @@ class Operator:
     divides      whether f(0, 0) is not a number
     of_truths    what f is of truths where that is another function than of whole numbers: ~True is
                  False, ~1 is -2. Truths are then no numbers to it, also in sums.
+    compares     whether f is of the numbers themselves, whatever types hold them: 300 is more than
+                 any uint8, and -1 less than any uint64
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
@@ -107,6 +109,7 @@ class Operator:
     divides: bool = False
     of_truths: Operator | None = field(default=None, repr=False)
     leads: bool = False
+    compares: bool = field(default=False, compare=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     exponent: int | None = field(default=None, repr=False)

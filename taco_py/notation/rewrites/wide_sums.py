@@ -27,7 +27,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.notation.checks import operand_names
-from taco_py.notation.dtypes import DType, answers, expression_dtype, operand_dtype, sum_dtype
+from taco_py.notation.dtypes import DType, answers, argument_dtype, expression_dtype, sum_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.notation.tree import children, map_children
@@ -111,8 +111,9 @@ def _uses(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Iter
         case Reduce() if (wide := _wide(expr, dtypes, target)) is not None:
             yield from _uses_in_sum(expr.body, wide, dtypes, target)
         case Call():
-            converted = operand_dtype(_typed_sums(expr, dtypes, target), dtypes)
-            for arg in expr.args:
+            typed = _typed_sums(expr, dtypes, target)
+            for arg, stand_in in zip(expr.args, typed.args, strict=True):
+                converted = argument_dtype(typed, stand_in, dtypes)
                 for use in _uses(arg, dtypes, target):
                     yield replace(use, other=converted) if use.access is arg else use
         case _:
