@@ -90,7 +90,7 @@ class _Wraps:
         if all(part.typed is None for part in parts):
             return _Part(_with_args(expr, parts), None, None)
         dtype = operand_dtype(expr, self.dtypes)
-        if expr.operator.at_absent is None:
+        if not (expr.operator.at_absent or expr.operator.at_fills):  # which say it themselves
             parts = [p.settled() if self._is_read(expr, p.expr, dtype) else p for p in parts]
         found = self._filled(expr, parts, dtype)
         if isinstance(found.plain, float) and dtype.kind in "iu":
