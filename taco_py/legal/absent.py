@@ -46,9 +46,7 @@ def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None)
             return value
         case Call(operator, args):
             found = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
-            if dtypes is None or None in found:
-                return call_fill(operator, found)
-            return call_fill(operator, found, operand_dtype(expr, dtypes))
+            return call_fill(operator, found) if dtypes is None else typed_fill(expr, found, dtypes)
         case Reduce(operator, _, body):
             return reduced_fill(operator, fill_of(body, fills, dtypes))
         case _:
@@ -88,6 +86,20 @@ def call_fill(
     value = operator.at(tuple(fills), dtype)
     made = value != value and all(fill == fill for fill in fills)
     return None if made else value  # complex numbers may have a value where real ones have none
+
+
+def typed_fill(
+    call: Call, fills: Sequence[Number | None], dtypes: Mapping[str, DType]
+) -> Number | None:
+    """Find the value of an operation for arguments with these fills in the type it is computed in.
+
+    A truth of small whole numbers is the same in any type, which need not be found then.
+    """
+    value = call_fill(call.operator, fills)
+    small = all(isinstance(fill, int) and 0 <= fill < 128 for fill in fills)
+    if value is None or (small and value in (0, 1)):
+        return value
+    return call_fill(call.operator, fills, operand_dtype(call, dtypes))
 
 
 def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:

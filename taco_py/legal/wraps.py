@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import assert_never
 
 from codegen.records import dataclass
-from taco_py.legal.absent import Fills, arg_fill, call_fill, reduced_fill, same
+from taco_py.legal.absent import Fills, arg_fill, call_fill, reduced_fill, same, typed_fill
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -47,13 +48,18 @@ class _Part:
     plain: Number | None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether both are the same."""
+        return self.typed is None or same(self.typed, self.plain)
+
+    @property
     def agrees(self) -> bool:
         """Whether both are 0, or none is."""
         return same(self.typed, 0) == same(self.plain, 0)
 
     def settled(self) -> _Part:
         """The part as one whose fill value needs no types."""
-        if not isinstance(self.typed, int) or same(self.typed, self.plain):
+        if not isinstance(self.typed, int) or self.is_plain:
             return self
         args = (self.expr, Literal(self.typed))
         return _Part(Call(WRAPPED, args, self.expr.span), self.typed, self.typed)
@@ -87,14 +93,13 @@ class _Wraps:
 
     def _call(self, expr: Call) -> _Part:
         parts = [self.of(arg) for arg in expr.args]
-        if all(part.typed is None for part in parts):
-            return _Part(_with_args(expr, parts), None, None)
-        dtype = operand_dtype(expr, self.dtypes)
-        if not (expr.operator.at_absent or expr.operator.at_fills):  # which say it themselves
+        says_itself = expr.operator.at_absent or expr.operator.at_fills
+        if not says_itself and not all(part.is_plain for part in parts):
+            dtype = operand_dtype(expr, self.dtypes)
             parts = [p.settled() if self._is_read(expr, p.expr, dtype) else p for p in parts]
-        found = self._filled(expr, parts, dtype)
-        if isinstance(found.plain, float) and dtype.kind in "iu":
-            return self._filled(expr, [part.settled() for part in parts], dtype)
+        found = self._filled(expr, parts)
+        if isinstance(found.plain, float) and isinstance(found.typed, int):
+            return self._filled(expr, [part.settled() for part in parts])
         return found
 
     def _is_read(self, expr: Call, arg: Expr, dtype: DType) -> bool:
@@ -103,19 +108,17 @@ class _Wraps:
             return True
         return expression_dtype(arg, self.dtypes) != dtype
 
-    def _filled(self, expr: Call, parts: Sequence[_Part], dtype: DType) -> _Part:
+    def _filled(self, expr: Call, parts: Sequence[_Part]) -> _Part:
         pairs = list(zip(expr.args, parts, strict=True))
         typed = [arg_fill(expr.operator, arg, part.typed) for arg, part in pairs]
         plain = [arg_fill(expr.operator, arg, part.plain) for arg, part in pairs]
-        return _Part(
-            _with_args(expr, parts),
-            call_fill(expr.operator, typed, dtype),
-            call_fill(expr.operator, plain),
-        )
+        value = typed_fill(expr, typed, self.dtypes)
+        return _Part(_with_args(expr, parts), value, call_fill(expr.operator, plain))
 
 
 def _with_args(expr: Call, parts: Sequence[_Part]) -> Call:
-    return replace(expr, args=tuple(part.expr for part in parts))
+    args = tuple(part.expr for part in parts)
+    return expr if all(map(is_, args, expr.args)) else replace(expr, args=args)
 
 
 def _adds_and_multiplies(operator: Operator) -> bool:

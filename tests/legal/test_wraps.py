@@ -30,7 +30,7 @@ def _fill(access: Access) -> int | None:
         ("A[i] - 1 > 0", "wrapped(A[i] - 1, 255) > 0"),
         ("(A[i] - 1) * f[i]", "wrapped(A[i] - 1, 255) * f[i]"),
         ("~A[i] // x[i]", "wrapped(~A[i], 255) // x[i]"),
-        ("max(j, B[j] - 1)", "max(j, wrapped(B[j] - 1, 255))"),
+        ("max(j, B[i,j] - 1)", "max(j, wrapped(B[i,j] - 1, 255))"),
         ("S[i] + 100 + 100 > 0", "wrapped(S[i] + 100 + 100, -56) > 0"),
         ("A[i] + 200 + 56", "wrapped(A[i] + 200 + 56, 0)"),
         ("(L[i] - 1) & 7", "wrapped(L[i] - 1, 18446744073709551615) & 7"),
