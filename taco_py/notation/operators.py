@@ -74,6 +74,7 @@ class Operator:
                  any uint8, and -1 less than any uint64
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
+    chooses      whether f is its second argument where the first is not 0, else its third
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
     body         of what a user defined: from the arguments to their expression, which is put in its
@@ -110,6 +111,7 @@ class Operator:
     of_truths: Operator | None = field(default=None, repr=False)
     leads: bool = False
     compares: bool = field(default=False, compare=False, repr=False)
+    chooses: bool = field(default=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     exponent: int | None = field(default=None, repr=False)
