@@ -55,9 +55,9 @@ def wide_sums(
 
     Raises what `expression_dtype` raises.
     """
-    assignment = with_wide_answers(assignment, dtypes, target)
+    answered = with_wide_answers(assignment, dtypes, target)
     if all(sum_dtype(dtype, target) == dtype for dtype in dtypes.values()):
-        return WideSums(assignment, {}, {})
+        return WideSums(answered, {}, {})
     uses = tuple(_uses(assignment.value, dtypes, target))
     read = {
         name: _common([use for use in uses if use.access.tensor == name], dtypes[name])
@@ -77,8 +77,8 @@ def wide_sums(
                 same[other], read[other] = name, dtype
             new[id(use.access)] = other
     read = {name: dtype for name, dtype in read.items() if dtype != dtypes[same.get(name, name)]}
-    value = _renamed(assignment.value, new) if new else assignment.value
-    return WideSums(replace(assignment, value=value), read, same)
+    value = _renamed(answered.value, new) if new else answered.value
+    return WideSums(replace(answered, value=value), read, same)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
